@@ -1,0 +1,3 @@
+#ifndef CCOREDRIVER_H
+#define CCOREDRIVER_H
+#endif

@@ -1,0 +1,394 @@
+/* CFerry.h - the transfer core: a libuv loop that drives libcurl's
+ * multi-socket interface on a thread of its own.
+ *
+ * How it is used
+ *   ferry_loop_start()  makes a loop and its thread.
+ *   ferry_submit()      hands over one transfer, named by an id of the
+ *                       caller's choice.
+ *   on_finished         brings exactly one result for every accepted id,
+ *                       whatever happens: answer, fault, cancel, stop.
+ *   ferry_result_free() gives the result back.
+ *   ferry_loop_free()   ends the loop.
+ *
+ * Threads
+ *   Functions marked [any thread] may be called from everywhere, callbacks
+ *   included; they neither block nor take a lock. All callbacks run on the
+ *   loop's thread and must not block: nothing else moves while they run.
+ *
+ * Ownership, three cases and no fourth
+ *   1. Bytes given to ferry_submit() are copied before it returns.
+ *   2. Bytes given to a callback live until the callback returns.
+ *   3. A ferry_result belongs to the receiver of on_finished until it calls
+ *      ferry_result_free(), on any thread, also after the loop has ended.
+ *
+ * A late ferry_cancel(), ferry_resume() or ferry_set_priority() for an id
+ * that has been answered, or was never known, is nothing.
+ *
+ * Functions return 0 or a negative FERRY_E_… code.
+ */
+#ifndef CFERRY_H
+#define CFERRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if !defined(__clang__)
+#define _Nonnull
+#define _Nullable
+#endif
+
+/* ---- Codes --------------------------------------------------------------- */
+
+/* What became of a transfer. `detail` (below) says more. */
+enum {
+  FERRY_OK = 0,
+  FERRY_E_MEMORY = -1,             /* out of memory */
+  FERRY_E_INTERNAL = -2,           /* libuv or libcurl refused; see message */
+  FERRY_E_INVALID_URL = -3,        /* libcurl's parser rejects it */
+  FERRY_E_UNSUPPORTED_SCHEME = -4, /* neither http nor https */
+  FERRY_E_INVALID_REQUEST = -5,    /* FERRY_D_… method, header, framing */
+  FERRY_E_DNS = -6,                /* FERRY_D_DNS_… */
+  FERRY_E_CONNECT = -7,            /* FERRY_D_CONNECT_…; os_errno */
+  FERRY_E_TLS = -8,                /* FERRY_D_TLS_… */
+  FERRY_E_TIMEOUT = -9,            /* FERRY_D_TIMEOUT_… */
+  FERRY_E_CONNECTION_RESET = -10,  /* RST, or EPIPE while sending */
+  FERRY_E_CONNECTION_CLOSED = -11, /* closed before a whole head came */
+  FERRY_E_INCOMPLETE_BODY = -12,   /* closed inside the body */
+  FERRY_E_MALFORMED_RESPONSE = -13, /* FERRY_D_… part of the message */
+  FERRY_E_HEAD_TOO_LARGE = -14,    /* head bytes, fields or 1xx answers */
+  FERRY_E_BODY_TOO_LARGE = -15,    /* more than max_body (decoded) bytes */
+  FERRY_E_CONTENT_DECODING = -16,  /* FERRY_D_DECODING_… */
+  FERRY_E_HTTP2_STREAM = -17,
+  FERRY_E_FILE = -18,              /* writing to the descriptor: os_errno */
+  FERRY_E_UPLOAD_SOURCE = -19,     /* on_pull failed or broke its length */
+  FERRY_E_CANCELLED = -20,
+  FERRY_E_SHUTDOWN = -21,          /* the loop has been stopped */
+  FERRY_E_PROXY = -22,
+};
+
+/* The finer cause, where the code has one; 0 otherwise. */
+enum {
+  FERRY_D_NONE = 0,
+  /* FERRY_E_INVALID_REQUEST */
+  FERRY_D_METHOD,
+  FERRY_D_HEADER_NAME,
+  FERRY_D_HEADER_VALUE,
+  FERRY_D_FRAMING, /* Content-Length or Transfer-Encoding of the caller's */
+  /* FERRY_E_DNS */
+  FERRY_D_DNS_NOT_FOUND,
+  FERRY_D_DNS_TEMPORARY,
+  FERRY_D_DNS_FAILED,
+  /* FERRY_E_CONNECT */
+  FERRY_D_CONNECT_REFUSED,
+  FERRY_D_CONNECT_UNREACHABLE,
+  FERRY_D_CONNECT_FAILED,
+  /* FERRY_E_TLS */
+  FERRY_D_TLS_EXPIRED,
+  FERRY_D_TLS_HOSTNAME,
+  FERRY_D_TLS_UNTRUSTED,
+  FERRY_D_TLS_PIN_MISMATCH,
+  FERRY_D_TLS_HANDSHAKE,
+  FERRY_D_TLS_CONFIGURATION, /* CA file unreadable, and the like */
+  /* FERRY_E_TIMEOUT */
+  FERRY_D_TIMEOUT_QUEUE, /* the deadline passed while it waited */
+  FERRY_D_TIMEOUT_DNS,
+  FERRY_D_TIMEOUT_CONNECT,
+  FERRY_D_TIMEOUT_TLS,
+  FERRY_D_TIMEOUT_WRITE, /* the peer stopped reading */
+  FERRY_D_TIMEOUT_RESPONSE_HEAD,
+  FERRY_D_TIMEOUT_READ, /* the peer stopped inside the body */
+  FERRY_D_TIMEOUT_LOW_SPEED,
+  FERRY_D_TIMEOUT_TOTAL,
+  FERRY_D_TIMEOUT_DEADLINE,
+  /* FERRY_E_MALFORMED_RESPONSE */
+  FERRY_D_STATUS_LINE,
+  FERRY_D_HEADER,
+  FERRY_D_LENGTH,
+  FERRY_D_CONFLICTING_LENGTH,
+  FERRY_D_TRANSFER_ENCODING,
+  FERRY_D_CHUNK,
+  FERRY_D_TRAILER,
+  FERRY_D_UPGRADE, /* 101, which nobody asked for */
+  /* FERRY_E_HEAD_TOO_LARGE */
+  FERRY_D_HEAD_BYTES,
+  FERRY_D_INFORMATIONAL, /* too many 1xx answers */
+  /* FERRY_E_CONTENT_DECODING */
+  FERRY_D_DECODING_TRUNCATED,
+  FERRY_D_DECODING_CORRUPT,
+};
+
+/* How far a transfer had come. */
+enum {
+  FERRY_PHASE_QUEUED = 0,
+  FERRY_PHASE_DNS,
+  FERRY_PHASE_CONNECT,
+  FERRY_PHASE_TLS,
+  FERRY_PHASE_SEND,      /* request head and body */
+  FERRY_PHASE_WAIT_HEAD, /* all sent, or nothing of the answer yet */
+  FERRY_PHASE_HEAD,
+  FERRY_PHASE_BODY,
+  FERRY_PHASE_DONE,
+};
+
+/* The three rings of waiting transfers. */
+enum { FERRY_LOW = 0, FERRY_NORMAL = 1, FERRY_HIGH = 2 };
+
+/* ---- Results ------------------------------------------------------------- */
+
+/* Where a field stands in `head`. Names keep the case of the wire. */
+typedef struct ferry_field {
+  uint32_t name;
+  uint32_t value;
+  uint16_t name_length;
+  uint16_t value_length; /* white space around it left out */
+} ferry_field;
+
+/* Microseconds. queue and total are counted from the submit, the others
+ * from the start; 0 = did not happen. */
+typedef struct ferry_metrics {
+  uint32_t queue;
+  uint32_t name;       /* the name was known */
+  uint32_t connect;    /* TCP was connected; 0 on a reused connection */
+  uint32_t tls;        /* the handshake was done; 0 likewise */
+  uint32_t first_byte; /* the first byte of the answer */
+  uint32_t total;
+} ferry_metrics;
+
+enum {
+  FERRY_RESULT_REUSED = 1u << 0,       /* on a kept connection */
+  FERRY_RESULT_PROCESSED = 1u << 1,    /* the server may have acted on it */
+  FERRY_RESULT_CLOSE_FRAMED = 1u << 2, /* the end of the body was a close */
+  FERRY_RESULT_DECODED = 1u << 3,      /* gzip or deflate was undone */
+};
+
+typedef struct ferry_result {
+  struct ferry_result *_Nullable next; /* the next one of this turn */
+  uint64_t id;
+  int32_t code;      /* FERRY_OK or FERRY_E_… */
+  int32_t detail;    /* FERRY_D_… */
+  int32_t phase;     /* FERRY_PHASE_…; of a success DONE */
+  int32_t curl_code; /* CURLcode, 0 when libcurl had no part in it */
+  int32_t os_errno;
+  uint16_t status;       /* 0 when no status line came */
+  uint8_t http_version;  /* 10, 11, 20 */
+  uint8_t attempts;      /* times the request was (begun to be) sent */
+  uint32_t flags;        /* FERRY_RESULT_… */
+  uint32_t field_count;
+  uint32_t head_length;
+  uint16_t peer_port;
+  char peer[46];         /* the address connected to, as text; "" if none */
+  int64_t content_length;  /* as announced; -1 when it was not */
+  uint64_t head_sent;      /* bytes of the request's head */
+  uint64_t body_sent;      /* bytes of its body */
+  uint64_t head_received;  /* bytes of all heads, 1xx included */
+  uint64_t body_received;  /* bytes of the body before decoding */
+  ferry_metrics metrics;
+  /* The last head, raw: status line, fields, empty line. */
+  const char *_Nullable head;
+  const ferry_field *_Nullable fields;
+  /* A collected body, decoded; 64 readable bytes follow it. NULL when it is
+   * empty, was streamed or went to a descriptor; body_length counts the
+   * delivered bytes in every case. */
+  char *_Nullable body;
+  uint64_t body_length;
+  const char *_Nullable message; /* libcurl's or our words for a fault */
+} ferry_result;
+
+/* [any thread] Frees one result; `next` is not followed. */
+void ferry_result_free(ferry_result *_Nonnull result);
+
+/* [any thread] Makes a result without a network, for stand-ins: status,
+ * head (raw, parsed by the same rules as one from the wire) and body are
+ * copied. Freed by ferry_result_free(). */
+int ferry_result_make(uint64_t id, const char *_Nonnull head,
+                      size_t head_length, const void *_Nullable body,
+                      size_t body_length,
+                      ferry_result *_Nullable *_Nonnull out);
+
+/* ---- Requests ------------------------------------------------------------ */
+
+enum {
+  FERRY_BODY_NONE = 0,
+  FERRY_BODY_BYTES, /* body, body_length */
+  FERRY_BODY_PULL,  /* on_pull; body_length or FERRY_UNKNOWN_LENGTH */
+};
+#define FERRY_UNKNOWN_LENGTH UINT64_MAX
+
+enum {
+  FERRY_COLLECT = 0, /* the body arrives with the result */
+  FERRY_STREAM,      /* on_head, then on_body as it comes */
+  FERRY_DESCRIPTOR,  /* written to fd, from its present offset on */
+};
+
+enum {
+  /* May be sent a second time when a kept connection turns out to be dead
+   * before any byte of an answer (RFC 9110, 9.2.2). Without it never. */
+  FERRY_IDEMPOTENT = 1u << 0,
+  /* Undo Content-Encoding gzip and deflate. */
+  FERRY_DECODE = 1u << 1,
+  /* Call on_started when the transfer leaves the queue. */
+  FERRY_NOTIFY_START = 1u << 2,
+  /* Call on_head for FERRY_DESCRIPTOR too. */
+  FERRY_NOTIFY_HEAD = 1u << 3,
+};
+
+typedef struct ferry_request {
+  uint64_t id; /* not 0, and not one that is still unanswered */
+  const char *_Nonnull url; /* absolute, escaped; a fragment is left out */
+  size_t url_length;
+  const char *_Nonnull method;
+  size_t method_length;
+  /* Fields, packed: for each one uint32_t name length, uint32_t value
+   * length (native byte order, unaligned), name, value. */
+  const void *_Nullable headers;
+  size_t headers_length;
+  const void *_Nullable body;
+  uint64_t body_length;
+  uint8_t body_kind;     /* FERRY_BODY_… */
+  uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
+  uint8_t response_kind; /* FERRY_COLLECT … */
+  int32_t fd;            /* FERRY_DESCRIPTOR; stays the caller's */
+  uint32_t flags;        /* FERRY_IDEMPOTENT … */
+  /* Milliseconds, 0 = none. deadline_ms counts from the submit, the others
+   * from the start. idle_ms: no byte in either direction. */
+  uint32_t connect_ms;
+  uint32_t idle_ms;
+  uint32_t total_ms;
+  uint32_t deadline_ms;
+  /* Fault when fewer than low_speed_bytes a second came over low_speed_ms. */
+  uint32_t low_speed_bytes;
+  uint32_t low_speed_ms;
+  uint32_t max_head; /* bytes of all heads together; 0 = 64 KiB */
+  uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
+} ferry_request;
+
+/* ---- Loops --------------------------------------------------------------- */
+
+typedef struct ferry_loop ferry_loop;
+
+/* What on_body and on_pull may answer instead of a count. */
+enum {
+  FERRY_CONTINUE = 0,
+  FERRY_PAUSE = -1, /* until ferry_resume() */
+  FERRY_ABORT = -2, /* on_pull only: the source failed */
+};
+
+struct addrinfo;
+
+typedef struct ferry_options {
+  void *_Nullable context; /* given to every callback */
+
+  /* The results of one turn, linked by `next`. Never NULL, never called
+   * again for the same id. */
+  void (*_Nonnull on_finished)(void *_Nullable context,
+                               ferry_result *_Nonnull first, size_t count);
+  /* The transfer left the queue. Only with FERRY_NOTIFY_START. */
+  void (*_Nullable on_started)(void *_Nullable context, uint64_t id);
+  /* The final head came. `so_far` holds status, fields and head only, and
+   * lives until this returns. */
+  void (*_Nullable on_head)(void *_Nullable context, uint64_t id,
+                            const ferry_result *_Nonnull so_far);
+  /* A piece of a streamed body, always taken whole. FERRY_PAUSE: no further
+   * call before ferry_resume(), and the socket is left unread. */
+  int (*_Nullable on_body)(void *_Nullable context, uint64_t id,
+                           const void *_Nonnull bytes, size_t length);
+  /* Fill `space` with the next bytes of the request's body. Returns their
+   * count, 0 at the end, FERRY_PAUSE or FERRY_ABORT. */
+  int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
+                               void *_Nonnull space, size_t size);
+  /* At the end of the turn that follows ferry_call(). */
+  void (*_Nullable on_call)(void *_Nullable context);
+  /* Last of all: the thread is about to end, nothing comes after it. */
+  void (*_Nullable on_stopped)(void *_Nullable context);
+
+  uint32_t max_transfers; /* at work at once; 0 = 1,024 */
+  uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
+  uint32_t idle_ms;       /* a kept connection's life; 0 = 60,000 */
+
+  /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
+  const char *_Nullable ca_file;
+  const char *_Nullable pinned_keys; /* "sha256//…;sha256//…" */
+  int insecure;                      /* verify neither chain nor name */
+
+  const char *_Nullable user_agent; /* NULL = none is sent */
+  const char *_Nullable encodings;  /* Accept-Encoding, NULL = none */
+
+  /* Takes getaddrinfo()'s place; runs on a lookup thread. Returns 0 or an
+   * EAI_… code, and a list that freeaddrinfo() can free. */
+  int (*_Nullable lookup)(const char *_Nonnull host,
+                          struct addrinfo *_Nullable *_Nonnull out);
+} ferry_options;
+
+/* [any thread] Starts a loop. Strings are copied. */
+int ferry_loop_start(const ferry_options *_Nonnull options,
+                     ferry_loop *_Nullable *_Nonnull out);
+
+/* [any thread] Asks the loop to end: what waits or runs is answered with
+ * FERRY_E_SHUTDOWN, later submits are refused. Idempotent, does not wait. */
+void ferry_loop_stop(ferry_loop *_Nonnull loop);
+
+/* Stops the loop, waits for its thread and frees it. [any thread] that
+ * makes no other call with this loop any more. On the loop's own thread it
+ * does not wait: the loop frees itself when its thread ends. */
+void ferry_loop_free(ferry_loop *_Nonnull loop);
+
+/* [any thread] 1 when called on this loop's thread. */
+int ferry_loop_is_current(const ferry_loop *_Nonnull loop);
+
+/* [any thread] The context of the loop on whose thread this is called;
+ * NULL elsewhere. */
+void *_Nullable ferry_current_context(void);
+
+/* [any thread] Accepts a transfer, or refuses it: FERRY_E_INVALID_URL,
+ * FERRY_E_UNSUPPORTED_SCHEME, FERRY_E_INVALID_REQUEST (with *detail),
+ * FERRY_E_SHUTDOWN, FERRY_E_MEMORY. A refused id gets no result. What only
+ * libcurl's parser sees of a URL comes as a result. */
+int ferry_submit(ferry_loop *_Nonnull loop,
+                 const ferry_request *_Nonnull request,
+                 int *_Nullable detail);
+
+/* [any thread] Ends a transfer with FERRY_E_CANCELLED, unless it has ended. */
+void ferry_cancel(ferry_loop *_Nonnull loop, uint64_t id);
+
+/* [any thread] After FERRY_PAUSE: goes on receiving and sending. A resume
+ * that overtakes its pause is not lost. */
+void ferry_resume(ferry_loop *_Nonnull loop, uint64_t id);
+
+/* [any thread] Moves a waiting transfer to the end of another ring. */
+void ferry_set_priority(ferry_loop *_Nonnull loop, uint64_t id, int priority);
+
+/* [any thread] Has on_call called once, soon; calls run together. */
+void ferry_call(ferry_loop *_Nonnull loop);
+
+/* Gauges and counters of a loop; each is exact, together they may differ by
+ * a turn. */
+typedef struct ferry_statistics {
+  uint64_t waiting;     /* in the rings */
+  uint64_t resolving;   /* of these, for a name */
+  uint64_t running;     /* inside libcurl */
+  uint64_t sockets;     /* open */
+  uint64_t handles;     /* easy handles, idle ones included */
+  uint64_t submitted;   /* since the start, like all that follow */
+  uint64_t finished;
+  uint64_t connections; /* opened */
+  uint64_t lookups;
+  uint64_t guarded;     /* idle connections ended because bytes came */
+  uint64_t turns;
+  uint64_t longest_turn_us;
+} ferry_statistics;
+
+/* [any thread] */
+void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
+                           ferry_statistics *_Nonnull out);
+
+/* [any thread] "libcurl/7.88.1 OpenSSL/3.0.19 libuv/1.44.2 zlib/1.2.13" */
+const char *_Nonnull ferry_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,3 @@
+#ifndef CLOOPBACK_H
+#define CLOOPBACK_H
+#endif

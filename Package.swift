@@ -1,0 +1,68 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every Swift target of the package is built with the same strictness.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+/// Every C target likewise; `_GNU_SOURCE` is for `accept4`, `epoll` and `memmem`.
+let strictC: [CSetting] = [
+    .enableWarning("all"),
+    .enableWarning("extra"),
+    .enableWarning("strict-prototypes"),
+    .treatAllWarnings(as: .error),
+    .define("_GNU_SOURCE"),
+]
+
+let package = Package(
+    name: "ferry",
+    products: [
+        .library(name: "Ferry", targets: ["Ferry"]),
+        .library(name: "FerryTesting", targets: ["FerryTesting"]),
+        .executable(name: "ferry", targets: ["FerryCommand"]),
+    ],
+    targets: [
+        // System libraries: Debian packages with pkg-config files.
+        .systemLibrary(
+            name: "Clibuv", path: "CShims/Clibuv", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+        .systemLibrary(
+            name: "Clibcurl", path: "CShims/Clibcurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "Czlib", path: "CShims/Czlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(
+            name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
+        // C: the transfer core, and the server that tests and benchmarks talk to.
+        .target(
+            name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "COpenSSL"], path: "CShims/CFerry",
+            cSettings: strictC),
+        .target(
+            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL"], path: "CShims/CLoopback", cSettings: strictC),
+
+        // Swift, lowest layer first.
+        .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
+        .target(name: "Ferry", dependencies: ["FerryTransport"], swiftSettings: strict),
+        .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
+        .executableTarget(name: "FerryCommand", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
+
+        // Tests, one target for each module.
+        .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
+        .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
+        .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
+
+        // Measurement.
+        .target(
+            name: "CCoreDriver", dependencies: ["CFerry"], path: "Benchmarks/CCoreDriver", cSettings: strictC),
+        .executableTarget(
+            name: "FerryBenchmarks", dependencies: ["Ferry", "FerryTesting", "CCoreDriver"],
+            path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
+    ],
+    cLanguageStandard: .gnu11
+)

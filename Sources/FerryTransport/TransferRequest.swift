@@ -1,0 +1,65 @@
+package import FoundationEssentials
+
+/// Names one transfer of a transport; unique among those not yet answered, and never 0.
+package typealias TransferID = UInt64
+
+/// The waiting ring a transfer stands in.
+package enum PriorityRing: UInt8, Sendable {
+    case low = 0
+    case normal = 1
+    case high = 2
+}
+
+/// One transfer, complete: what the core needs to know, and nothing of the request it came from.
+package struct TransferRequest: Sendable {
+    package enum Body: Sendable {
+        case none
+        case bytes([UInt8])
+        case data(Data)
+        /// Asked of the receiver's `fill` piece by piece; `nil` when the length is not known beforehand.
+        case pull(length: UInt64?)
+    }
+
+    package enum ResponseBody: Sendable {
+        /// Arrives with the result.
+        case collect
+        /// Arrives by the receiver's `receivedHead` and `receivedChunk`.
+        case stream
+        /// Is written to an open descriptor, which stays the caller's.
+        case descriptor(Int32)
+    }
+
+    /// All in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
+    package struct Timeouts: Sendable, Equatable {
+        package var connect: UInt32 = 0
+        package var idle: UInt32 = 0
+        package var total: UInt32 = 0
+        package var deadline: UInt32 = 0
+        /// A fault when fewer bytes a second than this came over `lowSpeedTime`.
+        package var lowSpeedBytes: UInt32 = 0
+        package var lowSpeedTime: UInt32 = 0
+
+        package init() {}
+    }
+
+    package var url: String
+    package var method = "GET"
+    package var headers = HeaderBlock()
+    package var body = Body.none
+    package var responseBody = ResponseBody.collect
+    package var ring = PriorityRing.normal
+    package var timeouts = Timeouts()
+    /// Bytes of all heads together; 0 = the core's own bound of 64 KiB.
+    package var maxHeadBytes: UInt32 = 0
+    /// Bytes of the body after decoding; 0 = no bound.
+    package var maxBodyBytes: UInt64 = 0
+    /// May be sent again on a new connection when a kept one turns out to be dead (RFC 9110, 9.2.2).
+    package var isIdempotent = true
+    package var decodesContent = true
+    /// Whether `transferStarted` is called.
+    package var reportsStart = false
+
+    package init(url: String) {
+        self.url = url
+    }
+}

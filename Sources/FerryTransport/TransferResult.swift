@@ -1,0 +1,109 @@
+internal import CFerry
+
+/// The one result of a transfer: head, body and metrics as they lie in the core's memory, freed with the last reference.
+///
+/// Nothing is copied until it is asked for. The core hands a result over once and does not touch it again, and this
+/// class only reads it: that is what makes it Sendable.
+package final class TransferResult: @unchecked Sendable {
+    private let raw: UnsafeMutablePointer<ferry_result>
+
+    /// Takes over a result that the core has handed out.
+    init(owning raw: UnsafeMutablePointer<ferry_result>) {
+        self.raw = raw
+    }
+
+    /// A result that came from no network: `head` is parsed by the same rules as one from the wire.
+    package init(id: TransferID, head: [UInt8], body: [UInt8]) throws(TransferFailure) {
+        var made: UnsafeMutablePointer<ferry_result>?
+        let code = (head + [0]).withUnsafeBufferPointer { text in
+            body.withUnsafeBytes { body in
+                text.withMemoryRebound(to: CChar.self) { text in
+                    guard let start = text.baseAddress else { return Int32(FERRY_E_INTERNAL) }
+                    return ferry_result_make(id, start, head.count, body.baseAddress, body.count, &made)
+                }
+            }
+        }
+        guard let made else { throw TransferFailure(.init(rawValue: code) ?? .internalError) }
+        raw = made
+    }
+
+    deinit {
+        ferry_result_free(raw)
+    }
+
+    package var id: TransferID { raw.pointee.id }
+
+    /// `nil` when the transfer ended well, whatever its status.
+    package var failure: TransferFailure? {
+        let code = raw.pointee.code
+        if code == 0 { return nil }
+        var failure = TransferFailure(
+            .init(rawValue: code) ?? .internalError, .init(rawValue: raw.pointee.detail) ?? .none)
+        failure.curlCode = raw.pointee.curl_code
+        failure.errno = raw.pointee.os_errno
+        if let message = raw.pointee.message { failure.message = String(cString: message) }
+        return failure
+    }
+
+    package var succeeded: Bool { raw.pointee.code == 0 }
+    package var phase: TransferPhase { .init(rawValue: raw.pointee.phase) ?? .done }
+    /// 0 when no status line came.
+    package var status: Int { Int(raw.pointee.status) }
+    /// 10, 11 or 20.
+    package var httpVersion: Int { Int(raw.pointee.http_version) }
+    package var attempts: Int { Int(raw.pointee.attempts) }
+    package var isReusedConnection: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_REUSED) != 0 }
+    package var mayHaveBeenProcessed: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_PROCESSED) != 0 }
+    package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }
+    package var wasDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
+    /// As announced by the server.
+    package var contentLength: Int64? { raw.pointee.content_length < 0 ? nil : raw.pointee.content_length }
+    package var headBytesSent: UInt64 { raw.pointee.head_sent }
+    package var bodyBytesSent: UInt64 { raw.pointee.body_sent }
+    package var headBytesReceived: UInt64 { raw.pointee.head_received }
+    /// Before decoding.
+    package var bodyBytesReceived: UInt64 { raw.pointee.body_received }
+    package var peerPort: Int { Int(raw.pointee.peer_port) }
+
+    /// The address connected to, as text; empty when there was no connection.
+    package var peer: String {
+        withUnsafeBytes(of: raw.pointee.peer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    package var metrics: TransferMetrics {
+        let from = raw.pointee.metrics
+        var metrics = TransferMetrics()
+        metrics.queue = from.queue
+        metrics.name = from.name
+        metrics.connect = from.connect
+        metrics.tls = from.tls
+        metrics.firstByte = from.first_byte
+        metrics.total = from.total
+        return metrics
+    }
+
+    package var headerCount: Int { Int(raw.pointee.field_count) }
+
+    /// Calls `body` with the name's and the value's bytes of one field; they live until it returns.
+    package func withHeader<R>(_ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R) rethrows
+        -> R
+    {
+        precondition(index >= 0 && index < headerCount, "no header field \(index)")
+        guard let fields = raw.pointee.fields, let head = raw.pointee.head else {
+            preconditionFailure("the core counted fields it did not keep")
+        }
+        let field = fields[index]
+        return try body(
+            UnsafeRawBufferPointer(start: head + Int(field.name), count: Int(field.name_length)),
+            UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length)))
+    }
+
+    /// Delivered bytes, also when they were streamed or written to a descriptor.
+    package var bodyLength: UInt64 { raw.pointee.body_length }
+
+    /// The collected body; it lives as long as this object. 64 readable bytes follow it.
+    package var body: UnsafeRawBufferPointer {
+        guard let start = raw.pointee.body else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: start, count: Int(raw.pointee.body_length))
+    }
+}

@@ -1,0 +1,103 @@
+/// Carries transfers. `Transport` does it by the network; a stand-in for tests does it by a script.
+///
+/// Every accepted id gets exactly one result at the receiver, whatever happens.
+package protocol Transporting: AnyObject, Sendable {
+    /// Sets who receives; called once, before the first submit. The receiver is held weakly.
+    func attach(_ receiver: any TransferReceiver)
+
+    /// Hands one transfer over, from any thread. What is thrown gets no result.
+    func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure)
+
+    /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id is nothing.
+    func cancel(_ id: TransferID)
+
+    /// Goes on after a pause of receiving or sending. Any thread.
+    func resume(_ id: TransferID)
+
+    /// Moves a waiting transfer to another ring. Any thread.
+    func setRing(_ ring: PriorityRing, of id: TransferID)
+
+    /// Ends everything: what waits or runs is answered with `shutdown`, later submits throw it. Idempotent, does not
+    /// wait.
+    func shutdown()
+
+    /// Names one of the loops in turn, for tasks that want to run on its thread; `nil` where there is no loop.
+    func nextExecutor() -> (any TaskExecutor)?
+
+    var statistics: TransportStatistics { get }
+}
+
+/// Receives what a transport brings, on a loop's thread: none of these may block.
+package protocol TransferReceiver: AnyObject, Sendable {
+    /// All the results of one turn of a loop.
+    func transfersFinished(_ results: [TransferResult])
+
+    /// The transfer has left the queue. Only for those with `reportsStart`.
+    func transferStarted(_ id: TransferID)
+
+    /// The final head of a streamed response.
+    func transfer(_ id: TransferID, receivedHead head: TransferHead)
+
+    /// A piece of a streamed body; it lives until this returns.
+    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
+
+    /// Wants the next bytes of a request's body.
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
+}
+
+extension TransferReceiver {
+    package func transferStarted(_ id: TransferID) {}
+    package func transfer(_ id: TransferID, receivedHead head: TransferHead) {}
+    package func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
+    package func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill { .failed }
+}
+
+package enum TransferFlow: Sendable {
+    case proceed
+    /// Leaves the socket unread until `resume`.
+    case pause
+}
+
+package enum TransferFill: Sendable {
+    case bytes(Int)
+    case end
+    /// Nothing yet: `resume` asks again.
+    case later
+    case failed
+}
+
+/// The head of a streamed response, copied out of the core.
+package struct TransferHead: Sendable {
+    package var status: Int
+    package var httpVersion: Int
+    package var contentLength: Int64?
+    package var headers: [(name: String, value: String)]
+
+    package init(
+        status: Int, httpVersion: Int, contentLength: Int64?, headers: [(name: String, value: String)]
+    ) {
+        self.status = status
+        self.httpVersion = httpVersion
+        self.contentLength = contentLength
+        self.headers = headers
+    }
+}
+
+/// Gauges and counters, summed over the loops.
+package struct TransportStatistics: Sendable, Equatable {
+    package var waiting: UInt64 = 0
+    package var resolving: UInt64 = 0
+    package var running: UInt64 = 0
+    package var sockets: UInt64 = 0
+    package var handles: UInt64 = 0
+    package var submitted: UInt64 = 0
+    package var finished: UInt64 = 0
+    package var connectionsOpened: UInt64 = 0
+    package var lookups: UInt64 = 0
+    package var guardedConnections: UInt64 = 0
+    package var turns: UInt64 = 0
+    /// Microseconds.
+    package var longestTurn: UInt64 = 0
+
+    package init() {}
+}
