@@ -205,7 +205,7 @@ import Testing
             gone = screen
             agent.start(UserInfo(id: 1), delegate: screen)
         }
-        await stub.waitForRequests(1)
+        await stub.waitForHeld(1)
         #expect(gone == nil)
         stub.releaseAll()
         await agent.shutdown()
