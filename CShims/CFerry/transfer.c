@@ -116,6 +116,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     t->fault = fault;
     return 0;
   }
+  if (!handle->head.in_fields && !handle->head.complete)
+    t->phase = FERRY_PHASE_WAIT_HEAD; /* a 1xx, and its answer still to come */
   if (handle->head.complete && !before) {
     t->phase = FERRY_PHASE_BODY;
     if (!ferry__body_begin(handle->loop, t) ||
@@ -272,6 +274,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     t->result.os_errno = (int32_t)os_errno;
     t->fault = ferry__fault_of(t, code, t->handle->words);
   }
+  /* For libcurl a head may end with its connection. */
+  if (!t->fault.code && !t->handle->head.complete)
+    t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
   if (!t->fault.code && t->inflate) {
     if (t->inflate->held) {
       /* All is here, but the receiver has not taken it yet. */
