@@ -1,0 +1,66 @@
+import Ferry
+import FerryTesting
+
+/// Words that must never stand in an error's text: each secret of a probe and of the scripts' answers is made of them.
+enum Canary {
+    static let authorization = "Bearer canary-authorization"
+    static let cookie = "session=canary-cookie"
+    static let userInfo = "canary-user:canary-password@"
+    static let query = "token=canary-token"
+    /// A field of an answer.
+    static let setCookie = "Set-Cookie: id=canary-set-cookie\r\n"
+    static let body = "canary-body"
+
+    /// As they stand, and as Basic writes the user.
+    static let words = ["canary", "Y2FuYXJ5"]
+}
+
+/// The request of a case: secrets in its header fields, its user and its query.
+struct Probe: Request {
+    var path = ""
+    var method = HTTPMethod.get
+    var headers: Headers = ["Authorization": Canary.authorization, "Cookie": Canary.cookie]
+    var body: RequestBody?
+    var timeouts: Timeouts?
+    var deadline: Duration?
+    var maxBodyBytes: Int?
+    var statusValidation: StatusValidation?
+    var isIdempotent: Bool { method.isIdempotent }
+}
+
+/// What of a case is not as usual.
+struct FaultSetup {
+    var server = LoopbackServer.Options()
+    var configuration = NetworkConfiguration()
+    var probe = Probe()
+    /// What is asked of the server.
+    var path = "/fault"
+    /// Goes before the secret in the query.
+    var query: String?
+    /// The name the server is called by; its address when this is nil.
+    var host: String?
+    /// Where the script is played; the default is at the path.
+    var place: LoopbackScript.Rule.Place?
+    /// Whether the request after the fault goes to the same server, or to a healthy one.
+    var nextIsSameServer = true
+    /// Whether the server can see that a connection is closed.
+    var seesClose = true
+    /// Later than this after the start is too late.
+    var bound = Duration.seconds(10)
+}
+
+/// How a run is started.
+enum Way: CaseIterable, Sendable {
+    case awaited
+    case closure
+}
+
+/// An answer's head with a secret in it.
+func head(_ status: String = "200 OK", _ fields: String = "") -> String {
+    "HTTP/1.1 \(status)\r\n" + Canary.setCookie + fields + "\r\n"
+}
+
+/// A whole answer with a length.
+func answer(_ body: String, _ fields: String = "") -> String {
+    head("200 OK", fields + "Content-Length: \(body.utf8.count)\r\n") + body
+}
