@@ -1,3 +1,4 @@
+internal import FerryMeasurement
 internal import Foundation
 internal import Glibc
 

@@ -12,7 +12,17 @@ public struct ProcessUsage: Sendable, Equatable {
     public static var now: ProcessUsage {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)
-        return ProcessUsage(user: microseconds(usage.ru_utime), system: microseconds(usage.ru_stime))
+        return ProcessUsage(usage)
+    }
+
+    private init(user: Double, system: Double) {
+        self.user = user
+        self.system = system
+    }
+
+    /// From what the kernel counted.
+    init(_ usage: rusage) {
+        self.init(user: Self.microseconds(usage.ru_utime), system: Self.microseconds(usage.ru_stime))
     }
 
     /// What was used between two readings.

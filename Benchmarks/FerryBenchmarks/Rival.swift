@@ -1,0 +1,20 @@
+/// Who sends the requests.
+enum Rival: String, Codable, CaseIterable, Sendable {
+    case peer
+    case core
+    case executor
+    case await
+    case closures
+    case urlSession
+
+    var title: String {
+        switch self {
+        case .peer: "peer"
+        case .core: "C core alone"
+        case .executor: "Ferry, tasks on the loop"
+        case .await: "Ferry, await"
+        case .closures: "Ferry, closures"
+        case .urlSession: "URLSession"
+        }
+    }
+}
