@@ -1,1 +1,130 @@
-// The front of the package.
+/// The one error of Ferry: a code to match, the phase it happened in, and the truth underneath.
+///
+///     do throws(RequestError) {
+///         …
+///     } catch .timeout(.connect) {
+///         // no connection in time
+///     } catch .timeout {
+///         // any other timeout
+///     }
+///
+/// Nothing in it is secret: the URL has neither user, password nor the values of its query, and no header value and no
+/// body stands in its text. ``response`` alone carries what the server sent.
+public struct RequestError: Error, Sendable {
+    /// What happened, with its finer cause.
+    public var code: Code { storage.facts.code }
+
+    /// How far the run had come.
+    public var phase: RequestPhase { storage.facts.phase }
+
+    /// The URL, redacted; of a URL that is none the text that failed.
+    public var url: String { storage.facts.url }
+
+    /// A sentence of what happened.
+    public var message: String { storage.facts.message }
+
+    /// libcurl's `CURLcode`; 0 when libcurl had no part in it.
+    public var curlCode: Int { Int(storage.facts.curlCode) }
+
+    /// The system's error number; 0 when there was none.
+    public var errno: Int { Int(storage.facts.errno) }
+
+    /// What the application's own code threw (`userError`), or a decoder (`decoding`).
+    public var cause: (any Error)? { storage.facts.cause }
+
+    /// Bytes of the request that were sent, head and body.
+    public var bytesSent: UInt64 { storage.facts.bytesSent }
+
+    /// Bytes of the answer that were received, head and body, before decoding.
+    public var bytesReceived: UInt64 { storage.facts.bytesReceived }
+
+    /// How often the request was (begun to be) sent.
+    public var attempts: Int { storage.facts.attempts }
+
+    /// Whether the server may have acted on the request.
+    public var mayHaveBeenProcessed: Bool { storage.facts.mayHaveBeenProcessed }
+
+    /// What the server answered, where a whole answer came: `invalidStatusCode`, and faults of processing.
+    public var response: Part? { storage.facts.response }
+
+    /// Status, headers and the first bytes of an answer that was not accepted.
+    public struct Part: Sendable {
+        /// The status code.
+        public let status: Int
+        /// The header fields.
+        public let headers: Headers
+        /// The first 4,096 bytes of the body at most.
+        public let body: [UInt8]
+    }
+
+    struct Facts: Sendable {
+        var code: Code
+        var phase: RequestPhase
+        var url = ""
+        var message = ""
+        var curlCode: Int32 = 0
+        var errno: Int32 = 0
+        var cause: (any Error)?
+        var bytesSent: UInt64 = 0
+        var bytesReceived: UInt64 = 0
+        var attempts = 0
+        var mayHaveBeenProcessed = false
+        var response: Part?
+    }
+
+    /// On the heap, so that what may throw it stays small.
+    private final class Storage: Sendable {
+        let facts: Facts
+        init(_ facts: Facts) { self.facts = facts }
+    }
+
+    private let storage: Storage
+
+    init(_ facts: Facts) { storage = Storage(facts) }
+
+    /// An error of the application's own making, for ``Request/value(from:)`` and for tests.
+    public init(_ code: Code, phase: RequestPhase = .processing, message: String = "") {
+        self.init(Facts(code: code, phase: phase, message: message))
+    }
+}
+
+extension RequestError: CustomStringConvertible {
+    /// One line without secrets.
+    public var description: String {
+        var line = code.description
+        if !message.isEmpty { line += ": \(message)" }
+        line += " (phase \(phase)"
+        if !url.isEmpty { line += ", \(url)" }
+        if attempts > 0 { line += ", attempt \(attempts), \(bytesSent) bytes sent, \(bytesReceived) received" }
+        if errno != 0 { line += ", errno \(errno)" }
+        if curlCode != 0 { line += ", curl \(curlCode)" }
+        return line + ")"
+    }
+}
+
+/// How far a run had come.
+public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
+    /// Nothing was handed over yet.
+    case preparing
+    /// It waited for its turn.
+    case queued
+    /// The name was looked up.
+    case dns
+    /// A connection was made.
+    case connect
+    /// TLS was negotiated.
+    case tls
+    /// The request was sent.
+    case send
+    /// It was sent, and nothing of the answer came.
+    case waitingHead
+    /// The head of the answer came.
+    case head
+    /// The body came.
+    case body
+    /// All had come, and was validated and decoded.
+    case processing
+
+    /// Its name.
+    public var description: String { rawValue }
+}

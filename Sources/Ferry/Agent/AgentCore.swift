@@ -1,0 +1,146 @@
+import Dispatch
+import FerryTransport
+import Synchronization
+
+/// What an agent is inside: the record table, the transport, and the queues.
+///
+/// It outlives its agent until every run is answered: while the table holds runs, it holds itself.
+final class AgentCore: TransferReceiver {
+    struct State {
+        var table = RecordTable<Run>()
+        /// Answered, and on their way to their callbacks.
+        var undelivered = 0
+        var isClosed = false
+        var keep: AgentCore?
+        var waiters: [ShutdownWaiter] = []
+    }
+
+    let transport: any Transporting
+    let builder: RequestBuilder
+    let processingQueue = DispatchQueue(label: "ferry.processing")
+    let callbackQueue: DispatchQueue
+    let state = Mutex(State())
+    private let maxRuns: Int
+    private let numbers = Atomic<UInt64>(0)
+
+    init(_ configuration: NetworkConfiguration, _ transport: any Transporting) {
+        self.transport = transport
+        builder = RequestBuilder(configuration)
+        callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
+        let limits = configuration.limits
+        maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
+        transport.attach(self)
+    }
+
+    /// The next number of a run.
+    var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
+
+    /// Hands a run over. It gets its one answer in every case, perhaps before this returns.
+    func start(_ run: Run, reportsStart: Bool = false) {
+        guard var transfer = run.takeTransfer() else { preconditionFailure("a run is started once") }
+        if run.wasCancelledBefore { return refuse(run, .cancelled(nil, url: run.url)) }
+        transfer.reportsStart = reportsStart
+        let admission = state.withLock { state -> Result<TransferID, RequestError> in
+            if state.isClosed { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
+            if state.table.count >= maxRuns { return .failure(.queueFull(url: run.url)) }
+            if state.table.count == 0 { state.keep = self }
+            return .success(state.table.insert(run))
+        }
+        let id: TransferID
+        switch admission {
+        case .success(let made): id = made
+        case .failure(let error): return refuse(run, error)
+        }
+        do throws(TransferFailure) {
+            try transport.submit(transfer, id: id)
+        } catch {
+            take(id)
+            return refuse(run, RequestError(error, url: run.url))
+        }
+        if !run.handedOver(as: id) { transport.cancel(id) }
+    }
+
+    /// Answers a run that never came to the transport.
+    func refuse(_ run: Run, _ error: RequestError) {
+        var turn: [CallbackRun] = []
+        run.answer(.refused(error), into: &turn)
+        if turn.isEmpty { return }
+        state.withLock { $0.undelivered += turn.count }
+        process(turn)
+    }
+
+    /// Ends a run that a task waits for.
+    func cancel(_ run: Run) {
+        if let id = run.cancelled() { transport.cancel(id) }
+    }
+
+    func cancelAll(where isMeant: (Run) -> Bool) {
+        let runs = state.withLock { $0.table.all }
+        for run in runs where isMeant(run) { cancel(run) }
+    }
+
+    private func take(_ id: TransferID) {
+        let (_, idle) = state.withLock { state in (state.table.remove(id), state.becameIdle()) }
+        idle.act()
+    }
+
+    // MARK: From the transport, on a loop's thread
+
+    func transfersFinished(_ results: [TransferResult]) {
+        withUnsafeTemporaryAllocation(of: Run?.self, capacity: results.count) { runs in
+            runs.initialize(repeating: nil)
+            defer { runs.deinitialize() }
+            let idle = state.withLock { state in
+                for index in results.indices {
+                    guard let run = state.table.remove(results[index].id) else { continue }
+                    if run.goesByQueues { state.undelivered += 1 }
+                    runs[index] = run
+                }
+                return state.becameIdle()
+            }
+            var turn: [CallbackRun] = []
+            for index in results.indices { runs[index]?.answer(.result(results[index]), into: &turn) }
+            if !turn.isEmpty { process(turn) }
+            idle.act()
+        }
+    }
+
+    func transferStarted(_ id: TransferID) {
+        state.withLock { $0.table[id] }?.started()
+    }
+
+    // MARK: By queues
+
+    /// One hop for all of a turn to the processing queue, one from there to each callback queue.
+    private func process(_ turn: [CallbackRun]) {
+        processingQueue.async {
+            dispatchPrecondition(condition: .onQueue(self.processingQueue))
+            for run in turn { run.process(self.builder) }
+            var rest = turn[...]
+            while let queue = rest.first?.queue {
+                if rest.allSatisfy({ $0.queue === queue }) {
+                    self.deliver(Array(rest), on: queue)
+                    return
+                }
+                self.deliver(rest.filter { $0.queue === queue }, on: queue)
+                rest = rest.filter { $0.queue !== queue }[...]
+            }
+        }
+    }
+
+    private func deliver(_ runs: [CallbackRun], on queue: DispatchQueue) {
+        queue.async {
+            for run in runs { run.deliver() }
+            self.state.withLock { state in
+                state.undelivered -= runs.count
+                return state.becameIdle()
+            }.act()
+        }
+    }
+}
+
+extension RequestError {
+    fileprivate static func queueFull(url: String) -> RequestError {
+        RequestError(preparing: .queueFull, message: "as many runs wait as may", url: url)
+    }
+}

@@ -1,0 +1,45 @@
+public import Dispatch
+import FerryTransport
+
+extension NetworkAgent {
+    /// Starts a request; its result comes by `completion`, once, on `queue`, or on the configuration's callback queue
+    /// when there is none. A queue of one's own must be serial for callbacks not to overlap.
+    ///
+    /// The status is checked and the value made on the agent's processing queue.
+    @discardableResult
+    public func start<R: Request>(
+        _ request: R, on queue: DispatchQueue? = nil,
+        completion: @escaping @Sendable (Result<Reply<R.Value>, RequestError>) -> Void
+    ) -> RequestTask<R.Value> {
+        start(request, on: queue, receiver: .closure(completion))
+    }
+
+    /// Starts a request; its result goes to `delegate`, once, on `queue`, or on the configuration's callback queue.
+    /// The delegate is held weakly: when it is gone, the result goes nowhere.
+    @discardableResult
+    public func start<R: Request>(
+        _ request: R, delegate: any RequestDelegate, on queue: DispatchQueue? = nil
+    ) -> RequestTask<R.Value> {
+        start(request, on: queue, receiver: .delegate(.init(object: delegate)))
+    }
+
+    private func start<R: Request>(
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver
+    ) -> RequestTask<R.Value> {
+        let queue = queue ?? core.callbackQueue
+        let number = core.nextNumber
+        let run: RequestRun<R>
+        do throws(RequestError) {
+            let transfer = try core.builder.build(request)
+            run = RequestRun(
+                request, transfer, url: transfer.url, number: number, queue: queue, core: core, receiver: receiver)
+            core.start(run, reportsStart: true)
+        } catch {
+            // The same way as any other result.
+            run = RequestRun(
+                request, nil, url: error.url, number: number, queue: queue, core: core, receiver: receiver)
+            core.refuse(run, error)
+        }
+        return RequestTask(run: run)
+    }
+}

@@ -1,0 +1,77 @@
+package import FerryTransport
+
+/// Sends requests: owns the connections, the queue of what waits, and the table of what runs.
+///
+/// Several agents live side by side, each with threads and connections of its own. Libraries take one; small programs
+/// use ``shared``. Shut it down with ``shutdown(grace:)`` or let ``withNetworkAgent(configuration:grace:_:)`` do it; one
+/// that is let go ends by itself when its last run is answered.
+///
+/// Every run gets exactly one result, whatever happens.
+public final class NetworkAgent: Sendable {
+    let core: AgentCore
+
+    /// The configuration it was made with.
+    public let configuration: NetworkConfiguration
+
+    /// An agent with a network of its own.
+    ///
+    /// What cannot be set up (a thread, a file of authorities) fails the runs, each with its own error.
+    public convenience init(configuration: NetworkConfiguration = NetworkConfiguration()) {
+        self.init(configuration: configuration, transport: makeNetworkTransport(configuration.transport))
+    }
+
+    package init(configuration: NetworkConfiguration, transport: any Transporting) {
+        self.configuration = configuration
+        core = AgentCore(configuration, transport)
+    }
+
+    /// One with the defaults, for small programs; it is never shut down.
+    public static let shared = NetworkAgent()
+
+    /// Sends a request and waits for its reply. Cancelling the task cancels the run, which then throws `cancelled`.
+    ///
+    /// The status is checked and the value made in the caller's task, not on the caller's actor.
+    @discardableResult
+    public func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
+        let transfer = try core.builder.build(request)
+        let run = AwaitedRun(transfer, url: transfer.url, tag: request.tag)
+        let answer = await core.answer(to: run)
+        return try core.builder.reply(to: request, answer, url: run.url)
+    }
+
+    /// Cancels every run in flight. Each gets its one result, `cancelled`.
+    public func cancelAll() { core.cancelAll { _ in true } }
+
+    /// Cancels the runs in flight whose request has this tag.
+    public func cancelAll(tagged tag: String) { core.cancelAll { $0.tag == tag } }
+
+    /// Gauges and counters.
+    public var statistics: AgentStatistics { AgentStatistics(core.transport.statistics) }
+
+    /// One of the agent's own threads, for tasks that should not change threads between a result and their next
+    /// request: `Task(executorPreference: agent.taskExecutor) { … }`.
+    ///
+    /// For short code that does not block: nothing of the network moves while it runs. Every read names the next of the
+    /// agent's loops in turn. After shutdown the jobs run on the global executor.
+    public var taskExecutor: any TaskExecutor { core.transport.nextExecutor() ?? globalConcurrentExecutor }
+
+    /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
+    /// then ends the rest with `shutdown`, and returns when every run has its result.
+    ///
+    /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
+    public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
+}
+
+extension AgentCore {
+    /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.
+    func answer(to run: AwaitedRun) async -> Answer {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                run.wait(by: continuation)
+                start(run)
+            }
+        } onCancel: {
+            cancel(run)
+        }
+    }
+}

@@ -1,0 +1,16 @@
+/// Receives the results of runs; held weakly. Called on the callback queue, once for each run.
+public protocol RequestDelegate: AnyObject, Sendable {
+    /// The run ended well. The default does nothing.
+    func requestFinished<R: Request>(_ task: RequestTask<R.Value>, _ request: R, reply: Reply<R.Value>)
+
+    /// The run was cancelled or failed. The default does nothing.
+    func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError)
+}
+
+extension RequestDelegate {
+    /// Nothing.
+    public func requestFinished<R: Request>(_ task: RequestTask<R.Value>, _ request: R, reply: Reply<R.Value>) {}
+
+    /// Nothing.
+    public func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError) {}
+}

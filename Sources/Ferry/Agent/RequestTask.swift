@@ -1,0 +1,28 @@
+/// A run that was started: the handle to look at it and to end it. Copies name the same run.
+///
+/// Letting go of it does not end the run.
+public struct RequestTask<Value: Sendable>: Sendable, Identifiable, Hashable {
+    let run: CallbackRun
+
+    /// Unique in its agent.
+    public var id: UInt64 { run.number }
+
+    /// Where it stands.
+    public var state: RunState { run.state }
+
+    /// The request's tag.
+    public var tag: String? { run.tag }
+
+    /// Ends it: the one callback comes, with `cancelled`, on the same queue as any result. Any thread; afterwards, and
+    /// once the result is delivered, it is nothing.
+    public func cancel() { run.cancel() }
+
+    /// Changes its place among those that wait; what runs already is left alone. Any thread.
+    public func setPriority(_ priority: RequestPriority) { run.setPriority(priority) }
+
+    /// The same run.
+    public static func == (left: RequestTask, right: RequestTask) -> Bool { left.run === right.run }
+
+    /// By its run.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(run)) }
+}

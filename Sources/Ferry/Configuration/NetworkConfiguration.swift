@@ -1,0 +1,72 @@
+public import Dispatch
+
+/// What an agent is made with; complete by default.
+public struct NetworkConfiguration: Sendable {
+    /// Where paths are joined to, like `http://127.0.0.1:8080/v1`. The default is `nil`: every path is an absolute URL.
+    public var baseURL: String?
+
+    /// Sent with every request that does not have a field of the same name. The default is none.
+    public var headers: Headers
+
+    /// Of requests that say none. The default is 60 seconds without a byte.
+    public var timeouts: Timeouts
+
+    /// Over everything, the queue included, of requests that say none. The default is `nil`, no bound.
+    public var deadline: Duration?
+
+    /// Of requests that say none. The default is 200 to 299.
+    public var statusValidation: StatusValidation
+
+    /// How much at once. The default is ``Limits-swift.struct/init()``.
+    public var limits: Limits
+
+    /// Threads, each with a loop and connections of its own. The default is 1.
+    public var loops: Int
+
+    /// How long a kept connection may lie idle. The default is 60 seconds.
+    public var idleConnectionTime: Duration
+
+    /// Whom to trust. The default is the system's authorities, chain and name verified.
+    public var tls: TLSConfiguration
+
+    /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a
+    /// private serial queue of the agent, so that a blocked main thread does no harm.
+    public var callbackQueue: DispatchQueue?
+
+    /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
+    public var userAgent: String?
+
+    /// The content codings asked for, which are undone before the body is handed over; empty asks for none. The default
+    /// is `gzip` and `deflate`.
+    public var acceptedEncodings: [ContentEncoding]
+
+    /// A configuration with the defaults, and what is named here.
+    public init(
+        baseURL: String? = nil, headers: Headers = Headers(), timeouts: Timeouts = Timeouts(),
+        deadline: Duration? = nil, statusValidation: StatusValidation = .successful, limits: Limits = Limits(),
+        loops: Int = 1, idleConnectionTime: Duration = .seconds(60), tls: TLSConfiguration = TLSConfiguration(),
+        callbackQueue: DispatchQueue? = nil, userAgent: String? = "Ferry",
+        acceptedEncodings: [ContentEncoding] = [.gzip, .deflate]
+    ) {
+        self.baseURL = baseURL
+        self.headers = headers
+        self.timeouts = timeouts
+        self.deadline = deadline
+        self.statusValidation = statusValidation
+        self.limits = limits
+        self.loops = loops
+        self.idleConnectionTime = idleConnectionTime
+        self.tls = tls
+        self.callbackQueue = callbackQueue
+        self.userAgent = userAgent
+        self.acceptedEncodings = acceptedEncodings
+    }
+}
+
+/// A content coding (RFC 9110, 8.4.1) that Ferry can undo.
+public enum ContentEncoding: String, Sendable, Hashable {
+    /// RFC 1952
+    case gzip
+    /// RFC 1950
+    case deflate
+}

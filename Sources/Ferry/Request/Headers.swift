@@ -1,0 +1,169 @@
+package import FerryTransport
+
+/// Header fields in their order; names are compared without regard to case (RFC 9110, 5.1).
+///
+/// The fields of a response lie in the response's memory until they are asked for.
+public struct Headers: Sendable {
+    /// One field.
+    public struct Field: Sendable, Hashable {
+        /// As it was written.
+        public var name: String
+        /// Without the white space around it.
+        public var value: String
+
+        /// Makes a field.
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    private enum Storage: Sendable {
+        case own([Field])
+        case received(TransferResult)
+    }
+
+    private var storage: Storage
+
+    /// No fields.
+    public init() { storage = .own([]) }
+
+    /// These fields, in their order.
+    public init(_ fields: [Field]) { storage = .own(fields) }
+
+    package init(_ result: TransferResult) { storage = .received(result) }
+
+    /// The fields as an array.
+    public var fields: [Field] {
+        switch storage {
+        case .own(let fields): fields
+        case .received(let result): (0..<result.headerCount).map { Self.field($0, of: result) }
+        }
+    }
+
+    /// The value of the fields of this name, joined by `, ` when there are several (RFC 9110, 5.2); `nil` without one.
+    ///
+    /// Setting replaces all of them by one, in the place of the first; setting `nil` removes them. `Set-Cookie` cannot
+    /// be joined: see ``values(of:)``.
+    public subscript(name: String) -> String? {
+        get {
+            var joined: String?
+            each(named: name) { value in
+                if let before = joined { joined = before + ", " + value } else { joined = value }
+            }
+            return joined
+        }
+        set {
+            var fields = self.fields
+            let first = fields.firstIndex { equalNames($0.name, name) }
+            if let newValue, let first {
+                fields[first].value = newValue
+                var kept = fields[...first]
+                kept += fields[(first + 1)...].filter { !equalNames($0.name, name) }
+                fields = Array(kept)
+            } else if let newValue {
+                fields.append(Field(name: name, value: newValue))
+            } else {
+                fields.removeAll { equalNames($0.name, name) }
+            }
+            storage = .own(fields)
+        }
+    }
+
+    /// The values of all fields of this name, in their order.
+    public func values(of name: String) -> [String] {
+        var values: [String] = []
+        each(named: name) { values.append($0) }
+        return values
+    }
+
+    /// Whether a field of this name is there.
+    public func contains(_ name: String) -> Bool {
+        var found = false
+        each(named: name) { _ in found = true }
+        return found
+    }
+
+    /// Adds a field behind the others, also when one of its name is there.
+    public mutating func append(_ name: String, _ value: String) {
+        var fields = self.fields
+        fields.append(Field(name: name, value: value))
+        storage = .own(fields)
+    }
+
+    private func each(named name: String, _ body: (String) -> Void) {
+        switch storage {
+        case .own(let fields):
+            for field in fields where equalNames(field.name, name) { body(field.value) }
+        case .received(let result):
+            var name = name
+            name.withUTF8 { wanted in
+                for index in 0..<result.headerCount {
+                    result.withHeader(index) { name, value in
+                        if equalNames(UnsafeRawBufferPointer(wanted), name) {
+                            body(String(decoding: value, as: UTF8.self))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private static func field(_ index: Int, of result: TransferResult) -> Field {
+        result.withHeader(index) {
+            Field(name: String(decoding: $0, as: UTF8.self), value: String(decoding: $1, as: UTF8.self))
+        }
+    }
+}
+
+extension Headers: RandomAccessCollection {
+    /// 0, always.
+    public var startIndex: Int { 0 }
+
+    /// The number of fields.
+    public var endIndex: Int {
+        switch storage {
+        case .own(let fields): fields.count
+        case .received(let result): result.headerCount
+        }
+    }
+
+    /// The field at this place.
+    public subscript(position: Int) -> Field {
+        switch storage {
+        case .own(let fields): fields[position]
+        case .received(let result): Self.field(position, of: result)
+        }
+    }
+}
+
+extension Headers: ExpressibleByDictionaryLiteral, Equatable, CustomStringConvertible {
+    /// Fields in the order of the literal; a name may come more than once.
+    public init(dictionaryLiteral elements: (String, String)...) {
+        self.init(elements.map { Field(name: $0, value: $1) })
+    }
+
+    /// Equal when the same fields stand in the same order, names without regard to case.
+    public static func == (left: Headers, right: Headers) -> Bool {
+        left.count == right.count && zip(left, right).allSatisfy { equalNames($0.name, $1.name) && $0.value == $1.value }
+    }
+
+    /// Names only: values may be secret.
+    public var description: String { "[" + map(\.name).joined(separator: ", ") + "]" }
+}
+
+/// Compares as ASCII, without regard to case.
+func equalNames(_ left: String, _ right: String) -> Bool {
+    let left = left.utf8
+    let right = right.utf8
+    guard left.count == right.count else { return false }
+    return zip(left, right).allSatisfy { lowercased($0) == lowercased($1) }
+}
+
+private func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+    guard left.count == right.count else { return false }
+    for index in 0..<left.count where lowercased(left[index]) != lowercased(right[index]) { return false }
+    return true
+}
+
+@inline(__always) func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }

@@ -1,0 +1,36 @@
+public import FoundationEssentials
+
+// `Value` and not the concrete type stands in each signature: with the concrete type the default of the associated
+// type would be ambiguous.
+
+extension Request where Value == Response {
+    /// The response itself.
+    public func value(from response: Response) throws -> Value { response }
+}
+
+extension Request where Value == Void {
+    /// Nothing: what counts is that it went well.
+    public func value(from response: Response) throws -> Value { () }
+}
+
+extension Request where Value == Data {
+    /// The body.
+    public func value(from response: Response) throws -> Value { response.body }
+}
+
+extension Request where Value == [UInt8] {
+    /// The body.
+    public func value(from response: Response) throws -> Value { response.bytes }
+}
+
+extension Request where Value == String {
+    /// The body as UTF-8; what is not UTF-8 is repaired.
+    public func value(from response: Response) throws -> Value { response.text }
+}
+
+extension Request where Value: Decodable {
+    /// The body, decoded from JSON.
+    public func value(from response: Response) throws -> Value {
+        try BodyDecoding.decode(Value.self, from: response)
+    }
+}

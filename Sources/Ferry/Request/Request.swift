@@ -1,0 +1,111 @@
+/// The description of one HTTP exchange: immutable, and started as often as one likes, at once or in turn.
+///
+/// Say only what differs; everything but ``path`` has a default. Requests are structs or final classes, and a
+/// refinement with defaults of its own is how an application shares settings:
+///
+///     struct UserInfo: Request {
+///         typealias Value = User          // Decodable
+///         let id: Int
+///         var path: String { "/users/\(id)" }
+///     }
+///     let user = try await agent.send(UserInfo(id: 7)).value
+public protocol Request<Value>: Sendable {
+    /// What the response is made into: `Response` when none is named, `Data`, `[UInt8]`, `String`, `Void`, any
+    /// `Decodable`, or a type of one's own with ``value(from:)``.
+    associatedtype Value: Sendable = Response
+
+    /// A path below the base URL, or an absolute URL, which is used as it is.
+    ///
+    /// `..` cannot climb above the base. What a path cannot hold is percent-encoded as UTF-8; what is encoded already
+    /// stays. Control characters, and white space in an absolute URL, are `invalidURL`.
+    var path: String { get }
+
+    /// Replaces the configuration's base. The default is `nil`, the configuration's.
+    var baseURL: String? { get }
+
+    /// The default is `.get`.
+    var method: HTTPMethod { get }
+
+    /// Header fields; they win over the configuration's of the same name and over ``authorization``. The default is
+    /// none.
+    var headers: Headers { get }
+
+    /// Arguments; where they go is ``argumentEncoding``'s to say. The default is none.
+    var arguments: Arguments { get }
+
+    /// Where the arguments go. The default is `.automatic`.
+    var argumentEncoding: ArgumentEncoding { get }
+
+    /// The body, allowed with any method; arguments that would go there are left out. The default is `nil`; POST, PUT
+    /// and PATCH then announce an empty one.
+    var body: RequestBody? { get }
+
+    /// Credentials sent at once. The default is `nil`.
+    var authorization: Authorization? { get }
+
+    /// Replaces the configuration's timeouts. The default is `nil`, the configuration's (60 seconds without a byte).
+    var timeouts: Timeouts? { get }
+
+    /// A bound over everything from the start of the run on, its wait in the queue included. The default is `nil`, the
+    /// configuration's.
+    var deadline: Duration? { get }
+
+    /// Its place among those that wait. The default is `.normal`.
+    var priority: RequestPriority { get }
+
+    /// Which status codes are a success. The default is `nil`, the configuration's (200 to 299).
+    var statusValidation: StatusValidation? { get }
+
+    /// Bytes of the body, after decoding, that are held in memory at most. The default is `nil`, the configuration's
+    /// (64 MiB).
+    var maxBodyBytes: Int? { get }
+
+    /// May be sent a second time, when a kept connection proves dead before any byte of an answer came. The default is
+    /// what the method says (RFC 9110, 9.2.2).
+    var isIdempotent: Bool { get }
+
+    /// A mark for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
+    var tag: String? { get }
+
+    /// What the application wants to find again; Ferry does not look at it. The default is empty.
+    var userInfo: [String: any Sendable] { get }
+
+    /// Makes the value. By `await` it runs in the caller's task, otherwise on the processing queue, and never before
+    /// the status was accepted.
+    ///
+    /// What it throws fails the run: a `RequestError` as it is, a `DecodingError` as `decoding`, others as `userError`.
+    func value(from response: Response) throws -> Value
+}
+
+extension Request {
+    /// The configuration's.
+    public var baseURL: String? { nil }
+    /// GET.
+    public var method: HTTPMethod { .get }
+    /// None.
+    public var headers: Headers { Headers() }
+    /// None.
+    public var arguments: Arguments { Arguments() }
+    /// By the method.
+    public var argumentEncoding: ArgumentEncoding { .automatic }
+    /// None.
+    public var body: RequestBody? { nil }
+    /// None.
+    public var authorization: Authorization? { nil }
+    /// The configuration's.
+    public var timeouts: Timeouts? { nil }
+    /// The configuration's.
+    public var deadline: Duration? { nil }
+    /// Normal.
+    public var priority: RequestPriority { .normal }
+    /// The configuration's.
+    public var statusValidation: StatusValidation? { nil }
+    /// The configuration's.
+    public var maxBodyBytes: Int? { nil }
+    /// The method's.
+    public var isIdempotent: Bool { method.isIdempotent }
+    /// None.
+    public var tag: String? { nil }
+    /// Empty.
+    public var userInfo: [String: any Sendable] { [:] }
+}

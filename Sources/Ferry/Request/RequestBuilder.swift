@@ -1,0 +1,216 @@
+import FerryTransport
+import FoundationEssentials
+
+/// Turns a request into a concrete transfer, or says why it cannot be one. Whatever is the same for all requests of an
+/// agent is worked out once, here.
+struct RequestBuilder: Sendable {
+    let statusValidation: StatusValidation
+    private let base: Result<BaseURL?, URLFault>
+    private let baseText: String
+    private let headers: Headers
+    private let packedHeaders: Result<HeaderBlock, RequestError>
+    private let timeouts: TransferRequest.Timeouts
+    private let maxHeadBytes: UInt32
+    private let maxBodyBytes: UInt64
+
+    init(_ configuration: NetworkConfiguration) {
+        statusValidation = configuration.statusValidation
+        baseText = configuration.baseURL ?? ""
+        base = Result { () throws(URLFault) in try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) } }
+        headers = configuration.headers
+        packedHeaders = Result { () throws(RequestError) in
+            var block = HeaderBlock()
+            for field in configuration.headers { try block.appendChecked(field.name, field.value, url: "") }
+            return block
+        }
+        var timeouts = configuration.timeouts.packed
+        timeouts.deadline = milliseconds(configuration.deadline)
+        self.timeouts = timeouts
+        maxHeadBytes = UInt32(clamping: max(configuration.limits.headerBytes, 1))
+        maxBodyBytes = UInt64(max(configuration.limits.bodyBytes, 1))
+    }
+
+    /// The generic rim: asks the request for its members, once each, and hands them on.
+    func build<R: Request>(_ request: R) throws(RequestError) -> TransferRequest {
+        let method = request.method
+        let path = request.path
+        let joined = try join(path, ownBase: request.baseURL)
+        var transfer = TransferRequest(url: joined.url)
+        transfer.method = method.rawValue
+        guard method.isToken else {
+            throw RequestError(
+                preparing: .invalidRequest(.method), message: "the method is not a token", url: joined.url)
+        }
+        transfer.timeouts = request.timeouts.map(packed) ?? timeouts
+        if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
+        transfer.ring = request.priority.ring
+        transfer.maxHeadBytes = maxHeadBytes
+        transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
+        transfer.isIdempotent = request.isIdempotent
+
+        let contentType = try fill(
+            &transfer, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
+            method: method)
+        let own = request.headers
+        let authorization = request.authorization
+        if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
+            transfer.headers = try packedHeaders.get()
+        } else {
+            transfer.headers = try pack(
+                own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
+                for: transfer)
+        }
+        return transfer
+    }
+
+    private func packed(_ timeouts: Timeouts) -> TransferRequest.Timeouts {
+        var packed = timeouts.packed
+        packed.deadline = self.timeouts.deadline
+        return packed
+    }
+
+    private func join(_ path: String, ownBase: String?) throws(RequestError) -> JoinedURL {
+        var failed = path
+        do throws(URLFault) {
+            let isAbsolute = isAbsolute(path)
+            if isAbsolute { return try URLJoiner.join(path, to: nil) }
+            failed = ownBase ?? baseText
+            let base = if let ownBase { try BaseURL(ownBase) } else { try self.base.get() }
+            failed = path
+            return try URLJoiner.join(path, to: base)
+        } catch {
+            switch error {
+            case .invalid:
+                throw RequestError(preparing: .invalidURL, message: "this is not a URL", url: failed, isBroken: true)
+            case .unsupportedScheme:
+                throw RequestError(
+                    preparing: .unsupportedScheme, message: "only http and https are carried", url: failed,
+                    isBroken: true)
+            }
+        }
+    }
+
+    private func isAbsolute(_ path: String) -> Bool {
+        // Nearly every path begins with a slash, and then it has no scheme.
+        if path.utf8.first == 0x2F { return false }
+        var path = path
+        return path.withUTF8 { URLJoiner.schemeLength($0) != nil }
+    }
+
+    /// Places body and arguments; returns the content type that goes with the body.
+    private func fill(
+        _ transfer: inout TransferRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
+        method: HTTPMethod
+    ) throws(RequestError) -> String? {
+        if !arguments.isEmpty {
+            switch encoding {
+            case .query: transfer.appendQuery(arguments)
+            case .automatic where method.carriesArgumentsInQuery: transfer.appendQuery(arguments)
+            case .automatic where body != nil, .form where body != nil, .json where body != nil: break
+            case .automatic, .form:
+                transfer.body = .bytes(arguments.formEncoded())
+                return "application/x-www-form-urlencoded"
+            case .json:
+                guard let json = arguments.jsonEncoded() else {
+                    throw RequestError(
+                        preparing: .invalidRequest(.arguments), message: "a number that is not finite is not JSON",
+                        url: transfer.url)
+                }
+                transfer.body = .bytes(json)
+                return "application/json"
+            }
+        }
+        guard let body else {
+            if method.expectsBody { transfer.body = .bytes([]) }
+            return nil
+        }
+        switch body.content {
+        case .data(let data): transfer.body = .data(data)
+        case .bytes(let bytes): transfer.body = .bytes(bytes)
+        case .string(let text): transfer.body = .bytes(Array(text.utf8))
+        case .json(let value):
+            do {
+                transfer.body = .data(try JSONEncoder().encode(value))
+            } catch {
+                throw RequestError(
+                    preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
+                    url: transfer.url, cause: error)
+            }
+        }
+        return body.contentType
+    }
+
+    /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
+    private func pack(
+        _ own: Headers, authorization: Authorization?, credentials: Authorization?, contentType: String?,
+        for transfer: TransferRequest
+    ) throws(RequestError) -> HeaderBlock {
+        var block = HeaderBlock()
+        let ownAuthorization = own.contains("Authorization")
+        let sendsAuthorization = !ownAuthorization && authorization != nil
+        let sendsContentType = contentType != nil && !own.contains("Content-Type")
+        for field in headers where !own.contains(field.name) {
+            if sendsAuthorization && equalNames(field.name, "Authorization") { continue }
+            if sendsContentType && equalNames(field.name, "Content-Type") { continue }
+            try block.appendChecked(field.name, field.value, url: transfer.url)
+        }
+        for field in own {
+            if equalNames(field.name, "Content-Length") {
+                try checkLength(field.value, of: transfer)
+                continue
+            }
+            try block.appendChecked(field.name, field.value, url: transfer.url)
+        }
+        if sendsContentType, let contentType {
+            try block.appendChecked("Content-Type", contentType, url: transfer.url)
+        }
+        if sendsAuthorization, let authorization {
+            try block.appendChecked("Authorization", authorization.value, url: transfer.url)
+        } else if !ownAuthorization, let credentials, !headers.contains("Authorization") {
+            try block.appendChecked("Authorization", credentials.value, url: transfer.url)
+        }
+        return block
+    }
+
+    /// The length on the wire is the body's. One of the caller's that says the same is left out, another is refused.
+    private func checkLength(_ value: String, of transfer: TransferRequest) throws(RequestError) {
+        let length: Int? =
+            switch transfer.body {
+            case .none: 0
+            case .bytes(let bytes): bytes.count
+            case .data(let data): data.count
+            case .pull(let length): length.map { Int(clamping: $0) }
+            }
+        guard let length, Int(value) == length else {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "Content-Length is not the length of the body",
+                url: transfer.url)
+        }
+    }
+}
+
+extension TransferRequest {
+    fileprivate mutating func appendQuery(_ arguments: Arguments) {
+        url = URLJoiner.append(query: arguments.formEncoded(), to: url)
+    }
+}
+
+extension HeaderBlock {
+    /// Refuses what would break out of its line (RFC 9110, 5.5), and framing, which is not the caller's to say.
+    fileprivate mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
+        guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
+            throw RequestError(
+                preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)
+        }
+        for byte in value.utf8 where byte == 0x0D || byte == 0x0A || byte == 0 {
+            throw RequestError(
+                preparing: .invalidRequest(.headerValue),
+                message: "the value of the header field \(name) has a line break or a NUL in it", url: url)
+        }
+        if equalNames(name, "Transfer-Encoding") || equalNames(name, "Content-Length") {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "\(name) is not the caller's to set", url: url)
+        }
+        append(name, value)
+    }
+}

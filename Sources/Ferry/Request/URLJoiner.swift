@@ -1,0 +1,181 @@
+/// Why a text is no URL that can be asked for.
+enum URLFault: Error, Equatable {
+    case invalid
+    case unsupportedScheme
+}
+
+/// A URL ready to be asked for, and the credentials that stood in it.
+struct JoinedURL: Equatable {
+    var url: String
+    var credentials: Authorization?
+}
+
+/// Makes one URL of a base and a path (RFC 3986); text in, text out, no state.
+enum URLJoiner {
+    /// Joins, or takes the path as it is when it is an absolute URL.
+    static func join(_ path: String, to base: BaseURL?) throws(URLFault) -> JoinedURL {
+        var path = path
+        let outcome = path.withUTF8 { bytes -> Result<JoinedURL?, URLFault> in
+            if let scheme = schemeLength(bytes) {
+                return Result { () throws(URLFault) in try absolute(bytes, scheme: scheme) }
+            }
+            if bytes.contains(where: isControl) { return .failure(.invalid) }
+            guard let base else { return .failure(faultWithoutBase(bytes)) }
+            // Nothing to be escaped or taken out: the caller joins the two texts.
+            if isPlain(bytes), base.query.isEmpty { return .success(nil) }
+            return .success(JoinedURL(url: relative(bytes, to: base), credentials: base.credentials))
+        }
+        switch outcome {
+        case .failure(let fault): throw fault
+        case .success(let joined?): return joined
+        case .success(nil): break
+        }
+        guard let base else { throw .invalid }
+        if path.isEmpty { return JoinedURL(url: base.whole, credentials: base.credentials) }
+        let first = path.utf8.first
+        if first == 0x3F { return JoinedURL(url: base.whole + path, credentials: base.credentials) }
+        let url = first == 0x2F ? base.prefix + path : base.prefix + "/" + path
+        return JoinedURL(url: url, credentials: base.credentials)
+    }
+
+    /// Appends `a=b&c` to the query, before a fragment, with `?` or `&` as needed.
+    static func append(query: [UInt8], to url: String) -> String {
+        if query.isEmpty { return url }
+        let bytes = url.utf8
+        let end = bytes.firstIndex(of: 0x23) ?? bytes.endIndex
+        let head = bytes[..<end]
+        var made = String(head) ?? ""
+        if let mark = head.firstIndex(of: 0x3F) {
+            if bytes.index(after: mark) != end, head.last != 0x26 { made += "&" }
+        } else {
+            made += "?"
+        }
+        made += String(decoding: query, as: UTF8.self)
+        made += String(bytes[end...]) ?? ""
+        return made
+    }
+
+    /// The length of the scheme when the text has one and a host may follow.
+    static func schemeLength(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
+        var index = 0
+        while index < bytes.count, isSchemeByte(bytes[index], first: index == 0) { index += 1 }
+        guard index > 0, index + 2 < bytes.count else { return nil }
+        return bytes[index] == 0x3A && bytes[index + 1] == 0x2F && bytes[index + 2] == 0x2F ? index : nil
+    }
+
+    private static func isSchemeByte(_ byte: UInt8, first: Bool) -> Bool {
+        switch lowercased(byte) {
+        case 0x61...0x7A: true
+        case 0x30...0x39, 0x2B, 0x2D, 0x2E: !first
+        default: false
+        }
+    }
+
+    private static func faultWithoutBase(_ bytes: UnsafeBufferPointer<UInt8>) -> URLFault {
+        let text = String(decoding: bytes, as: UTF8.self).lowercased()
+        if text.isEmpty || text.hasPrefix("http:") || text.hasPrefix("https:") { return .invalid }
+        return .unsupportedScheme
+    }
+
+    /// Whether a relative path needs neither escaping nor the removal of dots.
+    private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var previous: UInt8 = 0x2F
+        for (index, byte) in bytes.enumerated() {
+            if byte == 0x3F { return bytes[(index + 1)...].allSatisfy(ByteSet.query.contains) }
+            if !ByteSet.path.contains(byte) || (byte == 0x2E && previous == 0x2F) { return false }
+            previous = byte
+        }
+        return true
+    }
+
+    private static func relative(_ bytes: UnsafeBufferPointer<UInt8>, to base: BaseURL) -> String {
+        let parts = Parts(bytes[...])
+        var path: [UInt8] = []
+        path.appendEscaping(parts.path, ByteSet.path)
+        var made = Array(base.prefix.utf8)
+        if path.isEmpty { made = Array(base.whole.utf8) } else { made.append(contentsOf: withoutDots(path)) }
+        var query = Array(base.query.utf8)
+        if let own = parts.query {
+            if !query.isEmpty { query.append(0x26) }
+            query.appendEscaping(own, ByteSet.query)
+        }
+        if !query.isEmpty || parts.query != nil {
+            made.append(0x3F)
+            made.append(contentsOf: query)
+        }
+        if let fragment = parts.fragment {
+            made.append(0x23)
+            made.appendEscaping(fragment, ByteSet.query)
+        }
+        return String(decoding: made, as: UTF8.self)
+    }
+
+    /// Takes out `.` and `..`, also escaped ones; nothing climbs above the first slash (RFC 3986, 5.2.4).
+    private static func withoutDots(_ path: [UInt8]) -> [UInt8] {
+        var kept: [ArraySlice<UInt8>] = []
+        var endsInDirectory = false
+        let body = path.first == 0x2F ? path[1...] : path[...]
+        for segment in body.split(separator: 0x2F, omittingEmptySubsequences: false) {
+            let dots = dotCount(segment)
+            endsInDirectory = dots > 0
+            if dots == 2 { _ = kept.popLast() } else if dots == 0 { kept.append(segment) }
+        }
+        if endsInDirectory { kept.append([]) }
+        var made: [UInt8] = []
+        made.reserveCapacity(path.count + 1)
+        for segment in kept {
+            made.append(0x2F)
+            made.append(contentsOf: segment)
+        }
+        return made.isEmpty ? [0x2F] : made
+    }
+
+    /// 1 for `.`, 2 for `..`, 0 for all else.
+    private static func dotCount(_ segment: ArraySlice<UInt8>) -> Int {
+        guard !segment.isEmpty, segment.count <= 6 else { return 0 }
+        var rest = segment
+        var dots = 0
+        while let byte = rest.first {
+            if byte == 0x2E {
+                rest = rest.dropFirst()
+            } else if byte == 0x25, rest.count >= 3, rest[rest.startIndex + 1] == 0x32,
+                lowercased(rest[rest.startIndex + 2]) == 0x65
+            {
+                rest = rest.dropFirst(3)
+            } else {
+                return 0
+            }
+            dots += 1
+        }
+        return dots <= 2 ? dots : 0
+    }
+
+    /// Path, query and fragment of the rest of a URL.
+    struct Parts {
+        let path: Slice<UnsafeBufferPointer<UInt8>>
+        let query: Slice<UnsafeBufferPointer<UInt8>>?
+        let fragment: Slice<UnsafeBufferPointer<UInt8>>?
+
+        init(_ rest: Slice<UnsafeBufferPointer<UInt8>>) {
+            let mark = rest.firstIndex(of: 0x23)
+            let head = rest[..<(mark ?? rest.endIndex)]
+            fragment = mark.map { rest[($0 + 1)...] }
+            let question = head.firstIndex(of: 0x3F)
+            path = head[..<(question ?? head.endIndex)]
+            query = question.map { head[($0 + 1)...] }
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Appends what `allowed` holds as it is, what is escaped already too, and escapes the rest.
+    mutating func appendEscaping(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ allowed: ByteSet) {
+        for index in bytes.indices {
+            let byte = bytes[index]
+            let isEscape =
+                byte == 0x25 && index + 2 < bytes.endIndex && hexValue(bytes[index + 1]) != nil
+                && hexValue(bytes[index + 2]) != nil
+            if isEscape || allowed.contains(byte) { append(byte) } else { appendEscaped(byte) }
+        }
+    }
+}

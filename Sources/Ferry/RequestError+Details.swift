@@ -1,0 +1,113 @@
+extension RequestError.Code {
+    /// The part of a request that cannot be sent.
+    public enum RequestPart: String, Sendable, Hashable, CaseIterable {
+        /// Not a token.
+        case method
+        /// Not a token.
+        case headerName
+        /// A line break or a NUL.
+        case headerValue
+        /// A `Content-Length` that is not the body's, or a `Transfer-Encoding`.
+        case framing
+        /// Not JSON.
+        case arguments
+        /// Cannot be encoded.
+        case body
+    }
+
+    /// Why a name was not found.
+    public enum DNSFault: String, Sendable, Hashable, CaseIterable {
+        /// There is none.
+        case notFound
+        /// The servers could not say.
+        case temporary
+        /// Any other cause.
+        case failed
+    }
+
+    /// Why there is no connection.
+    public enum ConnectFault: String, Sendable, Hashable, CaseIterable {
+        /// Nobody listens.
+        case refused
+        /// No way there.
+        case unreachable
+        /// Any other cause.
+        case failed
+    }
+
+    /// Why there is no trust.
+    public enum TLSFault: String, Sendable, Hashable, CaseIterable {
+        /// The certificate is of another time.
+        case expired
+        /// The certificate is another host's.
+        case hostname
+        /// No known authority stands behind it.
+        case untrusted
+        /// None of the pinned keys.
+        case pinMismatch
+        /// No agreement, or no TLS.
+        case handshake
+        /// Our own files or options cannot be used.
+        case configuration
+    }
+
+    /// What took too long.
+    public enum TimeoutPart: String, Sendable, Hashable, CaseIterable {
+        /// Its wait in the queue.
+        case queue
+        /// The look-up of the name.
+        case dns
+        /// The connection.
+        case connect
+        /// The TLS handshake.
+        case tls
+        /// The sending: the peer does not read.
+        case write
+        /// The head of the answer.
+        case responseHead
+        /// The body: nothing came for the idle time.
+        case read
+        /// The rate was too low for too long.
+        case lowSpeed
+        /// The exchange as a whole.
+        case total
+        /// Everything, the queue included.
+        case deadline
+    }
+
+    /// The part of an answer that breaks the rules.
+    public enum ResponsePart: String, Sendable, Hashable, CaseIterable {
+        /// The first line.
+        case statusLine
+        /// A header field.
+        case header
+        /// A `Content-Length`.
+        case length
+        /// Two lengths that differ.
+        case conflictingLength
+        /// A `Transfer-Encoding`.
+        case transferEncoding
+        /// The chunks.
+        case chunk
+        /// A field after the body.
+        case trailer
+        /// Another protocol, which nobody asked for.
+        case upgrade
+    }
+
+    /// What of a head was too much.
+    public enum HeadMeasure: String, Sendable, Hashable, CaseIterable {
+        /// Its bytes.
+        case bytes
+        /// Answers before the answer (1xx).
+        case informational
+    }
+
+    /// How a compressed body is damaged.
+    public enum DecodingFault: String, Sendable, Hashable, CaseIterable {
+        /// It ends early.
+        case truncated
+        /// It is wrong.
+        case corrupt
+    }
+}

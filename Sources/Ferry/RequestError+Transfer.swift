@@ -1,0 +1,144 @@
+package import FerryTransport
+
+extension RequestError {
+    /// What the transport refused, before anything was sent.
+    init(_ failure: TransferFailure, url: String) {
+        var facts = Facts(code: Code(failure), phase: .preparing)
+        facts.url = Redaction.url(url, isBroken: failure.code == .invalidURL)
+        facts.message = Self.words(failure)
+        facts.curlCode = failure.curlCode
+        facts.errno = failure.errno
+        self.init(facts)
+    }
+
+    /// A transfer that ended badly.
+    init(_ failure: TransferFailure, of result: TransferResult, url: String) {
+        var code = Code(failure)
+        if failure.code == .incompleteBody {
+            code = .incompleteBody(expected: result.contentLength, got: Int64(clamping: result.bodyBytesReceived))
+        }
+        var facts = Facts(code: code, phase: RequestPhase(result.phase))
+        facts.url = Redaction.url(url, isBroken: failure.code == .invalidURL)
+        facts.message = Self.words(failure)
+        facts.curlCode = failure.curlCode
+        facts.errno = failure.errno
+        facts.bytesSent = result.headBytesSent + result.bodyBytesSent
+        facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
+        facts.attempts = result.attempts
+        facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed
+        self.init(facts)
+    }
+
+    /// A whole answer that was not accepted.
+    init(_ code: Code, message: String, cause: (any Error)? = nil, response: Response) {
+        let result = response.result
+        var facts = Facts(code: code, phase: .processing)
+        facts.url = Redaction.url(response.url)
+        facts.message = message
+        facts.cause = cause
+        facts.bytesSent = result.headBytesSent + result.bodyBytesSent
+        facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
+        facts.attempts = result.attempts
+        facts.mayHaveBeenProcessed = true
+        facts.response = Part(
+            status: response.status, headers: Headers(response.headers.fields), body: Array(result.body.prefix(4096)))
+        self.init(facts)
+    }
+
+    /// A fault of Ferry's own, before anything was handed over.
+    init(preparing code: Code, message: String, url: String = "", isBroken: Bool = false, cause: (any Error)? = nil) {
+        var facts = Facts(code: code, phase: .preparing)
+        facts.url = Redaction.url(url, isBroken: isBroken)
+        facts.message = message
+        facts.cause = cause
+        self.init(facts)
+    }
+
+    private static func words(_ failure: TransferFailure) -> String {
+        if !failure.message.isEmpty { return failure.message }
+        return switch failure.code {
+        case .cancelled: "the run was cancelled"
+        case .shutdown: "the agent has been shut down"
+        case .invalidURL: "this is not a URL"
+        case .unsupportedScheme: "only http and https are carried"
+        default: ""
+        }
+    }
+}
+
+extension RequestPhase {
+    init(_ phase: TransferPhase) {
+        self =
+            switch phase {
+            case .queued: .queued
+            case .dns: .dns
+            case .connect: .connect
+            case .tls: .tls
+            case .send: .send
+            case .waitHead: .waitingHead
+            case .head: .head
+            case .body: .body
+            case .done: .processing
+            }
+    }
+}
+
+extension RequestError.Code {
+    /// The core's code and detail in the words of the public face.
+    package init(_ failure: TransferFailure) {
+        let detail = failure.detail
+        self =
+            switch failure.code {
+            case .memory, .internalError: .internalError
+            case .invalidURL: .invalidURL
+            case .unsupportedScheme: .unsupportedScheme
+            case .invalidRequest: Self.find(detail, Self.requestParts).map { .invalidRequest($0) } ?? .invalidRequest
+            case .dns: .dns(Self.find(detail, Self.dnsFaults) ?? .failed)
+            case .connect: .connect(Self.find(detail, Self.connectFaults) ?? .failed)
+            case .tls: .tls(Self.find(detail, Self.tlsFaults) ?? .handshake)
+            case .timeout: .timeout(Self.find(detail, Self.timeouts) ?? .total)
+            case .connectionReset: .connectionReset
+            case .connectionClosed: .connectionClosed
+            case .incompleteBody: .incompleteBody
+            case .malformedResponse:
+                Self.find(detail, Self.responseParts).map { .malformedResponse($0) } ?? .malformedResponse
+            case .headTooLarge: .headersTooLarge(detail == .informational ? .informational : .bytes)
+            case .bodyTooLarge: .responseTooLarge
+            case .contentDecoding: .contentDecoding(detail == .decodingTruncated ? .truncated : .corrupt)
+            case .http2Stream: .http2Stream
+            case .file: .fileIO
+            case .uploadSource: .uploadSource
+            case .cancelled: .cancelled
+            case .shutdown: .shutdown
+            case .proxy: .proxy
+            }
+    }
+
+    private static func find<Word>(_ detail: TransferFailure.Detail, _ table: [(TransferFailure.Detail, Word)]) -> Word? {
+        table.first { $0.0 == detail }?.1
+    }
+
+    private static let requestParts: [(TransferFailure.Detail, RequestPart)] = [
+        (.method, .method), (.headerName, .headerName), (.headerValue, .headerValue), (.framing, .framing),
+    ]
+    private static let dnsFaults: [(TransferFailure.Detail, DNSFault)] = [
+        (.dnsNotFound, .notFound), (.dnsTemporary, .temporary), (.dnsFailed, .failed),
+    ]
+    private static let connectFaults: [(TransferFailure.Detail, ConnectFault)] = [
+        (.connectRefused, .refused), (.connectUnreachable, .unreachable), (.connectFailed, .failed),
+    ]
+    private static let tlsFaults: [(TransferFailure.Detail, TLSFault)] = [
+        (.tlsExpired, .expired), (.tlsHostname, .hostname), (.tlsUntrusted, .untrusted),
+        (.tlsPinMismatch, .pinMismatch), (.tlsHandshake, .handshake), (.tlsConfiguration, .configuration),
+    ]
+    private static let timeouts: [(TransferFailure.Detail, TimeoutPart)] = [
+        (.timeoutQueue, .queue), (.timeoutDNS, .dns), (.timeoutConnect, .connect), (.timeoutTLS, .tls),
+        (.timeoutWrite, .write), (.timeoutResponseHead, .responseHead), (.timeoutRead, .read),
+        (.timeoutLowSpeed, .lowSpeed), (.timeoutTotal, .total), (.timeoutDeadline, .deadline),
+    ]
+    private static let responseParts: [(TransferFailure.Detail, ResponsePart)] = [
+        (.statusLine, .statusLine), (.header, .header), (.length, .length),
+        (.conflictingLength, .conflictingLength), (.transferEncoding, .transferEncoding), (.chunk, .chunk),
+        (.trailer, .trailer), (.upgrade, .upgrade),
+    ]
+}

@@ -1,0 +1,107 @@
+package import FerryTransport
+public import FoundationEssentials
+
+/// What the server answered. Head and body lie where the core put them and are copied only when asked for.
+public struct Response: Sendable {
+    package let result: TransferResult
+
+    /// The URL that was asked, without the credentials in it.
+    public let url: String
+
+    /// Whether it came from the cache and not from the network.
+    public let isFromCache: Bool
+
+    package init(_ result: TransferResult, url: String, isFromCache: Bool = false) {
+        self.result = result
+        self.url = url
+        self.isFromCache = isFromCache
+    }
+
+    /// The status code.
+    public var status: Int { result.status }
+
+    /// The header fields, as they came.
+    public var headers: Headers { Headers(result) }
+
+    /// Bytes of the body, after decoding.
+    public var bodyLength: Int { Int(clamping: result.bodyLength) }
+
+    /// The body, after decoding. A small one is copied, a large one shares the response's memory.
+    public var body: Data {
+        let bytes = result.body
+        guard let start = bytes.baseAddress else { return Data() }
+        if bytes.count <= Self.copied { return Data(bytes: start, count: bytes.count) }
+        return Data(sharing: result, start: start, count: bytes.count)
+    }
+
+    /// Below this a copy costs less than sharing.
+    private static let copied = 4096
+
+    /// The body, after decoding, copied.
+    public var bytes: [UInt8] { Array(result.body) }
+
+    /// The body as UTF-8, with what is not UTF-8 repaired.
+    public var text: String { String(decoding: result.body, as: UTF8.self) }
+
+    /// Calls `body` with the bytes of the body, without a copy; they live until it returns.
+    public func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+        defer { withExtendedLifetime(result) {} }
+        return try body(result.body)
+    }
+
+    /// How the end of the body was known.
+    public var framing: Framing { result.isFramedByClose ? .untilClose : .exact }
+
+    /// How the end of a body is known (RFC 9112, 6.3).
+    public enum Framing: Sendable, Hashable {
+        /// By a length, by chunks, or because there is none.
+        case exact
+        /// By the end of the connection: whether all of it came cannot be known.
+        case untilClose
+    }
+
+    /// The address and port connected to; `nil` without a connection.
+    public var peer: Peer? {
+        let address = result.peer
+        return address.isEmpty ? nil : Peer(address: address, port: result.peerPort)
+    }
+
+    /// Where a connection led.
+    public struct Peer: Sendable, Hashable {
+        /// IPv4 or IPv6 address as text.
+        public let address: String
+        /// The port.
+        public let port: Int
+    }
+
+    /// The protocol the answer came by.
+    public var httpVersion: HTTPVersion { HTTPVersion(rawValue: result.httpVersion) ?? .http11 }
+
+    /// A version of HTTP.
+    public enum HTTPVersion: Int, Sendable, Hashable, CustomStringConvertible {
+        /// HTTP/1.0
+        case http10 = 10
+        /// HTTP/1.1
+        case http11 = 11
+        /// HTTP/2
+        case http2 = 20
+
+        /// As it is written in a status line.
+        public var description: String {
+            switch self {
+            case .http10: "HTTP/1.0"
+            case .http11: "HTTP/1.1"
+            case .http2: "HTTP/2"
+            }
+        }
+    }
+
+    /// Whether it came over a kept connection.
+    public var isReusedConnection: Bool { result.isReusedConnection }
+
+    /// How often the request was (begun to be) sent.
+    public var attempts: Int { result.attempts }
+
+    /// Times and bytes.
+    public var metrics: RequestMetrics { RequestMetrics(result) }
+}
