@@ -3,9 +3,9 @@ internal import Glibc
 @main
 struct Main {
     static let version = "0.1.0"
-    static let subcommands: [any Subcommand.Type] = [
-        FetchCommand.self, ServeCommand.self, BenchCommand.self, TourCommand.self,
-    ]
+    static var subcommands: [any Subcommand.Type] {
+        [FetchCommand.self, BenchCommand.self]
+    }
 
     static func main() async {
         exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)

@@ -11,6 +11,10 @@ struct CommandOption: Sendable {
     var value: String?
     var help: String
 
+    init(_ name: String, _ help: String) {
+        self.init(name, nil, help)
+    }
+
     init(_ name: String, _ letter: Character? = nil, value: String? = nil, _ help: String) {
         self.name = name
         self.letter = letter
@@ -90,7 +94,7 @@ extension ParsedArguments {
                 let word = argv[max(1, Int(optind) - 1)].map { String(cString: $0) } ?? ""
                 throw complaint(missingValue: found == Int32(UInt8(ascii: ":")), number: optopt, word: word, options)
             }
-            guard let option = option(of: found, options) else { continue }
+            guard let option = described(by: found, options) else { continue }
             parsed.options.append((option.name, optarg.map { String(cString: $0) } ?? ""))
         }
         for index in Int(optind)..<(argv.count - 1) {
@@ -99,7 +103,7 @@ extension ParsedArguments {
         return parsed
     }
 
-    private static func option(of number: Int32, _ options: [CommandOption]) -> CommandOption? {
+    private static func described(by number: Int32, _ options: [CommandOption]) -> CommandOption? {
         if number >= firstNumber { return options[Int(number - firstNumber)] }
         guard let byte = UInt8(exactly: number) else { return nil }
         return options.first { $0.letter == Character(UnicodeScalar(byte)) }
@@ -108,7 +112,7 @@ extension ParsedArguments {
     private static func complaint(
         missingValue: Bool, number: Int32, word: String, _ options: [CommandOption]
     ) -> UsageError {
-        let known = option(of: number, options)
+        let known = described(by: number, options)
         let shown = number >= firstNumber ? known.map { "--\($0.name)" } : UInt8(exactly: number).map { "-\(Character(UnicodeScalar($0)))" }
         if missingValue { return UsageError("option \(shown ?? word) needs a value") }
         if known != nil { return UsageError("option \(shown ?? word) takes no value") }

@@ -29,11 +29,8 @@ public final class ChildProcess {
     /// Its stdin is a pipe that ends when this object goes or the parent dies; its stdout is read by ``readLine()`` and
     /// ``finish()``.
     public init(_ arguments: [String], environment: [String: String] = [:]) throws(Failure) {
-        var forInput: [Int32] = [-1, -1]
-        var forOutput: [Int32] = [-1, -1]
-        guard pipe2(&forInput, O_CLOEXEC) == 0, pipe2(&forOutput, O_CLOEXEC) == 0 else {
-            throw Self.failure("pipe", errno)
-        }
+        let forInput = try Self.makePipe()
+        let forOutput = try Self.makePipe()
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         posix_spawn_file_actions_adddup2(&actions, forInput[0], STDIN_FILENO)
@@ -107,6 +104,14 @@ public final class ChildProcess {
         hasEnded = true
         let signal = status & 0x7f
         return (signal == 0 ? (status >> 8) & 0xff : -signal, ProcessUsage(usage))
+    }
+
+    /// Both ends close by themselves in whatever process is started next.
+    private static func makePipe() throws(Failure) -> [Int32] {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw failure("pipe", errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return ends
     }
 
     private static func failure(_ what: String, _ code: Int32) -> Failure {

@@ -10,10 +10,10 @@ struct BenchSummary: Sendable {
     private let totals: BenchTotals
     private let seconds: Double
     private let usage: ProcessUsage
-    private let connections: Int
+    private let connections: UInt64
     private let peakMemory = ProcessUsage.peakMemory
 
-    init(_ totals: BenchTotals, nanoseconds: UInt64, usage: ProcessUsage, connections: Int) {
+    init(_ totals: BenchTotals, nanoseconds: UInt64, usage: ProcessUsage, connections: UInt64) {
         self.totals = totals
         seconds = Double(nanoseconds) / 1e9
         self.usage = usage
@@ -97,7 +97,7 @@ extension BenchSummary {
         lines.append(("phases", phases.joined(separator: "   ") + "   (means)"))
         lines.append(("CPU", "\(fixed(user, 1)) µs user + \(fixed(system, 1)) µs system a request"))
         lines.append(("memory", "\(fixed(Double(peakMemory) / 1024, 1)) MB at the peak"))
-        lines.append(("connections", "\(grouped(UInt64(connections))) opened"))
+        lines.append(("connections", "\(grouped(connections)) opened"))
         for (code, count) in totals.errors.sorted(by: { $0.key < $1.key }) {
             lines.append(("error", "\(code) \(grouped(count))"))
         }
