@@ -1,6 +1,7 @@
 /// A load that all rivals carry in turn.
 struct Case: Sendable {
     var name: String
+    var path: String
     var length: Int
     var concurrency: Int
     /// Requests of one run; URLSession gets a tenth, it needs that long.
@@ -12,17 +13,17 @@ struct Case: Sendable {
     private static let ours = Rival.allCases.filter { $0 != .urlSession }
 
     static let every: [Case] = [
-        Case(name: "get12@1", length: 12, concurrency: 1, total: 10_000, rivals: all),
-        Case(name: "get12@64", length: 12, concurrency: 64, total: 100_000, rivals: all),
-        Case(name: "get12@1000", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
-        Case(name: "get12@10000", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
-        Case(name: "get64k@64", length: 65_536, concurrency: 64, total: 20_000, rivals: all),
+        Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
+        Case(name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000, rivals: all),
+        Case(name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
+        Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
+        Case(name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000, rivals: all),
     ]
 
     func load(server: String, rival: Rival, scale: Double) -> Load {
         let share = rival == .urlSession ? 0.1 : 1
         return Load(
-            url: "\(server)/bytes/\(length)", total: max(concurrency, Int(Double(total) * share * scale)),
+            url: server + path, total: max(concurrency, Int(Double(total) * share * scale)),
             concurrency: concurrency, length: length)
     }
 }

@@ -58,7 +58,7 @@ final class Nginx {
             server {
                 listen 127.0.0.1:\(port) backlog=16000;
                 root \(folder)/html;
-                location = /bytes/12 { return 200 "hello world\\n"; }
+                location = /hello { return 200 "Hello, ferry"; }
             }
         }
 

@@ -5,7 +5,7 @@ enum Worker {
     /// `NAME URL TOTAL CONCURRENCY LENGTH`; prints one line of JSON.
     static func run(_ arguments: [String]) async throws {
         guard let name = arguments.first else { throw BenchmarkError("which worker?") }
-        if name == "serve" { return try await LoopbackWorker.run() }
+        if name == "serve" { return try LoopbackWorker.run() }
         guard arguments.count == 5, let total = Int(arguments[2]), let concurrency = Int(arguments[3]),
             let length = Int(arguments[4])
         else { throw BenchmarkError("a worker takes NAME URL TOTAL CONCURRENCY LENGTH") }

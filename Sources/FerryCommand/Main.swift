@@ -4,7 +4,7 @@ internal import Glibc
 struct Main {
     static let version = "0.1.0"
     static var subcommands: [any Subcommand.Type] {
-        [FetchCommand.self, BenchCommand.self]
+        [FetchCommand.self, ServeCommand.self, BenchCommand.self, TourCommand.self]
     }
 
     static func main() async {

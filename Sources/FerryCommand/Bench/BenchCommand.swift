@@ -74,7 +74,7 @@ struct BenchServer {
         guard let line = process.readLine(), line.hasPrefix("http") else {
             throw InputError("the server for the measurement did not start")
         }
-        url = line + "/bytes/12"
+        url = line + "/hello"
     }
 
     func stop() {
