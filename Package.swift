@@ -63,7 +63,9 @@ let package = Package(
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
-        .testTarget(name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement"],
+            swiftSettings: strict),
 
         // Measurement.
         .target(

@@ -35,7 +35,9 @@ enum FerryRivals {
         return measurement
     }
 
-    private static func send(_ request: Get, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets) async -> SenderResult {
+    private static func send(
+        _ request: Get, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets
+    ) async -> SenderResult {
         var result = SenderResult()
         while tickets.take() {
             let start = monotonicNanoseconds()

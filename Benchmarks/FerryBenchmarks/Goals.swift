@@ -19,7 +19,9 @@ struct Goal: Codable, Sendable {
         }
         let reference = table.reference(of: small) == .peer ? "the peer" : "the C core alone"
         var goals = [
-            Goal(text: "12 bytes, 64 at once, await: CPU × \(reference)", limit: 1.25, measured: against(small, .await)),
+            Goal(
+                text: "12 bytes, 64 at once, await: CPU × \(reference)", limit: 1.25,
+                measured: against(small, .await)),
             Goal(text: "the same on the loop's executor", limit: 1.1, measured: against(small, .executor)),
             Goal(
                 text: "the same by closures: CPU × await", limit: 1.2,

@@ -95,7 +95,8 @@ struct Harness {
 
     private func measurePeer(_ load: Load) throws -> Measurement {
         let process = try ChildProcess(
-            options.peer + [load.url, "\(load.total)", "\(load.concurrency)"], environment: ["EXPECT_LEN": "\(load.length)"])
+            options.peer + [load.url, "\(load.total)", "\(load.concurrency)"],
+            environment: ["EXPECT_LEN": "\(load.length)"])
         let end = process.finish()
         guard end.code == 0 else { throw BenchmarkError("the peer ended with \(end.code)") }
         let report = try JSONDecoder().decode(PeerReport.self, from: Data(end.output.utf8))
@@ -104,27 +105,5 @@ struct Harness {
 
     private func note(_ text: String) {
         FileHandle.standardError.write(Data((text + "\n").utf8))
-    }
-}
-
-/// What a peer prints.
-struct PeerReport: Decodable {
-    var cpu_user_s: Double
-    var cpu_sys_s: Double
-    var rps: Double
-    var p50_us: Double
-    var p99_us: Double
-    var maxrss_kb: Int
-
-    func measurement(total: Int) -> Measurement {
-        var measurement = Measurement()
-        measurement.ok = UInt64(total)
-        measurement.seconds = rps > 0 ? Double(total) / rps : 0
-        measurement.userTime = cpu_user_s * 1e6
-        measurement.systemTime = cpu_sys_s * 1e6
-        measurement.p50 = p50_us
-        measurement.p99 = p99_us
-        measurement.peakMemory = maxrss_kb
-        return measurement
     }
 }

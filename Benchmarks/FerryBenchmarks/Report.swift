@@ -15,7 +15,8 @@ struct Report {
     }
 
     private func caseTable(_ name: String) -> String {
-        var lines = [["", "CPU µs", "user", "sys", "ratio", "req/s", "p50 µs", "p99 µs", "peak MB", "conns", "calls", "bad"]]
+        let heads = "CPU µs,user,sys,ratio,req/s,p50 µs,p99 µs,peak MB,connections,system calls,bad"
+        var lines = [[""] + heads.split(separator: ",").map(String.init)]
         for rival in table.rivals(of: name) {
             func show(_ digits: Int, _ figure: (Measurement) -> Double) -> String {
                 table.median(name, rival, figure).map { fixed($0, digits) } ?? "-"
@@ -24,7 +25,8 @@ struct Report {
             let connections = table[name, rival].compactMap(\.connections).map(Double.init)
             let bad = table[name, rival].reduce(0) { $0 + $1.wrong + $1.failed }
             lines.append([
-                rival.title, show(1) { $0.cpuPerRequest }, show(1) { $0.userPerRequest }, show(1) { $0.systemPerRequest },
+                rival.title,
+                show(1) { $0.cpuPerRequest }, show(1) { $0.userPerRequest }, show(1) { $0.systemPerRequest },
                 ratio.map { fixed($0, 2) } ?? "-", show(0) { $0.rate }, show(0) { $0.p50 }, show(0) { $0.p99 },
                 show(1) { Double($0.peakMemory) / 1024 }, ResultTable.median(connections).map { fixed($0, 0) } ?? "-",
                 table.systemCalls[.init(name: name, rival: rival)].map { fixed($0, 1) } ?? "-", "\(bad)",
@@ -59,10 +61,11 @@ struct Report {
         let count = lines.map(\.count).max() ?? 0
         let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }
         return lines.map { line in
-            "  " + line.enumerated().map { column, text in
-                let space = String(repeating: " ", count: widths[column] - text.count)
-                return column == 0 ? text + space : space + text
-            }.joined(separator: "  ") + "\n"
+            "  "
+                + line.enumerated().map { column, text in
+                    let space = String(repeating: " ", count: widths[column] - text.count)
+                    return column == 0 ? text + space : space + text
+                }.joined(separator: "  ") + "\n"
         }.joined()
     }
 

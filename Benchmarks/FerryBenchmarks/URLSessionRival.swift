@@ -26,7 +26,9 @@ enum URLSessionRival {
         return measurement
     }
 
-    private static func send(_ session: URLSession, _ url: URL, _ length: Int, _ tickets: Tickets) async -> SenderResult {
+    private static func send(
+        _ session: URLSession, _ url: URL, _ length: Int, _ tickets: Tickets
+    ) async -> SenderResult {
         var result = SenderResult()
         while tickets.take() {
             let start = monotonicNanoseconds()

@@ -42,7 +42,9 @@ enum WaitingCase {
         return ProcessUsage.memory
     }
 
-    private static func measure(_ agent: NetworkAgent, _ before: Int, answered: @Sendable () -> Int) async -> Measurement {
+    private static func measure(
+        _ agent: NetworkAgent, _ before: Int, answered: @Sendable () -> Int
+    ) async -> Measurement {
         while agent.statistics.waiting < count && answered() < count { try? await Task.sleep(for: .milliseconds(10)) }
         let kilobytes = ProcessUsage.memory - before
         let waiting = agent.statistics.waiting

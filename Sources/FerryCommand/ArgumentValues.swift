@@ -3,7 +3,8 @@ extension ParsedArguments {
     func integer(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
         guard let text = last(name) else { return nil }
         guard let number = Int(text), range.contains(number) else {
-            let bounds = range.upperBound == .max ? "of at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
+            let least = range.lowerBound
+            let bounds = range.upperBound == .max ? "of at least \(least)" : "from \(least) to \(range.upperBound)"
             throw UsageError("--\(name) wants a whole number \(bounds), not '\(text)'")
         }
         return number
@@ -12,8 +13,7 @@ extension ParsedArguments {
     /// Seconds, with a fraction where wanted; never negative, and at most a year.
     func seconds(_ name: String, allowingZero: Bool = false) throws(UsageError) -> Duration? {
         guard let text = last(name) else { return nil }
-        guard let number = Double(text), number.isFinite, number > 0 || (allowingZero && number == 0), number <= 31_536_000
-        else {
+        guard let number = Double(text), number > 0 || (allowingZero && number == 0), number <= 31_536_000 else {
             throw UsageError("--\(name) wants seconds, not '\(text)'")
         }
         return .nanoseconds(Int64((number * 1_000_000_000).rounded()))

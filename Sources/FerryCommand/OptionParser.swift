@@ -113,10 +113,11 @@ extension ParsedArguments {
         missingValue: Bool, number: Int32, word: String, _ options: [CommandOption]
     ) -> UsageError {
         let known = described(by: number, options)
-        let shown = number >= firstNumber ? known.map { "--\($0.name)" } : UInt8(exactly: number).map { "-\(Character(UnicodeScalar($0)))" }
-        if missingValue { return UsageError("option \(shown ?? word) needs a value") }
-        if known != nil { return UsageError("option \(shown ?? word) takes no value") }
+        let letter = UInt8(exactly: number).map { "-\(Character(UnicodeScalar($0)))" }
+        let shown = (number >= firstNumber ? known.map { "--\($0.name)" } : letter) ?? word
+        if missingValue { return UsageError("option \(shown) needs a value") }
+        if known != nil { return UsageError("option \(shown) takes no value") }
         // getopt_long names an unknown letter, but not an unknown word.
-        return UsageError("unknown option \(number == 0 ? word : shown ?? word)")
+        return UsageError("unknown option \(number == 0 ? word : shown)")
     }
 }

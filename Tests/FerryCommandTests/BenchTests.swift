@@ -23,7 +23,9 @@ import Testing
         #expect(plan.loops == 3)
     }
 
-    @Test(arguments: [["-n", "0"], ["-z", "0"], ["-n", "1", "-z", "1"], ["-c", "0"], ["--loops", "0"], ["a", "b"]])
+    @Test(arguments: [
+        ["-n", "0"], ["-z", "0"], ["-n", "1", "-z", "1"], ["-c", "0"], ["--loops", "0"], ["a", "b"],
+    ])
     func nonsenseIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions)) }
     }

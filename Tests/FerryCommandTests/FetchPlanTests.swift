@@ -24,14 +24,16 @@ import Testing
     }
 
     @Test func queryIsEncodedAndPutBeforeTheFragment() throws {
-        #expect(try plan("http://h/p", "--query", "a=1&2", "--query", "ä=x y").request.path == "http://h/p?a=1%262&%C3%A4=x%20y")
+        let encoded = try plan("http://h/p", "--query", "a=1&2", "--query", "ä=x y").request.path
+        #expect(encoded == "http://h/p?a=1%262&%C3%A4=x%20y")
         #expect(try plan("http://h/p?q=1#f", "--query", "a=1").request.path == "http://h/p?q=1&a=1#f")
         #expect(try plan("http://h/p?", "--query", "a=1", "--query", "a=2").request.path == "http://h/p?a=1&a=2")
     }
 
     @Test(arguments: [
         [], ["http://h/", "http://i/"], ["http://h/", "-d", "a", "--form", "b=c"], ["http://h/", "--json-body", "{"],
-        ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"], ["http://h/", "--pin", "x"],
+        ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"],
+        ["http://h/", "--pin", "x"],
         ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"],
     ])
     func nonsenseIsAUsageError(line: [String]) {

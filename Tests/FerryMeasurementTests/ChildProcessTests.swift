@@ -3,7 +3,8 @@ import Testing
 
 @Suite struct ChildProcessTests {
     @Test func outputCodeAndUsageCome() throws {
-        let process = try ChildProcess(["sh", "-c", "echo first; echo $GREETING; exit 7"], environment: ["GREETING": "hi"])
+        let script = "echo first; echo $GREETING; exit 7"
+        let process = try ChildProcess(["sh", "-c", script], environment: ["GREETING": "hi"])
         #expect(process.readLine() == "first")
         let end = process.finish()
         #expect(end.output == "hi\n")

@@ -4,15 +4,13 @@ import FoundationEssentials
 import Testing
 
 // README: begin
-import Ferry
-
 struct Weather: Decodable, Sendable {
     let city: String
     let celsius: Double
 }
 
-struct Forecast: Request {                      // say only what differs
-    typealias Value = Weather                   // made from the JSON of the answer
+struct Forecast: Request {  // say only what differs
+    typealias Value = Weather  // made from the JSON of the answer
     let city: String
     var path: String { "/weather" }
     var arguments: Arguments { ["city": .string(city)] }
@@ -23,7 +21,7 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
         let weather = try await agent.send(Forecast(city: city)).value
         return "\(weather.celsius) °C in \(weather.city)"
     } catch .invalidStatusCode(404) {
-        return "no such place"                  // all other errors go on to the caller
+        return "no such place"  // all other errors go on to the caller
     }
 }
 // README: end
@@ -48,6 +46,6 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
         let end = try #require(source.range(of: "// README: end\n"))
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let readme = try String(contentsOfFile: "/\(root)/README.md", encoding: .utf8)
-        #expect(readme.contains("```swift\n" + source[begin.upperBound..<end.lowerBound] + "```\n"))
+        #expect(readme.contains("```swift\nimport Ferry\n\n" + source[begin.upperBound..<end.lowerBound] + "```\n"))
     }
 }

@@ -82,7 +82,10 @@ extension BenchSummary {
     /// For people.
     var table: String {
         var lines = [
-            ("requests", "\(grouped(requests)) in \(fixed(seconds, 2)) s, \(grouped(totals.ok)) ok, \(grouped(failed)) failed"),
+            (
+                "requests",
+                "\(grouped(requests)) in \(fixed(seconds, 2)) s, \(grouped(totals.ok)) ok, \(grouped(failed)) failed"
+            ),
             ("rate", Console.bold("\(grouped(UInt64(rate))) requests per second")),
             ("bytes", "\(grouped(totals.bytes)) in bodies, \(grouped(wrongBodies)) bodies unlike the first"),
         ]

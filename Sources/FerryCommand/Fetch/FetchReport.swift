@@ -59,8 +59,8 @@ extension FetchReport.Fault {
 
     init(status: Int) {
         self.init(
-            code: "invalidStatusCode", phase: RequestPhase.processing.rawValue, message: "status \(status) is not accepted",
-            mayHaveBeenProcessed: true)
+            code: "invalidStatusCode", phase: RequestPhase.processing.rawValue,
+            message: "status \(status) is not accepted", mayHaveBeenProcessed: true)
     }
 }
 

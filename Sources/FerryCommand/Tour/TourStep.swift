@@ -94,7 +94,9 @@ struct TourStep: Sendable {
         let queue = DispatchQueue(label: "ferry.tour")
         let error: RequestError? = await withCheckedContinuation { continuation in
             let task = agent.start(Plain("/delay/10000"), on: queue) { result in
-                if case .failure(let error) = result { continuation.resume(returning: error) } else { continuation.resume(returning: nil) }
+                var failure: RequestError?
+                if case .failure(let error) = result { failure = error }
+                continuation.resume(returning: failure)
             }
             task.cancel()
         }
