@@ -1,1 +1,156 @@
-// For tests.
+public import Ferry
+import FerryTransport
+import Dispatch
+import Synchronization
+
+/// Takes the network's place in tests: a script answers each request, and everything that reached it is written down.
+///
+///     let stub = StubTransport { request in
+///         request.url.hasSuffix("/users/7") ? .response(body: #"{"nick": "kim"}"#) : .response(status: 404)
+///     }
+///     let agent = NetworkAgent(stub: stub)
+///
+/// Answers come on a thread of the stub's own, as they come on a loop's thread from a network: all that is ready
+/// together is handed over together, as one turn.
+public final class StubTransport: Sendable {
+    struct Entry {
+        var request: Request
+        var reportsStart: Bool
+        var isHeld = false
+    }
+
+    struct State {
+        weak var receiver: (any TransferReceiver)?
+        /// Unanswered, by their id.
+        var open: [TransferID: Entry] = [:]
+        /// Submitted, and not yet looked at.
+        var arrived: [TransferID] = []
+        /// For the next turn.
+        var ready: [TransferResult] = []
+        var requests: [Request] = []
+        var events: [Event] = []
+        var handOvers: [Int] = []
+        var isTurnComing = false
+        var isSuspended = false
+        var isShutDown = false
+        var finished: UInt64 = 0
+        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    let state = Mutex(State())
+    private let queue = DispatchQueue(label: "ferry.stub")
+    private let script: @Sendable (Request) -> Answer
+
+    /// Answers each request by a closure, which runs on the stub's thread, one call at a time.
+    public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
+
+    /// Gives every request the same answer.
+    public convenience init(always answer: Answer) { self.init { _ in answer } }
+
+    /// The requests so far, in the order in which they came.
+    public var requests: [Request] { state.withLock { $0.requests } }
+
+    /// What happened so far, in its order.
+    public var events: [Event] { state.withLock { $0.events } }
+
+    /// How many results each turn handed over.
+    public var handOvers: [Int] { state.withLock { $0.handOvers } }
+
+    /// The requests whose answer is held back.
+    public var held: [Request] {
+        state.withLock { $0.open.values.filter(\.isHeld).map(\.request).sorted { $0.number < $1.number } }
+    }
+
+    /// Waits until this many requests came.
+    public func waitForRequests(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.requests.count >= count { return true }
+                state.waiters.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    /// Lets nothing out of the queue until ``resume()``: runs stay `waiting`, and only cancels are answered.
+    public func suspend() { state.withLock { $0.isSuspended = true } }
+
+    /// Goes on after ``suspend()``.
+    public func resume() {
+        state.withLock { $0.isSuspended = false }
+        scheduleTurn()
+    }
+
+    /// Answers a request that was held back; nothing if it has been answered or cancelled.
+    public func answer(_ request: Request, with answer: Answer) {
+        state.withLock { state in
+            guard let id = state.open.first(where: { $0.value.request.number == request.number })?.key else { return }
+            state.finish(id, with: answer)
+        }
+        scheduleTurn()
+    }
+
+    /// Gives all held requests this answer, in one turn.
+    public func releaseAll(with answer: Answer = .response()) {
+        state.withLock { state in
+            let held = state.open.filter(\.value.isHeld).sorted { $0.value.request.number < $1.value.request.number }
+            for (id, _) in held { state.finish(id, with: answer) }
+        }
+        scheduleTurn()
+    }
+
+    /// Has a turn run soon, unless one is coming.
+    func scheduleTurn() {
+        let isNeeded = state.withLock { state in
+            if state.isTurnComing { return false }
+            state.isTurnComing = true
+            return true
+        }
+        if isNeeded { queue.async { self.turn() } }
+    }
+
+    /// [queue] Looks at what came, then hands over all that is ready.
+    private func turn() {
+        let (receiver, arrived) = state.withLock { state in
+            state.isTurnComing = false
+            if state.isSuspended { return (state.receiver, [(TransferID, Entry)]()) }
+            let arrived = state.arrived.compactMap { id in state.open[id].map { (id, $0) } }
+            state.arrived = []
+            return (state.receiver, arrived)
+        }
+        for (id, entry) in arrived {
+            if entry.reportsStart { receiver?.transferStarted(id) }
+            let answer = script(entry.request)
+            state.withLock { $0.finish(id, with: answer) }
+        }
+        let ready = state.withLock { state in
+            let ready = state.ready
+            state.ready = []
+            if !ready.isEmpty { state.handOvers.append(ready.count) }
+            return ready
+        }
+        if !ready.isEmpty { receiver?.transfersFinished(ready) }
+    }
+}
+
+extension StubTransport.State {
+    /// Puts the one result of a transfer aside for the turn, unless it has one.
+    mutating func finish(_ id: TransferID, with answer: StubTransport.Answer) {
+        guard open[id] != nil else { return }
+        guard let result = answer.result(id) else {
+            open[id]?.isHeld = true
+            return
+        }
+        open[id] = nil
+        finished += 1
+        ready.append(result)
+    }
+}
+
+extension NetworkAgent {
+    /// An agent without a network.
+    public convenience init(configuration: NetworkConfiguration = NetworkConfiguration(), stub: StubTransport) {
+        self.init(configuration: configuration, transport: stub)
+    }
+}

@@ -1,6 +1,7 @@
 package import FoundationEssentials
 
-/// Names one transfer of a transport; unique among those not yet answered, and never 0.
+/// Names one transfer of a transport; unique among those not yet answered, and never 0. Its top byte is the number of
+/// the loop that carries it (`Transporting.chooseLoop`), the rest is the caller's.
 package typealias TransferID = UInt64
 
 /// The waiting ring a transfer stands in.

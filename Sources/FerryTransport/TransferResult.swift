@@ -27,6 +27,14 @@ package final class TransferResult: @unchecked Sendable {
         raw = made
     }
 
+    /// A fault that came from no network.
+    package init(id: TransferID, failure: TransferFailure, phase: TransferPhase = .queued) {
+        var made: UnsafeMutablePointer<ferry_result>?
+        ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
+        guard let made else { preconditionFailure("out of memory") }
+        raw = made
+    }
+
     deinit {
         ferry_result_free(raw)
     }

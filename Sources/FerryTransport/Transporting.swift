@@ -5,6 +5,10 @@ package protocol Transporting: AnyObject, Sendable {
     /// Sets who receives; called once, before the first submit. The receiver is held weakly.
     func attach(_ receiver: any TransferReceiver)
 
+    /// The loop a new transfer should go to, as the top byte of its id: the one on whose thread this is called, so that
+    /// a task on a loop's executor stays there; else each in turn.
+    func chooseLoop() -> UInt8
+
     /// Hands one transfer over, from any thread. What is thrown gets no result.
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure)
 
@@ -43,6 +47,10 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
     /// Wants the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
+}
+
+extension Transporting {
+    package func chooseLoop() -> UInt8 { 0 }
 }
 
 extension TransferReceiver {

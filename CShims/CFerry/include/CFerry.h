@@ -209,6 +209,10 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
+/* [any thread] Likewise a result that is a fault. */
+int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
+                            ferry_result *_Nullable *_Nonnull out);
+
 /* ---- Requests ------------------------------------------------------------ */
 
 enum {
@@ -238,9 +242,9 @@ enum {
 
 typedef struct ferry_request {
   uint64_t id; /* not 0, and not one that is still unanswered */
-  const char *_Nonnull url; /* absolute, escaped; a fragment is left out */
+  const char *_Nullable url; /* absolute, escaped; a fragment is left out */
   size_t url_length;
-  const char *_Nonnull method;
+  const char *_Nullable method;
   size_t method_length;
   /* Fields, packed: for each one uint32_t name length, uint32_t value
    * length (native byte order, unaligned), name, value. */
@@ -282,9 +286,9 @@ struct addrinfo;
 typedef struct ferry_options {
   void *_Nullable context; /* given to every callback */
 
-  /* The results of one turn, linked by `next`. Never NULL, never called
-   * again for the same id. */
-  void (*_Nonnull on_finished)(void *_Nullable context,
+  /* The results of one turn, linked by `next`; each id comes once. Required,
+   * the other callbacks are not. */
+  void (*_Nullable on_finished)(void *_Nullable context,
                                ferry_result *_Nonnull first, size_t count);
   /* The transfer left the queue. Only with FERRY_NOTIFY_START. */
   void (*_Nullable on_started)(void *_Nullable context, uint64_t id);
@@ -323,7 +327,8 @@ typedef struct ferry_options {
                           struct addrinfo *_Nullable *_Nonnull out);
 } ferry_options;
 
-/* [any thread] Starts a loop. Strings are copied. */
+/* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
+ * without on_finished. */
 int ferry_loop_start(const ferry_options *_Nonnull options,
                      ferry_loop *_Nullable *_Nonnull out);
 

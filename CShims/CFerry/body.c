@@ -1,0 +1,98 @@
+/* body.c - where the bytes of an answer go: into one buffer, to the
+ * receiver piece by piece, or to a descriptor; counted on the way. */
+#include "core.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FIRST_MOST = 1 << 20 }; /* an announced length is not trusted further */
+
+static bool fail(ferry__transfer *t, int code, int detail) {
+  t->fault = (ferry__fault){code, detail};
+  return false;
+}
+
+static bool has_body(const ferry__transfer *t, const ferry__head *head) {
+  return t->method_kind != FERRY__HEAD && head->status != 204 &&
+         head->status != 304 && head->content_length != 0;
+}
+
+bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  bool body = has_body(t, head);
+  bool decode = body && (t->flags & FERRY_DECODE) &&
+                (head->coding == FERRY__CODING_GZIP ||
+                 head->coding == FERRY__CODING_DEFLATE);
+  if (body && t->max_body && !decode && head->content_length > 0 &&
+      (uint64_t)head->content_length > t->max_body)
+    return fail(t, FERRY_E_BODY_TOO_LARGE, 0);
+  if (body && !head->chunked && head->content_length < 0)
+    t->result.flags |= FERRY_RESULT_CLOSE_FRAMED;
+  if (decode && !t->inflate) {
+    t->inflate = ferry__inflate_take(loop, head->coding);
+    if (!t->inflate)
+      return fail(t, FERRY_E_MEMORY, 0);
+    t->result.flags |= FERRY_RESULT_DECODED;
+  }
+  return true;
+}
+
+static bool reserve(ferry_loop *loop, ferry__transfer *t, size_t length) {
+  size_t used = t->result.body_length, need = used + length + FERRY__SPARE;
+  if (need <= t->capacity)
+    return true;
+  size_t want = t->capacity * 2;
+  if (!t->bytes && !t->inflate) {
+    int64_t announced = t->handle->head.content_length;
+    want = announced > FIRST_MOST ? FIRST_MOST
+           : announced > 0        ? (size_t)announced + FERRY__SPARE
+                                  : 0;
+  }
+  if (want < need)
+    want = need;
+  char *bytes = ferry__pool_take(&loop->pool, want, &t->capacity);
+  if (!bytes)
+    return fail(t, FERRY_E_MEMORY, 0);
+  if (t->bytes) {
+    memcpy(bytes, t->bytes, used);
+    ferry__pool_give(&loop->pool, t->bytes);
+  }
+  t->bytes = bytes;
+  return true;
+}
+
+static bool write_out(ferry__transfer *t, const char *bytes, size_t length) {
+  while (length) {
+    ssize_t wrote = write(t->fd, bytes, length);
+    if (wrote < 0 && errno == EINTR)
+      continue;
+    if (wrote <= 0) {
+      t->result.os_errno = wrote < 0 ? errno : ENOSPC;
+      return fail(t, FERRY_E_FILE, 0);
+    }
+    bytes += wrote;
+    length -= (size_t)wrote;
+  }
+  return true;
+}
+
+bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *t,
+                         const char *bytes, size_t length) {
+  if (t->max_body && t->result.body_length + length > t->max_body)
+    return fail(t, FERRY_E_BODY_TOO_LARGE, 0);
+  if (t->response_kind == FERRY_COLLECT) {
+    if (!reserve(loop, t, length))
+      return false;
+    memcpy(t->bytes + t->result.body_length, bytes, length);
+  } else if (t->response_kind == FERRY_DESCRIPTOR) {
+    if (!write_out(t, bytes, length))
+      return false;
+  } else if (loop->options.on_body) {
+    if (loop->options.on_body(loop->options.context, t->result.id, bytes,
+                              length) == FERRY_PAUSE)
+      t->receive_paused = true;
+  }
+  t->result.body_length += length;
+  return true;
+}

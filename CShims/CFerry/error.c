@@ -1,0 +1,149 @@
+/* error.c - what a CURLcode means. It depends on how far the transfer had
+ * come and on libcurl's words: 56 is a reset or a bad chunk, a head that is
+ * too long is «out of memory», an answer of HTTP/0.9 an unknown protocol. */
+#include "core.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+
+static ferry__fault fault(int code, int detail) {
+  return (ferry__fault){code, detail};
+}
+
+static bool says(const char *words, const char *part) {
+  return strstr(words, part) != NULL;
+}
+
+static ferry__fault connect_fault(const ferry__transfer *t) {
+  switch (t->result.os_errno) {
+  case ECONNREFUSED:
+    return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED);
+  case ENETUNREACH:
+  case EHOSTUNREACH:
+    return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_UNREACHABLE);
+  case ETIMEDOUT:
+    return fault(FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_CONNECT);
+  default:
+    return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED);
+  }
+}
+
+static ferry__fault verify_fault(const ferry__transfer *t, const char *words) {
+  long verdict = 0;
+  if (t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+  if (says(words, "does not match") || says(words, "no alternative"))
+    return fault(FERRY_E_TLS, FERRY_D_TLS_HOSTNAME);
+  /* X509_V_ERR_CERT_NOT_YET_VALID, …_HAS_EXPIRED, and OpenSSL's words for
+   * them where the number got lost. */
+  if (verdict == 9 || verdict == 10 || says(words, "expired") ||
+      says(words, "not yet valid"))
+    return fault(FERRY_E_TLS, FERRY_D_TLS_EXPIRED);
+  return fault(FERRY_E_TLS, FERRY_D_TLS_UNTRUSTED);
+}
+
+/* 52, 55, 56 and the like: the connection broke. */
+static ferry__fault broken(const ferry__transfer *t, bool reset) {
+  if (reset)
+    return fault(FERRY_E_CONNECTION_RESET, 0);
+  if (t->phase == FERRY_PHASE_BODY ||
+      (t->handle && t->handle->head.complete))
+    return fault(FERRY_E_INCOMPLETE_BODY, 0);
+  return fault(FERRY_E_CONNECTION_CLOSED, 0);
+}
+
+static ferry__fault receive_fault(const ferry__transfer *t,
+                                  const char *words) {
+  if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
+      says(words, "hexadecimal"))
+    return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
+  if (says(words, "header"))
+    return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
+  if (says(words, "CONNECT"))
+    return fault(FERRY_E_PROXY, 0);
+  return broken(t, !says(words, "eof") && !says(words, "EOF"));
+}
+
+ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
+                             const char *words) {
+  bool headed = t->handle && t->handle->head.complete;
+  switch (code) {
+  case CURLE_OK:
+    return fault(FERRY_OK, 0);
+  case CURLE_UNSUPPORTED_PROTOCOL:
+    return t->phase >= FERRY_PHASE_SEND
+               ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE)
+               : fault(FERRY_E_UNSUPPORTED_SCHEME, 0);
+  case CURLE_URL_MALFORMAT:
+    return fault(FERRY_E_INVALID_URL, 0);
+  case CURLE_COULDNT_RESOLVE_PROXY:
+    return fault(FERRY_E_PROXY, 0);
+  case CURLE_COULDNT_RESOLVE_HOST:
+    return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
+  case CURLE_COULDNT_CONNECT:
+    return connect_fault(t);
+  case CURLE_WEIRD_SERVER_REPLY:
+    return fault(FERRY_E_MALFORMED_RESPONSE,
+                 t->phase < FERRY_PHASE_HEAD ? FERRY_D_STATUS_LINE
+                                             : FERRY_D_HEADER);
+  case CURLE_PARTIAL_FILE:
+    return fault(FERRY_E_INCOMPLETE_BODY, 0);
+  case CURLE_OUT_OF_MEMORY:
+    /* 7.88.1 says so of a field longer than 100 KB. */
+    return t->phase >= FERRY_PHASE_SEND && !headed
+               ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)
+               : fault(FERRY_E_MEMORY, 0);
+  case CURLE_OPERATION_TIMEDOUT:
+    return fault(FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_CONNECT);
+  case CURLE_SSL_CONNECT_ERROR:
+    return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
+  case CURLE_PEER_FAILED_VERIFICATION:
+    return verify_fault(t, words);
+  case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    return fault(FERRY_E_TLS, FERRY_D_TLS_PIN_MISMATCH);
+  case CURLE_SSL_CACERT_BADFILE:
+  case CURLE_SSL_CERTPROBLEM:
+  case CURLE_SSL_CIPHER:
+  case CURLE_SSL_CRL_BADFILE:
+  case CURLE_SSL_ENGINE_INITFAILED:
+    return fault(FERRY_E_TLS, FERRY_D_TLS_CONFIGURATION);
+  case CURLE_GOT_NOTHING:
+    return broken(t, false);
+  case CURLE_SEND_ERROR:
+  case CURLE_SEND_FAIL_REWIND:
+    /* A body that cannot be pulled again, on a connection that was dead. */
+    return broken(t, code == CURLE_SEND_ERROR);
+  case CURLE_RECV_ERROR:
+    return receive_fault(t, words);
+  case CURLE_BAD_CONTENT_ENCODING:
+    return fault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT);
+  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a bad trailer or chunk */
+    return t->phase == FERRY_PHASE_BODY
+               ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK)
+               : fault(FERRY_E_INTERNAL, 0);
+  case CURLE_HTTP2:
+  case CURLE_HTTP2_STREAM:
+    return fault(FERRY_E_HTTP2_STREAM, 0);
+  case CURLE_PROXY:
+    return fault(FERRY_E_PROXY, 0);
+  default:
+    /* 100, CURLE_TOO_LARGE, is younger than the headers of 7.88. */
+    return (int)code == 100 ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)
+                            : fault(FERRY_E_INTERNAL, 0);
+  }
+}
+
+ferry__fault ferry__dns_fault(int eai) {
+  switch (eai) {
+  case EAI_NONAME:
+#ifdef EAI_NODATA
+  case EAI_NODATA:
+#endif
+    return fault(FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND);
+  case EAI_AGAIN:
+    return fault(FERRY_E_DNS, FERRY_D_DNS_TEMPORARY);
+  default:
+    return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
+  }
+}

@@ -1,0 +1,178 @@
+/* host.c - what the loop knows of an origin: its parsed URL, its limits and
+ * its addresses. Idle ones go when there are many. */
+#include "core.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_IDLE = 1024, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
+
+static uint64_t hash_of(const char *text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+  for (size_t i = 0; i < length; i++)
+    hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
+  return hash;
+}
+
+static void unlink_age(ferry__hosts *hosts, ferry__host *host) {
+  if (host->older)
+    host->older->newer = host->newer;
+  else
+    hosts->oldest = host->newer;
+  if (host->newer)
+    host->newer->older = host->older;
+  else
+    hosts->newest = host->older;
+}
+
+static void link_newest(ferry__hosts *hosts, ferry__host *host) {
+  host->newer = NULL;
+  host->older = hosts->newest;
+  if (hosts->newest)
+    hosts->newest->newer = host;
+  else
+    hosts->oldest = host;
+  hosts->newest = host;
+}
+
+static void free_host(ferry__host *host) {
+  curl_slist_free_all(host->resolve);
+  curl_slist_free_all(host->outdated);
+  curl_free(host->name);
+  curl_url_cleanup(host->url);
+  free(host->addresses);
+  free(host->fed);
+  free(host->origin);
+  free(host);
+}
+
+static void evict(ferry_loop *loop) {
+  ferry__hosts *hosts = &loop->hosts;
+  ferry__host *host = hosts->oldest;
+  for (int i = 0; host && i < EVICT_TRIES; i++, host = host->newer) {
+    if (host->running || host->waiting || host->looking_up)
+      continue;
+    ferry__host **at = &hosts->buckets[host->hash & (hosts->capacity - 1)];
+    while (*at != host)
+      at = &(*at)->hash_next;
+    *at = host->hash_next;
+    unlink_age(hosts, host);
+    hosts->count--;
+    free_host(host);
+    return;
+  }
+}
+
+static bool grow(ferry__hosts *hosts) {
+  unsigned capacity = hosts->capacity ? hosts->capacity * 2 : FIRST_CAPACITY;
+  ferry__host **buckets = calloc(capacity, sizeof *buckets);
+  if (!buckets)
+    return false;
+  for (ferry__host *h = hosts->oldest; h; h = h->newer) {
+    h->hash_next = buckets[h->hash & (capacity - 1)];
+    buckets[h->hash & (capacity - 1)] = h;
+  }
+  free(hosts->buckets);
+  hosts->buckets = buckets;
+  hosts->capacity = capacity;
+  return true;
+}
+
+static bool is_address(const char *name) {
+  struct in_addr v4;
+  return name[0] == '[' || inet_pton(AF_INET, name, &v4) == 1;
+}
+
+/* One parser decides: what libcurl takes for the host is the host. */
+static ferry__fault parse(ferry__host *host) {
+  char *port = NULL, *scheme = NULL;
+  ferry__fault fault = {FERRY_E_INVALID_URL, 0};
+  host->url = curl_url();
+  if (!host->url)
+    return (ferry__fault){FERRY_E_MEMORY, 0};
+  if (curl_url_set(host->url, CURLUPART_URL, host->origin, 0) ||
+      curl_url_get(host->url, CURLUPART_SCHEME, &scheme, 0) ||
+      curl_url_get(host->url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) ||
+      curl_url_get(host->url, CURLUPART_HOST, &host->name, CURLU_PUNYCODE))
+    goto done;
+  host->secure = !strcmp(scheme, "https");
+  host->port = (uint16_t)atoi(port);
+  host->literal = is_address(host->name);
+  fault.code = FERRY_OK;
+done:
+  curl_free(port);
+  curl_free(scheme);
+  return fault;
+}
+
+static ferry__host *make(ferry_loop *loop, const char *origin, size_t length,
+                         ferry__fault *fault) {
+  ferry__host *host = calloc(1, sizeof *host);
+  *fault = (ferry__fault){FERRY_E_MEMORY, 0};
+  if (!host)
+    return NULL;
+  host->origin = malloc(length + 2);
+  host->fed = calloc(loop->shard_count, sizeof *host->fed);
+  if (host->origin && host->fed) {
+    memcpy(host->origin, origin, length);
+    memcpy(host->origin + length, "/", 2);
+    host->origin_length = length;
+    *fault = parse(host);
+  }
+  if (fault->code) {
+    free_host(host);
+    return NULL;
+  }
+  return host;
+}
+
+ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
+                              size_t length, ferry__fault *fault) {
+  ferry__hosts *hosts = &loop->hosts;
+  uint64_t hash = hash_of(origin, length);
+  ferry__host *host =
+      hosts->capacity ? hosts->buckets[hash & (hosts->capacity - 1)] : NULL;
+  while (host && !(host->hash == hash && host->origin_length == length &&
+                   !memcmp(host->origin, origin, length)))
+    host = host->hash_next;
+  if (host) {
+    if (host != hosts->newest) {
+      unlink_age(hosts, host);
+      link_newest(hosts, host);
+    }
+    return host;
+  }
+  if (hosts->count >= MOST_IDLE)
+    evict(loop);
+  *fault = (ferry__fault){FERRY_E_MEMORY, 0};
+  if (hosts->count >= hosts->capacity && !grow(hosts))
+    return NULL;
+  host = make(loop, origin, length, fault);
+  if (!host)
+    return NULL;
+  host->serial = ++hosts->serials;
+  host->hash = hash;
+  host->hash_next = hosts->buckets[hash & (hosts->capacity - 1)];
+  hosts->buckets[hash & (hosts->capacity - 1)] = host;
+  hosts->count++;
+  link_newest(hosts, host);
+  return host;
+}
+
+ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial) {
+  ferry__host *host = loop->hosts.newest;
+  while (host && host->serial != serial)
+    host = host->older;
+  return host;
+}
+
+void ferry__hosts_free(ferry_loop *loop) {
+  ferry__host *host = loop->hosts.oldest;
+  while (host) {
+    ferry__host *newer = host->newer;
+    free_host(host);
+    host = newer;
+  }
+  free(loop->hosts.buckets);
+}

@@ -1,0 +1,277 @@
+/* lookup.c - getaddrinfo() on a bounded set of threads, for all loops of the
+ * process; one lookup a name at a time, whoever asks.
+ *
+ * Threads and not a resolver on the loop: only getaddrinfo() knows what the
+ * system's administrator configured (hosts file, nsswitch, search domains).
+ * A lookup cannot be taken back, so a loop must be able to end before it:
+ * what connects the two is a port, which outlives whichever goes first. */
+#include "core.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { THREADS = 8, IDLE_SECONDS = 10, MOST_ADDRESSES = 16 };
+
+struct ferry__port {
+  pthread_mutex_t lock;
+  ferry_loop *loop; /* NULL when it has ended */
+  ferry__answer *answers;
+  atomic_bool full;
+  atomic_int owners;
+};
+
+typedef int (*lookup_function)(const char *, struct addrinfo **);
+
+typedef struct waiter {
+  struct waiter *next;
+  ferry__port *port;
+  uint64_t serial;
+} waiter;
+
+typedef struct job {
+  struct job *next;
+  lookup_function lookup;
+  waiter *waiters;
+  bool taken;
+  char name[];
+} job;
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t work;
+  job *jobs; /* waiting and running */
+  unsigned threads, idle;
+} desk = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
+
+/* ---- Ports --------------------------------------------------------------- */
+
+ferry__port *ferry__port_make(ferry_loop *loop) {
+  ferry__port *port = calloc(1, sizeof *port);
+  if (!port)
+    return NULL;
+  pthread_mutex_init(&port->lock, NULL);
+  port->loop = loop;
+  atomic_store(&port->owners, 1);
+  return port;
+}
+
+static void release(ferry__port *port) {
+  if (atomic_fetch_sub(&port->owners, 1) != 1)
+    return;
+  pthread_mutex_destroy(&port->lock);
+  free(port);
+}
+
+static void free_answers(ferry__answer *answer) {
+  while (answer) {
+    ferry__answer *next = answer->next;
+    free(answer->addresses);
+    free(answer);
+    answer = next;
+  }
+}
+
+void ferry__port_close(ferry__port *port) {
+  pthread_mutex_lock(&port->lock);
+  port->loop = NULL;
+  free_answers(port->answers);
+  port->answers = NULL;
+  pthread_mutex_unlock(&port->lock);
+  release(port);
+}
+
+ferry__answer *ferry__port_answers(ferry__port *port) {
+  if (!atomic_load_explicit(&port->full, memory_order_relaxed))
+    return NULL;
+  pthread_mutex_lock(&port->lock);
+  ferry__answer *answers = port->answers;
+  port->answers = NULL;
+  atomic_store_explicit(&port->full, false, memory_order_relaxed);
+  pthread_mutex_unlock(&port->lock);
+  return answers;
+}
+
+static void deliver(ferry__port *port, uint64_t serial, int eai,
+                    const char *addresses) {
+  ferry__answer *answer = calloc(1, sizeof *answer);
+  char *copy = strdup(addresses);
+  if (!answer || !copy)
+    abort(); /* A lost answer would be a transfer that never ends. */
+  answer->serial = serial;
+  answer->eai = eai;
+  answer->addresses = copy;
+  pthread_mutex_lock(&port->lock);
+  if (port->loop) {
+    answer->next = port->answers;
+    port->answers = answer;
+    atomic_store_explicit(&port->full, true, memory_order_relaxed);
+    ferry__wake(port->loop);
+    answer = NULL;
+  }
+  pthread_mutex_unlock(&port->lock);
+  free_answers(answer);
+}
+
+/* ---- One lookup ---------------------------------------------------------- */
+
+static int system_lookup(const char *name, struct addrinfo **out) {
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                           .ai_flags = AI_ADDRCONFIG};
+  return getaddrinfo(name, NULL, &hints, out);
+}
+
+static bool ends_with(const char *name, const char *end) {
+  size_t n = strlen(name), m = strlen(end);
+  while (n && name[n - 1] == '.')
+    n--; /* the root's dot */
+  return n >= m && !strncasecmp(name + n - m, end, m) &&
+         (n == m || name[n - m - 1] == '.');
+}
+
+static void append(char *list, size_t size, const struct addrinfo *info) {
+  char text[INET6_ADDRSTRLEN] = "";
+  bool v6 = info->ai_family == AF_INET6;
+  const void *address =
+      v6 ? (const void *)&((struct sockaddr_in6 *)info->ai_addr)->sin6_addr
+         : (const void *)&((struct sockaddr_in *)info->ai_addr)->sin_addr;
+  size_t used = strlen(list);
+  if ((!v6 && info->ai_family != AF_INET) ||
+      !inet_ntop(info->ai_family, address, text, sizeof text) ||
+      used + strlen(text) + 4 > size)
+    return;
+  snprintf(list + used, size - used, v6 ? "%s[%s]" : "%s%s", used ? "," : "",
+           text);
+}
+
+static int look_up(const job *job, char *list, size_t size) {
+  struct addrinfo *found = NULL;
+  int count = 0;
+  list[0] = 0;
+  if (!job->lookup) {
+    /* RFC 6761, 6.3 and 6.4: known without asking. */
+    if (ends_with(job->name, "invalid"))
+      return EAI_NONAME;
+    if (ends_with(job->name, "localhost")) {
+      strcpy(list, "127.0.0.1,[::1]");
+      return 0;
+    }
+  }
+  int eai = (job->lookup ? job->lookup : system_lookup)(job->name, &found);
+  if (eai)
+    return eai;
+  for (struct addrinfo *i = found; i && count < MOST_ADDRESSES;
+       i = i->ai_next, count++)
+    append(list, size, i);
+  freeaddrinfo(found);
+  return list[0] ? 0 : EAI_NONAME;
+}
+
+/* ---- Threads ------------------------------------------------------------- */
+
+static job *wait_for_job(void) {
+  struct timespec until;
+  for (;;) {
+    for (job *job = desk.jobs; job; job = job->next)
+      if (!job->taken)
+        return job;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_SECONDS;
+    desk.idle++;
+    int code = pthread_cond_timedwait(&desk.work, &desk.lock, &until);
+    desk.idle--;
+    if (code == ETIMEDOUT)
+      return NULL;
+  }
+}
+
+static void *run(void *unused) {
+  char list[MOST_ADDRESSES * (INET6_ADDRSTRLEN + 3)];
+  pthread_mutex_lock(&desk.lock);
+  job *job;
+  while ((job = wait_for_job())) {
+    job->taken = true;
+    pthread_mutex_unlock(&desk.lock);
+    int eai = look_up(job, list, sizeof list);
+    pthread_mutex_lock(&desk.lock);
+    struct job **at = &desk.jobs;
+    while (*at != job)
+      at = &(*at)->next;
+    *at = job->next; /* whoever asks from now on asks anew */
+    pthread_mutex_unlock(&desk.lock);
+    while (job->waiters) {
+      waiter *waiter = job->waiters;
+      job->waiters = waiter->next;
+      deliver(waiter->port, waiter->serial, eai, list);
+      release(waiter->port);
+      free(waiter);
+    }
+    free(job);
+    pthread_mutex_lock(&desk.lock);
+  }
+  desk.threads--;
+  pthread_mutex_unlock(&desk.lock);
+  return unused;
+}
+
+static bool start_thread(void) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, old;
+  if (pthread_attr_init(&attributes))
+    return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int code = pthread_create(&thread, &attributes, run, NULL);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  return code == 0;
+}
+
+int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
+                  lookup_function lookup) {
+  waiter *new = calloc(1, sizeof *new);
+  int code = FERRY_E_MEMORY;
+  if (!new)
+    return code;
+  new->port = port;
+  new->serial = serial;
+  pthread_mutex_lock(&desk.lock);
+  job *job = desk.jobs;
+  while (job && !(job->lookup == lookup && !strcmp(job->name, name)))
+    job = job->next;
+  if (!job) {
+    if (!desk.idle && desk.threads < THREADS) {
+      if (start_thread())
+        desk.threads++;
+      else if (!desk.threads)
+        goto done;
+    }
+    job = calloc(1, sizeof *job + strlen(name) + 1);
+    if (!job)
+      goto done;
+    strcpy(job->name, name);
+    job->lookup = lookup;
+    job->next = desk.jobs;
+    desk.jobs = job;
+    pthread_cond_signal(&desk.work);
+  }
+  atomic_fetch_add(&port->owners, 1);
+  new->next = job->waiters;
+  job->waiters = new;
+  new = NULL;
+  code = FERRY_OK;
+done:
+  pthread_mutex_unlock(&desk.lock);
+  free(new);
+  return code;
+}

@@ -1,0 +1,97 @@
+/* pool.c - blocks for bodies and results, kept instead of freed.
+ *
+ * Freeing a large buffer at every request makes glibc give its pages back
+ * and fault them in again: 43 us a request instead of 15 for bodies of
+ * 64 KB. Blocks are taken on a loop's thread and often given back on
+ * another; what comes from elsewhere goes onto one list for the process, and
+ * a loop that runs dry takes that list whole. Taking whole lists only, never
+ * single nodes, is what keeps the lock-free stack free of the ABA problem. */
+#include "core.h"
+
+#include <stdlib.h>
+
+struct ferry__block {
+  ferry__block *next;
+  uint32_t class;
+  uint32_t unused;
+};
+
+enum { UNPOOLED = FERRY__CLASSES };
+
+static const struct {
+  size_t size;   /* header included */
+  uint32_t most; /* kept on the shared list: about 4 MB of each class */
+} classes[FERRY__CLASSES] = {
+    {1024, 4096}, {4096, 1024}, {16384 + 256, 256}, {65536 + 256, 64},
+    {262144 + 256, 16},
+};
+
+static struct {
+  _Atomic(ferry__block *) list;
+  atomic_uint count;
+} shared[FERRY__CLASSES];
+
+void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity) {
+  size += sizeof(ferry__block);
+  uint32_t class = 0;
+  while (class < FERRY__CLASSES && classes[class].size < size)
+    class++;
+  ferry__block *block = NULL;
+  size_t whole = size;
+  if (class < FERRY__CLASSES) {
+    whole = classes[class].size;
+    if (!pool->free[class] &&
+        atomic_load_explicit(&shared[class].list, memory_order_relaxed)) {
+      atomic_store_explicit(&shared[class].count, 0, memory_order_relaxed);
+      pool->free[class] = atomic_exchange_explicit(&shared[class].list, NULL,
+                                                   memory_order_acquire);
+    }
+    block = pool->free[class];
+    if (block)
+      pool->free[class] = block->next;
+  }
+  if (!block && !(block = malloc(whole)))
+    return NULL;
+  block->class = class;
+  *capacity = whole - sizeof(ferry__block);
+  return block + 1;
+}
+
+void ferry__pool_give(ferry__pool *pool, void *bytes) {
+  ferry__block *block = (ferry__block *)bytes - 1;
+  if (block->class == UNPOOLED) {
+    free(block);
+    return;
+  }
+  block->next = pool->free[block->class];
+  pool->free[block->class] = block;
+}
+
+void ferry__block_free(void *bytes) {
+  ferry__block *block = (ferry__block *)bytes - 1;
+  uint32_t class = block->class;
+  /* The count is a hint: it is cleared when the list is taken, and a block
+   * too many or too few does not matter. */
+  if (class == UNPOOLED ||
+      atomic_fetch_add_explicit(&shared[class].count, 1,
+                                memory_order_relaxed) >= classes[class].most) {
+    free(block);
+    return;
+  }
+  ferry__block *old =
+      atomic_load_explicit(&shared[class].list, memory_order_relaxed);
+  do
+    block->next = old;
+  while (!atomic_compare_exchange_weak_explicit(&shared[class].list, &old,
+                                                block, memory_order_release,
+                                                memory_order_relaxed));
+}
+
+void ferry__pool_close(ferry__pool *pool) {
+  for (int class = 0; class < FERRY__CLASSES; class++)
+    while (pool->free[class]) {
+      ferry__block *block = pool->free[class];
+      pool->free[class] = block->next;
+      free(block);
+    }
+}

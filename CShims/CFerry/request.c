@@ -1,0 +1,302 @@
+/* request.c - from a ferry_request to a transfer: everything that libcurl
+ * would send as it is, is looked at here, on the caller's thread, and copied
+ * into one allocation. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static ferry__fault refuse(int code, int detail) {
+  return (ferry__fault){code, detail};
+}
+static const ferry__fault accepted = {FERRY_OK, 0};
+
+static bool token(const char *p, size_t n) {
+  static const char others[] = "!#$%&'*+-.^_`|~";
+  if (!n)
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)p[i];
+    bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                        (c >= 'a' && c <= 'z');
+    if (!alphanumeric && (!c || !strchr(others, c)))
+      return false;
+  }
+  return true;
+}
+
+typedef struct parts {
+  size_t origin;   /* length of scheme://authority */
+  size_t target;   /* where path and query begin */
+  size_t target_length;
+} parts;
+
+static ferry__fault split_url(const char *url, size_t n, parts *out) {
+  size_t scheme;
+  for (size_t i = 0; i < n; i++)
+    if ((unsigned char)url[i] <= ' ' || url[i] == 0x7f)
+      return refuse(FERRY_E_INVALID_URL, 0);
+  if (n >= 7 && !strncasecmp(url, "http://", 7))
+    scheme = 7;
+  else if (n >= 8 && !strncasecmp(url, "https://", 8))
+    scheme = 8;
+  else
+    return refuse(FERRY_E_UNSUPPORTED_SCHEME, 0);
+  size_t end = scheme;
+  while (end < n && url[end] != '/' && url[end] != '?' && url[end] != '#') {
+    /* Userinfo is the caller's to take out; a backslash is taken for a
+     * slash by some parsers and for a part of the host by others. */
+    if (url[end] == '@' || url[end] == '\\')
+      return refuse(FERRY_E_INVALID_URL, 0);
+    end++;
+  }
+  if (end == scheme)
+    return refuse(FERRY_E_INVALID_URL, 0);
+  out->target = end;
+  /* One host, one name: the default port is not spelled out. */
+  if (url[end - 1] == ':')
+    end -= 1;
+  else if (scheme == 7 && end - scheme > 3 && !memcmp(url + end - 3, ":80", 3))
+    end -= 3;
+  else if (scheme == 8 && end - scheme > 4 && !memcmp(url + end - 4, ":443", 4))
+    end -= 4;
+  out->origin = end;
+  end = out->target;
+  for (out->target_length = 0;
+       end < n && url[end] != '#'; end++, out->target_length++)
+    if ((unsigned char)url[end] >= 0x80)
+      return refuse(FERRY_E_INVALID_URL, 0); /* has to be escaped */
+  return accepted;
+}
+
+typedef struct field {
+  const char *name, *value;
+  uint32_t name_length, value_length;
+} field;
+
+/* Steps through the packed fields; false at the end. */
+static bool next_field(const char **at, const char *end, field *out) {
+  uint32_t lengths[2];
+  if ((size_t)(end - *at) < sizeof lengths)
+    return false;
+  memcpy(lengths, *at, sizeof lengths);
+  out->name = *at + sizeof lengths;
+  out->name_length = lengths[0];
+  out->value = out->name + lengths[0];
+  out->value_length = lengths[1];
+  *at = out->value + lengths[1];
+  return *at <= end;
+}
+
+static bool named(const field *f, const char *name) {
+  return f->name_length == strlen(name) &&
+         !strncasecmp(f->name, name, f->name_length);
+}
+
+typedef struct survey {
+  size_t count, bytes; /* what the list will take */
+  bool content_type, expect;
+} survey;
+
+/* A field of the caller's about framing is either what will be sent anyway,
+ * and left out, or refused: there is never a second one on the wire. */
+static ferry__fault look_at_framing(const field *f,
+                                    const ferry_request *request,
+                                    bool *leave_out) {
+  *leave_out = false;
+  if (named(f, "Transfer-Encoding"))
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
+  if (!named(f, "Content-Length"))
+    return accepted;
+  uint64_t length = 0;
+  if (!f->value_length || f->value_length > 18)
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
+  for (uint32_t i = 0; i < f->value_length; i++) {
+    if (f->value[i] < '0' || f->value[i] > '9')
+      return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
+    length = length * 10 + (uint64_t)(f->value[i] - '0');
+  }
+  uint64_t body =
+      request->body_kind == FERRY_BODY_NONE ? 0 : request->body_length;
+  if (length != body)
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
+  *leave_out = true;
+  return accepted;
+}
+
+static ferry__fault survey_fields(const ferry_request *request, survey *out) {
+  const char *at = request->headers, *end;
+  if (!at)
+    return accepted;
+  end = at + request->headers_length;
+  while (at < end) {
+    field f;
+    bool leave_out;
+    if (!next_field(&at, end, &f))
+      return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_NAME);
+    if (!token(f.name, f.name_length))
+      return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_NAME);
+    for (uint32_t i = 0; i < f.value_length; i++) {
+      unsigned char c = (unsigned char)f.value[i];
+      if ((c < ' ' && c != '\t') || c == 0x7f)
+        return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE);
+    }
+    ferry__fault fault = look_at_framing(&f, request, &leave_out);
+    if (fault.code)
+      return fault;
+    if (leave_out)
+      continue;
+    out->content_type |= named(&f, "Content-Type");
+    out->expect |= named(&f, "Expect");
+    out->count++;
+    out->bytes += f.name_length + f.value_length + 3;
+  }
+  return accepted;
+}
+
+/* The nodes stand in the arena too, so that a list costs no allocation. */
+static void write_fields(const ferry_request *request, const survey *seen,
+                         struct curl_slist *nodes, char *text,
+                         ferry__transfer *t) {
+  struct curl_slist **last = &t->headers;
+  const char *at = request->headers;
+  const char *end = at ? at + request->headers_length : NULL;
+  field f;
+  while (at < end && next_field(&at, end, &f)) {
+    bool leave_out;
+    look_at_framing(&f, request, &leave_out);
+    if (leave_out)
+      continue;
+    nodes->data = text;
+    memcpy(text, f.name, f.name_length);
+    text += f.name_length;
+    /* For libcurl «Name:» takes a field away, and «Name;» sends it empty. */
+    *text++ = f.value_length ? ':' : ';';
+    if (f.value_length)
+      *text++ = ' ';
+    memcpy(text, f.value, f.value_length);
+    text += f.value_length;
+    *text++ = 0;
+    *last = nodes;
+    last = &nodes->next;
+    nodes++;
+  }
+  /* What libcurl would add by itself to a body. */
+  static char no_type[] = "Content-Type:", no_expect[] = "Expect:",
+              chunked[] = "Transfer-Encoding: chunked";
+  char *extra[3];
+  int extras = 0;
+  if (request->body_kind != FERRY_BODY_NONE) {
+    if (!seen->content_type)
+      extra[extras++] = no_type;
+    if (!seen->expect)
+      extra[extras++] = no_expect;
+    if (request->body_kind == FERRY_BODY_PULL &&
+        request->body_length == FERRY_UNKNOWN_LENGTH)
+      extra[extras++] = chunked;
+  }
+  for (int i = 0; i < extras; i++, nodes++) {
+    nodes->data = extra[i];
+    *last = nodes;
+    last = &nodes->next;
+  }
+  *last = NULL;
+}
+
+static uint8_t method_kind(const char *method, size_t length) {
+  if (length == 3 && !memcmp(method, "GET", 3))
+    return FERRY__GET;
+  if (length == 4 && !memcmp(method, "HEAD", 4))
+    return FERRY__HEAD;
+  if (length == 4 && !memcmp(method, "POST", 4))
+    return FERRY__POST;
+  return FERRY__OTHER;
+}
+
+/* "/path?query" from what follows the authority, which may be "" or "?q". */
+static char *write_target(char *to, const char *from, size_t length) {
+  if (!length || from[0] != '/')
+    *to++ = '/';
+  memcpy(to, from, length);
+  to[length] = 0;
+  return to + length + 1;
+}
+
+ferry__fault ferry__transfer_make(const ferry_request *request,
+                                  ferry__transfer **out) {
+  parts url;
+  survey seen = {0, 0, false, false};
+  *out = NULL;
+  if (!request->url || !request->method)
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD);
+  ferry__fault fault = split_url(request->url, request->url_length, &url);
+  if (fault.code)
+    return fault;
+  if (!request->id || !token(request->method, request->method_length) ||
+      request->priority > FERRY_HIGH ||
+      (request->body_kind == FERRY_BODY_BYTES && request->body_length &&
+       !request->body))
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD);
+  fault = survey_fields(request, &seen);
+  if (fault.code)
+    return fault;
+
+  size_t nodes = (seen.count + 3) * sizeof(struct curl_slist);
+  _Static_assert(offsetof(ferry__transfer, arena) % sizeof(void *) == 0,
+                 "the nodes of the list stand at the arena's start");
+  size_t body =
+      request->body_kind == FERRY_BODY_BYTES ? request->body_length : 0;
+  size_t size = sizeof(ferry__transfer) + nodes + seen.bytes +
+                url.origin + 1 + url.target_length + 2 +
+                request->method_length + 1;
+  if (body > SIZE_MAX - size)
+    return refuse(FERRY_E_MEMORY, 0);
+  ferry__transfer *t = malloc(size + body);
+  if (!t)
+    return refuse(FERRY_E_MEMORY, 0);
+  memset(t, 0, sizeof *t);
+
+  struct curl_slist *list = (struct curl_slist *)t->arena;
+  char *text = t->arena + nodes;
+  write_fields(request, &seen, list, text, t);
+  text += seen.bytes;
+  t->origin = text;
+  t->origin_length = (uint32_t)url.origin;
+  for (size_t i = 0; i < url.origin; i++) {
+    char c = request->url[i];
+    *text++ = c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+  }
+  *text++ = 0;
+  t->target = text;
+  text = write_target(text, request->url + url.target, url.target_length);
+  t->method = text;
+  memcpy(text, request->method, request->method_length);
+  text[request->method_length] = 0;
+  text += request->method_length + 1;
+  if (body)
+    memcpy(text, request->body, body);
+  t->body = text;
+  t->body_length =
+      request->body_kind == FERRY_BODY_NONE ? 0 : request->body_length;
+
+  t->result.id = request->id;
+  t->result.content_length = -1;
+  t->method_kind = method_kind(request->method, request->method_length);
+  t->body_kind = request->body_kind;
+  t->response_kind = request->response_kind;
+  t->priority = request->priority;
+  t->fd = request->fd;
+  t->flags = request->flags;
+  t->connect_ms = request->connect_ms;
+  t->idle_ms = request->idle_ms;
+  t->total_ms = request->total_ms;
+  t->deadline_ms = request->deadline_ms;
+  t->low_speed_bytes = request->low_speed_bytes;
+  t->low_speed_ms = request->low_speed_ms;
+  t->max_head = request->max_head;
+  t->max_body = request->max_body;
+  t->submitted_ns = uv_hrtime();
+  *out = t;
+  return accepted;
+}

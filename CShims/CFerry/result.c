@@ -1,0 +1,152 @@
+/* result.c - a transfer becomes its result: one block for what is small, and
+ * the body's own buffer otherwise. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 1024 }; /* bodies up to here are copied, not handed over */
+
+static void put_head(ferry__transfer *t, char *at, const ferry__head *head) {
+  size_t fields = head->count * sizeof(ferry_field);
+  memcpy(at, head->fields, fields);
+  memcpy(at + fields, head->bytes, head->length);
+  t->result.fields = (const ferry_field *)at;
+  t->result.field_count = head->count;
+  t->result.head = at + fields;
+  t->result.head_length = head->length;
+}
+
+void ferry__result_pack(ferry_loop *loop, ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  size_t size = head->count * sizeof(ferry_field) + head->length, capacity;
+  if (t->bytes && t->fault.code) { /* a part of a body is nobody's body */
+    ferry__pool_give(&loop->pool, t->bytes);
+    t->bytes = NULL;
+  }
+  size_t body = t->bytes ? t->result.body_length : 0;
+  bool copy = body && body <= SMALL;
+  if (!head->length)
+    return;
+  t->packed = ferry__pool_take(
+      &loop->pool, size + (copy ? body + FERRY__SPARE : 0), &capacity);
+  if (!t->packed) {
+    t->fault = (ferry__fault){FERRY_E_MEMORY, 0};
+    return;
+  }
+  put_head(t, t->packed, head);
+  if (copy) {
+    t->result.body = t->packed + size;
+    memcpy(t->result.body, t->bytes, body);
+    memset(t->result.body + body, 0, FERRY__SPARE);
+    ferry__pool_give(&loop->pool, t->bytes);
+    t->bytes = NULL;
+  } else if (body) {
+    t->result.body = t->bytes;
+    memset(t->bytes + body, 0, FERRY__SPARE);
+  }
+}
+
+void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
+  ferry_result *r = &t->result;
+  ferry__wheel_remove(loop, t);
+  ferry__table_remove(&loop->table, r->id);
+  t->state = FERRY__DONE;
+  r->code = t->fault.code;
+  r->detail = t->fault.detail;
+  r->phase = t->phase;
+  r->message = t->words;
+  if (t->inflate)
+    ferry__inflate_give(loop, t->inflate);
+  t->inflate = NULL;
+  uint64_t began = t->started_ns ? t->started_ns : loop->now_ns;
+  r->metrics.queue = ferry__us(t->submitted_ns, began);
+  r->metrics.total = ferry__us(t->submitted_ns, loop->now_ns);
+  r->next = NULL;
+  *loop->finished_last = r;
+  loop->finished_last = &r->next;
+  loop->finished_count++;
+  ferry__count(&loop->counters.finished, 1);
+}
+
+void ferry_result_free(ferry_result *result) {
+  ferry__transfer *t = (ferry__transfer *)result;
+  if (t->packed)
+    ferry__block_free(t->packed);
+  if (t->bytes)
+    ferry__block_free(t->bytes);
+  free(t->words);
+  free(t);
+}
+
+int ferry_result_make(uint64_t id, const char *text, size_t length,
+                      const void *body, size_t body_length,
+                      ferry_result **out) {
+  ferry__pool pool = {{NULL}};
+  ferry__head head = {0};
+  size_t capacity, size;
+  int code = FERRY_E_MEMORY;
+  ferry__transfer *t = calloc(1, sizeof *t);
+  *out = NULL;
+  if (!t)
+    return code;
+  ferry__head_begin(&head, UINT32_MAX);
+  for (size_t at = 0; at < length;) {
+    const char *end = memchr(text + at, '\n', length - at);
+    size_t line = end ? (size_t)(end - text) + 1 - at : length - at;
+    ferry__fault fault = ferry__head_line(&head, text + at, line);
+    if ((code = fault.code))
+      goto fail;
+    at += line;
+  }
+  code = FERRY_E_MALFORMED_RESPONSE;
+  if (!head.complete)
+    goto fail;
+  code = FERRY_E_MEMORY;
+  size = head.count * sizeof(ferry_field) + head.length;
+  t->packed = ferry__pool_take(&pool, size, &capacity);
+  if (!t->packed)
+    goto fail;
+  put_head(t, t->packed, &head);
+  if (body_length) {
+    t->bytes = ferry__pool_take(&pool, body_length + FERRY__SPARE, &capacity);
+    if (!t->bytes)
+      goto fail;
+    memcpy(t->bytes, body, body_length);
+    memset(t->bytes + body_length, 0, FERRY__SPARE);
+    t->result.body = t->bytes;
+  }
+  t->result.id = id;
+  t->result.phase = FERRY_PHASE_DONE;
+  t->result.status = head.status;
+  t->result.http_version = head.version;
+  t->result.attempts = 1;
+  t->result.content_length = head.content_length;
+  t->result.head_received = head.received;
+  t->result.body_received = t->result.body_length = body_length;
+  ferry__head_free(&head);
+  ferry__pool_close(&pool); /* a taken list may have come with the block */
+  *out = &t->result;
+  return FERRY_OK;
+
+fail:
+  ferry__head_free(&head);
+  ferry__pool_close(&pool);
+  ferry_result_free(&t->result);
+  return code;
+}
+
+int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
+                            ferry_result **out) {
+  ferry__transfer *t = calloc(1, sizeof *t);
+  *out = NULL;
+  if (!t)
+    return FERRY_E_MEMORY;
+  t->result.id = id;
+  t->result.code = code;
+  t->result.detail = detail;
+  t->result.phase = phase;
+  t->result.content_length = -1;
+  *out = &t->result;
+  return FERRY_OK;
+}

@@ -1,0 +1,109 @@
+/* shard.c - one multi handle and its at most 64 transfers.
+ *
+ * libcurl 7.88.1 walks its connections and transfers at every request: 61,000
+ * user instructions a request with 64 in one multi handle, 230,000 with
+ * 5,000. So a loop has many small ones, and fills the lowest first, which
+ * keeps few connections hot. */
+#include "core.h"
+
+static int on_timer(CURLM *multi, long ms, void *data) {
+  ferry__shard *shard = data;
+  (void)multi;
+  if (ms < 0) {
+    shard->due = 0;
+  } else if (ms == 0) {
+    /* Now means in this turn. A timer of 1 ms in its place made 750
+     * requests a second of 10,000, one after another. */
+    shard->due = 1;
+    ferry__shard_touch(shard);
+  } else {
+    shard->due = ferry__now(shard->loop) + (uint64_t)ms;
+    ferry__arm(shard->loop, shard->due);
+  }
+  return 0;
+}
+
+bool ferry__shard_open(ferry__shard *shard) {
+  if (shard->multi)
+    return true;
+  CURLM *m = shard->multi = curl_multi_init();
+  if (!m)
+    return false;
+  curl_multi_setopt(m, CURLMOPT_SOCKETFUNCTION, ferry__on_socket);
+  curl_multi_setopt(m, CURLMOPT_SOCKETDATA, shard);
+  curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, on_timer);
+  curl_multi_setopt(m, CURLMOPT_TIMERDATA, shard);
+  /* Unset, it follows the transfers and shrinks the pool after a burst. */
+  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)FERRY__PER_SHARD);
+  curl_multi_setopt(m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+  return true;
+}
+
+void ferry__shard_close(ferry__shard *shard) {
+  while (shard->pool) {
+    ferry__handle *handle = shard->pool;
+    shard->pool = handle->next;
+    ferry__handle_free(handle);
+  }
+  if (shard->multi)
+    curl_multi_cleanup(shard->multi); /* closes what is kept */
+  shard->multi = NULL;
+}
+
+void ferry__shard_touch(ferry__shard *shard) {
+  if (shard->touched)
+    return;
+  shard->touched = true;
+  shard->touched_next = shard->loop->touched;
+  shard->loop->touched = shard;
+}
+
+static ferry__transfer *transfer_of(CURL *easy) {
+  ferry__handle *handle = NULL;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
+  return handle->transfer;
+}
+
+/* All messages are read before a handle is removed: removing looks through
+ * those that are unread. */
+static void collect(ferry__shard *shard) {
+  struct {
+    ferry__transfer *transfer;
+    CURLcode code;
+  } done[FERRY__PER_SHARD];
+  int count = 0, left;
+  CURLMsg *message;
+  while (count < FERRY__PER_SHARD &&
+         (message = curl_multi_info_read(shard->multi, &left)))
+    if (message->msg == CURLMSG_DONE) {
+      done[count].transfer = transfer_of(message->easy_handle);
+      done[count++].code = message->data.result;
+    }
+  for (int i = 0; i < count; i++)
+    ferry__transfer_completed(shard->loop, done[i].transfer, done[i].code);
+}
+
+void ferry__shard_turn(ferry__shard *shard) {
+  int running;
+  if (shard->due == 1) {
+    shard->due = 0;
+    curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+  }
+  collect(shard);
+}
+
+ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
+  /* Where its connections are, if there is room: a new one costs more. */
+  if (host->home && host->home->running < FERRY__PER_SHARD)
+    return host->home;
+  while (loop->first_free < loop->shard_count &&
+         loop->shards[loop->first_free].running >= FERRY__PER_SHARD)
+    loop->first_free++;
+  if (loop->first_free == loop->shard_count)
+    return NULL;
+  ferry__shard *shard = &loop->shards[loop->first_free];
+  if (!ferry__shard_open(shard))
+    return NULL;
+  host->home = shard;
+  return shard;
+}

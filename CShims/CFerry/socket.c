@@ -1,0 +1,314 @@
+/* socket.c - sockets between libcurl and an epoll set of our own, which the
+ * uv loop watches as one descriptor.
+ *
+ * libcurl announces and takes back its socket at every request, also on a
+ * kept connection. Here taking back only clears what is wanted, and the
+ * registration stays: 12 us a request instead of 21. And so an idle
+ * connection stays watched: when bytes come on it, they are no answer to
+ * anything, and its next request would take them for one. Such a connection
+ * is drained and shut down, and libcurl opens another. */
+#include "core.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static ferry__socket *socket_of(ferry_loop *loop, int fd) {
+  ferry__sockets *sockets = &loop->sockets;
+  if (fd >= sockets->capacity) {
+    int capacity = sockets->capacity ? sockets->capacity : 256;
+    while (capacity <= fd)
+      capacity *= 2;
+    ferry__socket **by_fd =
+        realloc(sockets->by_fd, (size_t)capacity * sizeof *by_fd);
+    if (!by_fd)
+      return NULL;
+    memset(by_fd + sockets->capacity, 0,
+           (size_t)(capacity - sockets->capacity) * sizeof *by_fd);
+    sockets->by_fd = by_fd;
+    sockets->capacity = capacity;
+  }
+  if (!sockets->by_fd[fd]) {
+    ferry__socket *s = calloc(1, sizeof *s);
+    if (!s)
+      return NULL;
+    s->fd = fd;
+    sockets->by_fd[fd] = s;
+  }
+  return sockets->by_fd[fd];
+}
+
+static void watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
+  struct epoll_event event = {
+      .events = ((want & CURL_POLL_IN) ? EPOLLIN : 0u) |
+                ((want & CURL_POLL_OUT) ? EPOLLOUT : 0u),
+      .data.ptr = s};
+  int operation = !want     ? EPOLL_CTL_DEL
+                  : s->have ? EPOLL_CTL_MOD
+                            : EPOLL_CTL_ADD;
+  int code = epoll_ctl(loop->sockets.epoll, operation, s->fd, &event);
+  if (code && want && (errno == ENOENT || errno == EEXIST))
+    epoll_ctl(loop->sockets.epoll,
+              errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &event);
+  s->have = want;
+}
+
+int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
+                     void *assigned) {
+  ferry__shard *shard = data;
+  ferry__socket *s = assigned ? assigned : socket_of(shard->loop, fd);
+  ferry__handle *handle = NULL;
+  if (!s)
+    return -1;
+  if (what == CURL_POLL_REMOVE) {
+    s->want = 0;
+    return 0;
+  }
+  if (!assigned)
+    curl_multi_assign(shard->multi, fd, s);
+  s->shard = shard;
+  s->want = (unsigned)what;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
+  s->handle = handle;
+  s->generation = handle->generation;
+  if (s->have != s->want)
+    watch(shard->loop, s, s->want);
+  return 0;
+}
+
+/* ---- Which connection a request goes out on ------------------------------ */
+
+static ferry__socket **bucket(ferry_loop *loop, int port) {
+  return &loop->sockets.by_port[(unsigned)port % FERRY__BUCKETS];
+}
+
+static void forget_port(ferry_loop *loop, ferry__socket *s) {
+  if (!s->local_port)
+    return;
+  ferry__socket **at = bucket(loop, s->local_port);
+  while (*at != s)
+    at = &(*at)->port_next;
+  *at = s->port_next;
+  s->local_port = 0;
+  ferry__count(&loop->counters.sockets, -1);
+}
+
+static int local_port(int fd) {
+  struct sockaddr_storage a;
+  socklen_t length = sizeof a;
+  if (getsockname(fd, (struct sockaddr *)&a, &length))
+    return -1;
+  return ntohs(a.ss_family == AF_INET6
+                   ? ((struct sockaddr_in6 *)&a)->sin6_port
+                   : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+/* Of the sockets that this transfer opened, the one that got connected. */
+static void remember_port(ferry__handle *handle, const char *peer,
+                          int peer_port, int port) {
+  ferry_loop *loop = handle->loop;
+  for (unsigned i = 0; i < handle->opened_count && i < FERRY__OPENED; i++) {
+    int fd = handle->opened[i];
+    ferry__socket *s = socket_of(loop, fd);
+    if (!s || s->local_port || local_port(fd) != port)
+      continue;
+    s->local_port = (uint16_t)port;
+    s->peer_port = (uint16_t)peer_port;
+    strncpy(s->peer, peer, sizeof s->peer - 1);
+    s->peer[sizeof s->peer - 1] = 0;
+    s->port_next = *bucket(loop, port);
+    *bucket(loop, port) = s;
+    ferry__count(&loop->counters.sockets, 1);
+    ferry__count(&loop->counters.connections, 1);
+    break;
+  }
+  handle->opened_count = 0;
+}
+
+static ferry__socket *find_port(ferry_loop *loop, const char *peer,
+                                int peer_port, int port) {
+  ferry__socket *s = *bucket(loop, port);
+  while (s && !(s->local_port == port && s->peer_port == peer_port &&
+                !strcmp(s->peer, peer)))
+    s = s->port_next;
+  return s;
+}
+
+/* ---- The guard ----------------------------------------------------------- */
+
+static bool tls_pending(CURL *easy) {
+  struct curl_tlssessioninfo *tls = NULL;
+  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
+         tls->internals && tls->backend == CURLSSLBACKEND_OPENSSL &&
+         SSL_has_pending(tls->internals);
+}
+
+static void end_idle(ferry_loop *loop, ferry__socket *s) {
+  char drain[4096];
+  ssize_t n, total = 0;
+  while ((n = recv(s->fd, drain, sizeof drain, MSG_DONTWAIT)) > 0 &&
+         total < 1 << 20)
+    total += n;
+  shutdown(s->fd, SHUT_RDWR);
+  if (total)
+    ferry__count(&loop->counters.guarded, 1);
+}
+
+/* Called by libcurl when a connection is there and nothing of the request
+ * has left: the hinge of retries, phases and the guard. */
+int ferry__on_request(void *data, char *peer, char *local, int peer_port,
+                      int port) {
+  ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
+  ferry_loop *loop = handle->loop;
+  (void)local;
+  handle->attempts++;
+  t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
+                                             : FERRY_PHASE_SEND;
+  t->last_ms = t->window_ms = ferry__now(loop);
+  t->result.peer_port = (uint16_t)peer_port;
+  strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
+  if (handle->has_resolve)
+    ferry__name_fed(t->host, handle->shard);
+  if (handle->attempts > 1) {
+    /* libcurl is about to send again, by itself, on a new connection. */
+    long sent = 0;
+    curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
+    if ((sent && !(t->flags & FERRY_IDEMPOTENT)) ||
+        handle->attempts > FERRY__MAX_ATTEMPTS) {
+      t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
+      t->phase = FERRY_PHASE_WAIT_HEAD;
+      return CURL_PREREQFUNC_ABORT;
+    }
+    ferry__head_expect_status(&handle->head);
+  }
+  if (handle->opened_count) {
+    remember_port(handle, peer, peer_port, port);
+    return CURL_PREREQFUNC_OK;
+  }
+  /* A kept connection: what is readable now is no answer to this request. */
+  ferry__socket *s = find_port(loop, peer, peer_port, port);
+  char byte;
+  if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+            (t->host->secure && tls_pending(handle->easy))))
+    end_idle(loop, s); /* sending fails with 0 bytes, and libcurl reconnects */
+  return CURL_PREREQFUNC_OK;
+}
+
+/* ---- Opening, closing, events -------------------------------------------- */
+
+curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
+                             struct curl_sockaddr *address) {
+  ferry__handle *handle = data;
+  (void)purpose;
+  int fd = socket(address->family,
+                  address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                  address->protocol);
+  if (fd < 0)
+    return CURL_SOCKET_BAD;
+  ferry__socket *s = socket_of(handle->loop, fd);
+  if (!s) {
+    close(fd);
+    return CURL_SOCKET_BAD;
+  }
+  /* 7.88.1 closes a socket that never got connected without telling, so
+   * what stands here may be of an earlier one with this number. */
+  forget_port(handle->loop, s);
+  s->have = s->want = 0;
+  s->handle = NULL;
+  if (handle->opened_count == FERRY__OPENED) {
+    memmove(handle->opened, handle->opened + 1,
+            (FERRY__OPENED - 1) * sizeof *handle->opened);
+    handle->opened_count--;
+  }
+  handle->opened[handle->opened_count++] = fd;
+  return fd;
+}
+
+int ferry__on_close(void *data, curl_socket_t fd) {
+  ferry_loop *loop = data;
+  ferry__socket *s =
+      fd < loop->sockets.capacity ? loop->sockets.by_fd[fd] : NULL;
+  if (s) {
+    if (s->have)
+      watch(loop, s, 0); /* close() alone does not while a child has it */
+    s->want = 0;
+    s->handle = NULL;
+    forget_port(loop, s);
+  }
+  return close(fd);
+}
+
+static ferry__transfer *owner(const ferry__socket *s) {
+  return s->handle && s->handle->generation == s->generation
+             ? s->handle->transfer
+             : NULL;
+}
+
+static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
+  int bits = 0, running;
+  if (!s->have)
+    return; /* closed earlier in this batch */
+  if (!s->want) {
+    if (!owner(s)) /* a paused transfer leaves its socket unread on purpose */
+      end_idle(loop, s);
+    watch(loop, s, 0);
+    return;
+  }
+  ferry__transfer *t = owner(s);
+  if (t)
+    t->last_ms = ferry__now(loop);
+  if (events & EPOLLIN)
+    bits |= CURL_CSELECT_IN;
+  if (events & EPOLLOUT)
+    bits |= CURL_CSELECT_OUT;
+  if (events & (EPOLLERR | EPOLLHUP))
+    bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
+  ferry__shard *shard = s->shard;
+  curl_multi_socket_action(shard->multi, s->fd, bits, &running);
+  ferry__shard_touch(shard);
+}
+
+static void on_events(uv_poll_t *poll, int status, int uv_events) {
+  ferry_loop *loop = poll->data;
+  struct epoll_event events[FERRY__EVENTS];
+  (void)uv_events;
+  if (status < 0)
+    return; /* the set itself cannot fail; what it holds reports by itself */
+  /* Level triggered: what does not fit comes next turn. */
+  int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
+  for (int i = 0; i < count; i++)
+    if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
+      on_event(loop, events[i].data.ptr, events[i].events);
+}
+
+int ferry__sockets_open(ferry_loop *loop) {
+  ferry__sockets *sockets = &loop->sockets;
+  struct epoll_event wake = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+  sockets->epoll = epoll_create1(EPOLL_CLOEXEC);
+  loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (sockets->epoll < 0 || loop->wake < 0 ||
+      epoll_ctl(sockets->epoll, EPOLL_CTL_ADD, loop->wake, &wake))
+    return -errno;
+  int code = uv_poll_init(&loop->uv, &sockets->poll, sockets->epoll);
+  if (code)
+    return code;
+  sockets->poll.data = loop;
+  return uv_poll_start(&sockets->poll, UV_READABLE, on_events);
+}
+
+void ferry__sockets_free(ferry_loop *loop) {
+  if (loop->sockets.epoll >= 0)
+    close(loop->sockets.epoll);
+  if (loop->wake >= 0)
+    close(loop->wake);
+  for (int fd = 0; fd < loop->sockets.capacity; fd++)
+    free(loop->sockets.by_fd[fd]);
+  free(loop->sockets.by_fd);
+}

@@ -1,0 +1,100 @@
+/* timeout.c - the limits of one transfer. All of them are ours: libcurl's
+ * count the time in its own queue, and its clock stands still while nothing
+ * happens. */
+#include "core.h"
+
+static int idle_detail(const ferry__transfer *t) {
+  curl_off_t sent = 0;
+  if (t->phase <= FERRY_PHASE_DNS)
+    return FERRY_D_TIMEOUT_DNS;
+  if (t->phase == FERRY_PHASE_CONNECT)
+    return FERRY_D_TIMEOUT_CONNECT;
+  if (t->phase == FERRY_PHASE_TLS)
+    return FERRY_D_TIMEOUT_TLS;
+  if (t->phase == FERRY_PHASE_BODY)
+    return FERRY_D_TIMEOUT_READ;
+  if (t->phase == FERRY_PHASE_SEND && t->handle) {
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    if (t->body_length == FERRY_UNKNOWN_LENGTH ||
+        (uint64_t)sent < t->body_length)
+      return FERRY_D_TIMEOUT_WRITE;
+  }
+  return FERRY_D_TIMEOUT_RESPONSE_HEAD;
+}
+
+/* libcurl has no callback for «TCP is connected, TLS begins». */
+static void look_for_tls(ferry__transfer *t) {
+  curl_off_t connected = 0;
+  if (t->phase != FERRY_PHASE_CONNECT || !t->handle)
+    return;
+  curl_easy_getinfo(t->handle->easy, CURLINFO_CONNECT_TIME_T, &connected);
+  if (connected > 0)
+    t->phase = FERRY_PHASE_TLS;
+}
+
+static void sooner(uint64_t *next, uint64_t at) {
+  if (!*next || at < *next)
+    *next = at;
+}
+
+/* True when the limit has passed; else notes when it will. */
+static bool passed(uint64_t now, uint64_t from, uint32_t limit,
+                   uint64_t *next) {
+  if (!limit)
+    return false;
+  if (now >= from + limit)
+    return true;
+  sooner(next, from + limit);
+  return false;
+}
+
+static uint64_t moved(const ferry__transfer *t) {
+  return t->result.body_received + t->pulled;
+}
+
+uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
+                              ferry__fault *fault) {
+  uint64_t now = ferry__now(loop), next = 0;
+  int detail = 0;
+  bool paused = t->receive_paused || t->send_paused;
+  if (t->state == FERRY__DONE)
+    return 0;
+  if (passed(now, t->submitted_ms, t->deadline_ms, &next)) {
+    detail = t->state == FERRY__WAITING ? FERRY_D_TIMEOUT_QUEUE
+                                        : FERRY_D_TIMEOUT_DEADLINE;
+  } else if (t->state != FERRY__WAITING) {
+    look_for_tls(t);
+    if (passed(now, t->started_ms, t->total_ms, &next))
+      detail = FERRY_D_TIMEOUT_TOTAL;
+    else if (t->phase < FERRY_PHASE_SEND &&
+             passed(now, t->started_ms, t->connect_ms, &next))
+      detail = idle_detail(t);
+    else if (!paused && t->phase >= FERRY_PHASE_CONNECT &&
+             passed(now, t->last_ms, t->idle_ms, &next))
+      detail = idle_detail(t);
+    else if (paused && t->idle_ms)
+      sooner(&next, now + t->idle_ms); /* its own clock stands still */
+    if (!detail && t->low_speed_ms && t->phase >= FERRY_PHASE_SEND) {
+      if (paused || !t->window_ms) {
+        t->window_ms = now;
+        t->window_bytes = moved(t);
+      }
+      if (passed(now, t->window_ms, t->low_speed_ms, &next)) {
+        uint64_t least =
+            (uint64_t)t->low_speed_bytes * t->low_speed_ms / 1000;
+        if (moved(t) - t->window_bytes < least) {
+          detail = FERRY_D_TIMEOUT_LOW_SPEED;
+        } else {
+          t->window_ms = now;
+          t->window_bytes = moved(t);
+          sooner(&next, now + t->low_speed_ms);
+        }
+      }
+    } else if (!detail && t->low_speed_ms) {
+      sooner(&next, now + t->low_speed_ms / 4 + 1);
+    }
+  }
+  if (detail)
+    *fault = (ferry__fault){FERRY_E_TIMEOUT, detail};
+  return next;
+}

@@ -1,0 +1,316 @@
+/* transfer.c - the life of one transfer on the loop's thread: started, fed
+ * by libcurl's callbacks, ended exactly once. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void link_running(ferry_loop *loop, ferry__transfer *t) {
+  t->prev = NULL;
+  t->next = loop->running;
+  if (loop->running)
+    loop->running->prev = t;
+  loop->running = t;
+}
+
+static void unlink_running(ferry_loop *loop, ferry__transfer *t) {
+  if (t->prev)
+    t->prev->next = t->next;
+  else
+    loop->running = t->next;
+  if (t->next)
+    t->next->prev = t->prev;
+}
+
+/* Its host's name is known: into libcurl. */
+static void begin(ferry_loop *loop, ferry__transfer *t) {
+  ferry__shard *shard = ferry__shard_for(loop, t->host);
+  ferry__handle *handle = shard ? ferry__handle_take(loop, shard) : NULL;
+  t->state = FERRY__RUNNING;
+  t->phase = FERRY_PHASE_CONNECT;
+  t->last_ms = ferry__now(loop);
+  t->result.metrics.name = ferry__us(t->started_ns, loop->now_ns);
+  t->handle = handle;
+  link_running(loop, t);
+  if (!handle) {
+    ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_MEMORY, 0});
+    return;
+  }
+  shard->running++;
+  if (!ferry__handle_prepare(handle, t) ||
+      curl_multi_add_handle(shard->multi, handle->easy)) {
+    handle->transfer = t;
+    ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_INTERNAL, 0});
+    return;
+  }
+  ferry__shard_touch(shard);
+}
+
+void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
+  t->started_ns = loop->now_ns;
+  t->started_ms = t->last_ms = ferry__now(loop);
+  if ((t->flags & FERRY_NOTIFY_START) && loop->options.on_started)
+    loop->options.on_started(loop->options.context, t->result.id);
+  if (ferry__name_known(loop, t->host)) {
+    begin(loop, t);
+  } else {
+    t->state = FERRY__RESOLVING;
+    t->phase = FERRY_PHASE_DNS;
+    ferry__fifo_push(&t->host->resolving, t);
+    ferry__count(&loop->counters.resolving, 1);
+  }
+  if (t->state == FERRY__DONE)
+    return;
+  ferry__fault fault = {0, 0};
+  uint64_t next = ferry__timeout_check(loop, t, &fault);
+  if (fault.code)
+    ferry__transfer_end(loop, t, fault);
+  else if (next)
+    ferry__wheel_set(loop, t, next);
+}
+
+void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
+                           ferry__fault fault) {
+  ferry__fifo_remove(&t->host->resolving, t);
+  ferry__count(&loop->counters.resolving, -1);
+  t->state = FERRY__NEW;
+  if (fault.code) {
+    ferry__leave(loop, t->host);
+    t->fault = fault;
+    ferry__finish(loop, t);
+  } else {
+    begin(loop, t);
+  }
+}
+
+/* ---- libcurl's callbacks ------------------------------------------------- */
+
+static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  ferry_result so_far;
+  if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
+                                 !(t->flags & FERRY_NOTIFY_HEAD)))
+    return true;
+  so_far = t->result;
+  so_far.status = head->status;
+  so_far.http_version = head->version;
+  so_far.content_length = head->content_length;
+  so_far.head = head->bytes;
+  so_far.head_length = head->length;
+  so_far.fields = head->fields;
+  so_far.field_count = head->count;
+  loop->options.on_head(loop->options.context, t->result.id, &so_far);
+  return true;
+}
+
+size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
+  ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
+  bool before = handle->head.complete;
+  (void)size;
+  t->last_ms = ferry__now(handle->loop);
+  if (t->phase < FERRY_PHASE_HEAD)
+    t->phase = FERRY_PHASE_HEAD;
+  ferry__fault fault = ferry__head_line(&handle->head, line, count);
+  if (fault.code) {
+    t->fault = fault;
+    return 0;
+  }
+  if (handle->head.complete && !before) {
+    t->phase = FERRY_PHASE_BODY;
+    if (!ferry__body_begin(handle->loop, t) ||
+        !notify_head(handle->loop, t))
+      return 0;
+  }
+  return count;
+}
+
+size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
+  ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
+  (void)size;
+  if (t->receive_paused)
+    return CURL_WRITEFUNC_PAUSE; /* and comes again with these bytes */
+  t->last_ms = ferry__now(handle->loop);
+  t->result.body_received += count;
+  bool good = t->inflate
+                  ? ferry__inflate_write(handle->loop, t, bytes, count)
+                  : ferry__body_deliver(handle->loop, t, bytes, count);
+  return good ? count : 0;
+}
+
+size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
+  ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
+  ferry_options *o = &handle->loop->options;
+  uint64_t left = t->body_length - t->pulled;
+  size *= count;
+  t->last_ms = ferry__now(handle->loop);
+  if (left < size)
+    size = (size_t)left;
+  if (!size)
+    return 0;
+  int64_t n =
+      o->on_pull ? o->on_pull(o->context, t->result.id, space, size) : -2;
+  if (n == FERRY_PAUSE) {
+    t->send_paused = true;
+    return CURL_READFUNC_PAUSE;
+  }
+  bool early = n == 0 && t->body_length != FERRY_UNKNOWN_LENGTH;
+  if (n < 0 || (uint64_t)n > size || early) {
+    t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
+    return CURL_READFUNC_ABORT;
+  }
+  t->pulled += (uint64_t)n;
+  return (size_t)n;
+}
+
+void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
+  bool paused = t->receive_paused || t->send_paused;
+  if (!paused || (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING))
+    return;
+  t->receive_paused = t->send_paused = false;
+  t->last_ms = t->window_ms = ferry__now(loop);
+  t->window_bytes = t->result.body_received + t->pulled;
+  if (t->inflate && t->inflate->held) {
+    if (!ferry__inflate_drain(loop, t)) {
+      ferry__transfer_end(loop, t, t->fault);
+      return;
+    }
+    if (t->receive_paused)
+      return; /* paused again before what was held has gone */
+  }
+  if (t->state == FERRY__DRAINING) {
+    ferry__transfer_completed(loop, t, CURLE_OK);
+    return;
+  }
+  curl_easy_pause(t->handle->easy, CURLPAUSE_CONT);
+  t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
+  ferry__shard_touch(t->handle->shard);
+}
+
+/* ---- The end ------------------------------------------------------------- */
+
+/* Out of libcurl, the handle still at hand for its figures. */
+static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
+  ferry__shard *shard = t->handle->shard;
+  curl_multi_remove_handle(shard->multi, t->handle->easy);
+  shard->running--;
+  if (shard->index < loop->first_free)
+    loop->first_free = shard->index;
+  ferry__shard_touch(shard);
+}
+
+static uint32_t microseconds(CURL *easy, CURLINFO info) {
+  curl_off_t us = 0;
+  curl_easy_getinfo(easy, info, &us);
+  return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+static void read_figures(ferry__transfer *t) {
+  ferry_result *r = &t->result;
+  const ferry__head *head = &t->handle->head;
+  CURL *easy = t->handle->easy;
+  long sent = 0, connects = 0, os_errno = 0;
+  curl_off_t uploaded = 0;
+  uint32_t name = r->metrics.name;
+  r->attempts = (uint8_t)(t->handle->attempts > 255 ? 255
+                                                    : t->handle->attempts);
+  r->head_received = head->received;
+  r->status = head->status;
+  r->http_version = head->version;
+  r->content_length = head->content_length;
+  if (!r->attempts && !t->fault.code)
+    return;
+  curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
+  curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
+  if (t->body_kind != FERRY_BODY_NONE)
+    curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  r->head_sent = (uint64_t)sent;
+  r->body_sent = (uint64_t)uploaded;
+  if (r->attempts && sent + uploaded > 0)
+    r->flags |= FERRY_RESULT_PROCESSED;
+  if (r->attempts && !connects)
+    r->flags |= FERRY_RESULT_REUSED;
+  /* libcurl's clock begins where ours had found the name. */
+  if (connects) {
+    r->metrics.connect = name + microseconds(easy, CURLINFO_CONNECT_TIME_T);
+    if (t->host->secure)
+      r->metrics.tls = name + microseconds(easy, CURLINFO_APPCONNECT_TIME_T);
+  }
+  if (head->received)
+    r->metrics.first_byte =
+        name + microseconds(easy, CURLINFO_STARTTRANSFER_TIME_T);
+  if (t->fault.code && !r->os_errno) {
+    curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
+    r->os_errno = (int32_t)os_errno;
+  }
+}
+
+static void settle(ferry_loop *loop, ferry__transfer *t) {
+  bool healthy = !t->fault.code && t->handle->attempts <= 1;
+  if (t->fault.code && t->handle->words[0])
+    t->words = strdup(t->handle->words);
+  read_figures(t);
+  ferry__result_pack(loop, t);
+  t->host->large = t->result.body_length > 2 * FERRY__BUFFER;
+  ferry__handle_give(t->handle, healthy);
+  t->handle = NULL;
+  unlink_running(loop, t);
+  ferry__leave(loop, t->host);
+  ferry__finish(loop, t);
+}
+
+void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
+                               CURLcode code) {
+  t->result.curl_code = (int32_t)code;
+  if (t->state == FERRY__RUNNING)
+    leave_libcurl(loop, t);
+  if (code && !t->fault.code) {
+    long os_errno = 0;
+    curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &os_errno);
+    t->result.os_errno = (int32_t)os_errno;
+    t->fault = ferry__fault_of(t, code, t->handle->words);
+  }
+  if (!t->fault.code && t->inflate) {
+    if (t->inflate->held) {
+      /* All is here, but the receiver has not taken it yet. */
+      t->state = FERRY__DRAINING;
+      return;
+    }
+    if (t->result.body_received && !t->inflate->ended)
+      t->fault = (ferry__fault){FERRY_E_CONTENT_DECODING,
+                                FERRY_D_DECODING_TRUNCATED};
+  }
+  if (!t->fault.code)
+    t->phase = FERRY_PHASE_DONE;
+  settle(loop, t);
+}
+
+void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
+                         ferry__fault fault) {
+  t->fault = fault;
+  switch (t->state) {
+  case FERRY__WAITING:
+    ferry__dequeue(loop, t);
+    break;
+  case FERRY__RESOLVING:
+    ferry__fifo_remove(&t->host->resolving, t);
+    ferry__count(&loop->counters.resolving, -1);
+    ferry__leave(loop, t->host);
+    break;
+  case FERRY__RUNNING:
+    if (t->handle) {
+      leave_libcurl(loop, t);
+      settle(loop, t);
+      return;
+    }
+    unlink_running(loop, t);
+    ferry__leave(loop, t->host);
+    break;
+  case FERRY__DRAINING:
+    settle(loop, t);
+    return;
+  }
+  ferry__finish(loop, t);
+}

@@ -1,0 +1,93 @@
+/* wheel.c - when something may expire next: a wheel of 512 slots of 8 ms.
+ *
+ * Each transfer stands in the slot of the earliest moment at which one of
+ * its limits could pass. When that moment comes, the limits are looked at,
+ * and the transfer ends or is put in again: activity costs nothing, as it
+ * only moves a time that nobody looks at before. What lies further away than
+ * the wheel reaches (4 s) is looked at once a round. */
+#include "core.h"
+
+static unsigned slot_of(uint64_t tick) { return tick % FERRY__SLOTS; }
+
+void ferry__wheel_set(ferry_loop *loop, ferry__transfer *t, uint64_t at) {
+  ferry__wheel *wheel = &loop->wheel;
+  if (t->timer_at)
+    ferry__wheel_remove(loop, t);
+  uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
+  if (!wheel->count || wheel->turned > now)
+    wheel->turned = now;
+  /* Rounded up: never looked at before its time. */
+  uint64_t tick = (at + FERRY__SLOT_MS - 1) / FERRY__SLOT_MS;
+  if (tick <= wheel->turned)
+    tick = wheel->turned + 1;
+  if (tick >= wheel->turned + FERRY__SLOTS)
+    tick = wheel->turned + FERRY__SLOTS - 1;
+  unsigned slot = slot_of(tick);
+  t->timer_at = tick;
+  t->timer_prev = NULL;
+  t->timer_next = wheel->slot[slot];
+  if (t->timer_next)
+    t->timer_next->timer_prev = t;
+  wheel->slot[slot] = t;
+  wheel->used[slot / 64] |= 1ull << (slot % 64);
+  wheel->count++;
+  ferry__arm(loop, tick * FERRY__SLOT_MS);
+}
+
+void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *t) {
+  if (!t->timer_at)
+    return;
+  ferry__wheel *wheel = &loop->wheel;
+  unsigned slot = slot_of(t->timer_at);
+  if (t->timer_prev)
+    t->timer_prev->timer_next = t->timer_next;
+  else
+    wheel->slot[slot] = t->timer_next;
+  if (t->timer_next)
+    t->timer_next->timer_prev = t->timer_prev;
+  if (!wheel->slot[slot])
+    wheel->used[slot / 64] &= ~(1ull << (slot % 64));
+  t->timer_at = 0;
+  wheel->count--;
+}
+
+static void look_at(ferry_loop *loop, ferry__transfer *t) {
+  ferry__fault fault = {0, 0};
+  uint64_t next = ferry__timeout_check(loop, t, &fault);
+  if (fault.code)
+    ferry__transfer_end(loop, t, fault);
+  else if (next)
+    ferry__wheel_set(loop, t, next);
+}
+
+void ferry__wheel_turn(ferry_loop *loop) {
+  ferry__wheel *wheel = &loop->wheel;
+  uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
+  /* A loop that was held up for longer than the wheel looks at each once. */
+  if (wheel->count && now >= wheel->turned + FERRY__SLOTS)
+    wheel->turned = now - FERRY__SLOTS + 1;
+  while (wheel->count && wheel->turned < now) {
+    unsigned slot = slot_of(++wheel->turned);
+    /* What is put in again lands in a later slot, as `turned` has moved. */
+    while (wheel->slot[slot]) {
+      ferry__transfer *t = wheel->slot[slot];
+      ferry__wheel_remove(loop, t);
+      look_at(loop, t);
+    }
+  }
+}
+
+uint64_t ferry__wheel_next(const ferry_loop *loop) {
+  const ferry__wheel *wheel = &loop->wheel;
+  if (!wheel->count)
+    return 0;
+  for (uint64_t ahead = 1; ahead < FERRY__SLOTS;) {
+    unsigned slot = slot_of(wheel->turned + ahead);
+    uint64_t word = wheel->used[slot / 64] >> (slot % 64);
+    if (word)
+      return (wheel->turned + ahead + (unsigned)__builtin_ctzll(word)) *
+             FERRY__SLOT_MS;
+    ahead += 64 - slot % 64;
+  }
+  return (wheel->turned + FERRY__SLOTS) * FERRY__SLOT_MS;
+}

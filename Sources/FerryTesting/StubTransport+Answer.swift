@@ -1,0 +1,89 @@
+public import Ferry
+import FerryTransport
+
+extension StubTransport {
+    /// What happened to a request; the number is ``Request/number``.
+    public enum Event: Sendable, Hashable {
+        /// It was handed over.
+        case submitted(Int)
+        /// It was cancelled before it was answered.
+        case cancelled(Int)
+        /// It was moved among those that wait.
+        case priorityChanged(Int, RequestPriority)
+        /// The agent was shut down.
+        case shutdown
+    }
+
+    /// An answer of the script.
+    public struct Answer: Sendable {
+        private enum Kind: Sendable {
+            case hold
+            case response(head: [UInt8], body: [UInt8])
+            case failure(TransferFailure, TransferPhase)
+        }
+
+        private let kind: Kind
+
+        /// No answer until the test gives one.
+        public static var hold: Answer { Answer(kind: .hold) }
+
+        /// A response; its head is parsed by the rules for one from the wire.
+        public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Answer {
+            var head = "HTTP/1.1 \(status) \r\n"
+            for field in headers { head += "\(field.name): \(field.value)\r\n" }
+            return Answer(kind: .response(head: Array((head + "\r\n").utf8), body: body))
+        }
+
+        /// A response with a text as its body.
+        public static func response(status: Int = 200, headers: Headers = Headers(), body: String = "") -> Answer {
+            response(status: status, headers: headers, body: Array(body.utf8))
+        }
+
+        /// A fault of the network. Only codes that a transport can end with: `decoding`, for one, is not among them.
+        public static func failure(_ code: RequestError.Code) -> Answer {
+            guard let failure = TransferFailure(code) else {
+                preconditionFailure("no transport ends with \(code)")
+            }
+            return Answer(kind: .failure(failure, .waitHead))
+        }
+
+        /// `nil` when it is held back.
+        func result(_ id: TransferID) -> TransferResult? {
+            switch kind {
+            case .hold: return nil
+            case .failure(let failure, let phase): return TransferResult(id: id, failure: failure, phase: phase)
+            case .response(let head, let body):
+                do throws(TransferFailure) {
+                    return try TransferResult(id: id, head: head, body: body)
+                } catch {
+                    return TransferResult(id: id, failure: error, phase: .head)
+                }
+            }
+        }
+    }
+}
+
+extension TransferFailure {
+    /// The core's words for a code of the public face; the first cause where the code names none.
+    fileprivate init?(_ code: RequestError.Code) {
+        for raw in stride(from: Int32(-1), through: -64, by: -1) {
+            guard let found = Code(rawValue: raw) else { continue }
+            for detail in Int32(0)...64 {
+                guard let detail = Detail(rawValue: detail) else { continue }
+                let failure = TransferFailure(found, detail)
+                if RequestError.Code(failure) == code {
+                    self = failure
+                    return
+                }
+            }
+        }
+        for raw in stride(from: Int32(-1), through: -64, by: -1) {
+            guard let found = Code(rawValue: raw) else { continue }
+            if RequestError.Code(TransferFailure(found)).name == code.name {
+                self = TransferFailure(found)
+                return
+            }
+        }
+        return nil
+    }
+}

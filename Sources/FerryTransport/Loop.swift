@@ -1,0 +1,96 @@
+internal import CFerry
+
+/// Owns one `ferry_loop`: starts it, ends it, and hands calls to it.
+///
+/// The loop's thread holds the `LoopContext`, never this object, so dropping the last reference ends the loop, on its
+/// own thread too.
+final class Loop: Sendable {
+    private let pointer: LoopPointer
+    let context: LoopContext
+
+    init(_ configuration: TransportConfiguration, maxTransfers: Int, maxPerHost: Int) throws(TransferFailure) {
+        let context = LoopContext()
+        var options = ferry_options()
+        options.context = context.retained()
+        options.on_finished = onFinished
+        options.on_started = onStarted
+        options.on_head = onHead
+        options.on_body = onBody
+        options.on_pull = onPull
+        options.on_call = onCall
+        options.on_stopped = onStopped
+        options.max_transfers = UInt32(clamping: maxTransfers)
+        options.max_per_host = UInt32(clamping: maxPerHost)
+        options.idle_ms = configuration.idleConnectionTime
+        options.insecure = configuration.isInsecure ? 1 : 0
+        var started: OpaquePointer?
+        let pins = configuration.pinnedKeys.isEmpty ? nil : configuration.pinnedKeys.joined(separator: ";")
+        let code = withCString(configuration.authorityFile) { authorities in
+            withCString(pins) { pins in
+                withCString(configuration.userAgent) { agent in
+                    withCString(configuration.acceptedEncodings) { encodings in
+                        options.ca_file = authorities
+                        options.pinned_keys = pins
+                        options.user_agent = agent
+                        options.encodings = encodings
+                        return ferry_loop_start(&options, &started)
+                    }
+                }
+            }
+        }
+        guard let started else {
+            context.released()
+            throw TransferFailure(.init(rawValue: code) ?? .internalError)
+        }
+        pointer = LoopPointer(raw: started)
+        self.context = context
+        context.executor.connect(pointer)
+    }
+
+    deinit {
+        context.executor.disconnect()
+        ferry_loop_free(pointer.raw)
+    }
+
+    /// The loop on whose thread this is called.
+    static var currentContext: LoopContext? { LoopContext.of(ferry_current_context()) }
+
+    func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
+        var detail: Int32 = 0
+        let code = request.withCore(id: id) { ferry_submit(pointer.raw, $0, &detail) }
+        if code != 0 {
+            throw TransferFailure(.init(rawValue: code) ?? .internalError, .init(rawValue: detail) ?? .none)
+        }
+    }
+
+    func cancel(_ id: TransferID) { ferry_cancel(pointer.raw, id) }
+    func resume(_ id: TransferID) { ferry_resume(pointer.raw, id) }
+    func setRing(_ ring: PriorityRing, of id: TransferID) {
+        ferry_set_priority(pointer.raw, id, Int32(ring.rawValue))
+    }
+    func stop() { ferry_loop_stop(pointer.raw) }
+
+    var statistics: TransportStatistics {
+        var from = ferry_statistics()
+        ferry_loop_statistics(pointer.raw, &from)
+        var statistics = TransportStatistics()
+        statistics.waiting = from.waiting
+        statistics.resolving = from.resolving
+        statistics.running = from.running
+        statistics.sockets = from.sockets
+        statistics.handles = from.handles
+        statistics.submitted = from.submitted
+        statistics.finished = from.finished
+        statistics.connectionsOpened = from.connections
+        statistics.lookups = from.lookups
+        statistics.guardedConnections = from.guarded
+        statistics.turns = from.turns
+        statistics.longestTurn = from.longest_turn_us
+        return statistics
+    }
+}
+
+private func withCString<R>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
+    guard let text else { return body(nil) }
+    return text.withCString(body)
+}

@@ -1,0 +1,73 @@
+internal import CFerry
+internal import FoundationEssentials
+
+extension TransferRequest {
+    /// Calls `body` with the request as the core takes it; everything it points to lives until `body` returns, and the
+    /// core copies it before that.
+    borrowing func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
+        var core = ferry_request()
+        core.id = id
+        core.priority = ring.rawValue
+        core.connect_ms = timeouts.connect
+        core.idle_ms = timeouts.idle
+        core.total_ms = timeouts.total
+        core.deadline_ms = timeouts.deadline
+        core.low_speed_bytes = timeouts.lowSpeedBytes
+        core.low_speed_ms = timeouts.lowSpeedTime
+        core.max_head = maxHeadBytes
+        core.max_body = maxBodyBytes
+        core.flags = flags
+        switch responseBody {
+        case .collect: core.response_kind = UInt8(FERRY_COLLECT)
+        case .stream: core.response_kind = UInt8(FERRY_STREAM)
+        case .descriptor(let descriptor):
+            core.response_kind = UInt8(FERRY_DESCRIPTOR)
+            core.fd = descriptor
+        }
+        var url = url
+        var method = method
+        return url.withUTF8 { url in
+            method.withUTF8 { method in
+                headers.bytes.withUnsafeBytes { headers in
+                    self.body.withBytes { kind, bytes, length in
+                        core.body_kind = kind
+                        core.body = bytes
+                        core.body_length = length
+                        core.headers = headers.baseAddress
+                        core.headers_length = headers.count
+                        return url.withMemoryRebound(to: CChar.self) { url in
+                            method.withMemoryRebound(to: CChar.self) { method in
+                                core.url = url.baseAddress
+                                core.url_length = url.count
+                                core.method = method.baseAddress
+                                core.method_length = method.count
+                                return body(&core)
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private var flags: UInt32 {
+        var flags: UInt32 = 0
+        if isIdempotent { flags |= UInt32(FERRY_IDEMPOTENT) }
+        if decodesContent { flags |= UInt32(FERRY_DECODE) }
+        if reportsStart { flags |= UInt32(FERRY_NOTIFY_START) }
+        return flags
+    }
+}
+
+extension TransferRequest.Body {
+    fileprivate func withBytes<R>(_ body: (UInt8, UnsafeRawPointer?, UInt64) -> R) -> R {
+        switch self {
+        case .none: body(UInt8(FERRY_BODY_NONE), nil, 0)
+        case .bytes(let bytes):
+            bytes.withUnsafeBytes { body(UInt8(FERRY_BODY_BYTES), $0.baseAddress, UInt64($0.count)) }
+        case .data(let data):
+            data.withUnsafeBytes { body(UInt8(FERRY_BODY_BYTES), $0.baseAddress, UInt64($0.count)) }
+        case .pull(let length): body(UInt8(FERRY_BODY_PULL), nil, length ?? UInt64.max)
+        }
+    }
+}

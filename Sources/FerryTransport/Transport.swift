@@ -1,0 +1,79 @@
+import Synchronization
+
+/// Carries transfers by the C core, on one or more loops.
+///
+/// An id belongs to one loop for its whole life: its top byte says which, so that a cancel finds the loop without a
+/// table.
+package final class Transport: Transporting {
+    private let loops: [Loop]
+    private let turn = Atomic<UInt>(0)
+
+    package init(_ configuration: TransportConfiguration = .init()) throws(TransferFailure) {
+        let count = min(max(1, configuration.loops), 256)
+        var loops: [Loop] = []
+        for _ in 0..<count {
+            // Limits hold for all loops together.
+            loops.append(
+                try Loop(
+                    configuration, maxTransfers: max(1, configuration.maxTransfers / count),
+                    maxPerHost: max(1, configuration.maxTransfersPerHost / count)))
+        }
+        self.loops = loops
+    }
+
+    package func attach(_ receiver: any TransferReceiver) {
+        for loop in loops { loop.context.attach(receiver) }
+    }
+
+    package func chooseLoop() -> UInt8 {
+        if loops.count == 1 { return 0 }
+        if let current = Loop.currentContext, let index = loops.firstIndex(where: { $0.context === current }) {
+            return UInt8(index)
+        }
+        return UInt8(turn.wrappingAdd(1, ordering: .relaxed).oldValue % UInt(loops.count))
+    }
+
+    private func loop(of id: TransferID) -> Loop {
+        loops[Int(id >> 56)]
+    }
+
+    package func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
+        try loop(of: id).submit(request, id: id)
+    }
+
+    package func cancel(_ id: TransferID) { loop(of: id).cancel(id) }
+    package func resume(_ id: TransferID) { loop(of: id).resume(id) }
+    package func setRing(_ ring: PriorityRing, of id: TransferID) { loop(of: id).setRing(ring, of: id) }
+
+    package func shutdown() {
+        for loop in loops { loop.stop() }
+    }
+
+    package func nextExecutor() -> (any TaskExecutor)? {
+        let index = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+        return loops[Int(index % UInt(loops.count))].context.executor
+    }
+
+    package var statistics: TransportStatistics {
+        var sum = TransportStatistics()
+        for loop in loops { sum.add(loop.statistics) }
+        return sum
+    }
+}
+
+extension TransportStatistics {
+    fileprivate mutating func add(_ other: TransportStatistics) {
+        waiting += other.waiting
+        resolving += other.resolving
+        running += other.running
+        sockets += other.sockets
+        handles += other.handles
+        submitted += other.submitted
+        finished += other.finished
+        connectionsOpened += other.connectionsOpened
+        lookups += other.lookups
+        guardedConnections += other.guardedConnections
+        turns += other.turns
+        longestTurn = max(longestTurn, other.longestTurn)
+    }
+}
