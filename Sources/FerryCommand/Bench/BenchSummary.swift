@@ -58,7 +58,7 @@ extension BenchSummary: Encodable {
     }
 
     private var latencies: [String: Double] {
-        var latencies = ["max": Double(totals.latencies.maximum) / 1000]
+        var latencies = ["max": rounded(Double(totals.latencies.maximum) / 1000, 1)]
         for (name, percent) in Self.percents {
             latencies[name] = rounded(Double(totals.latencies.percentile(percent)) / 1000, 1)
         }

@@ -51,9 +51,9 @@ struct FetchReport: Sendable {
 
 extension FetchReport.Fault {
     init(_ error: RequestError) {
-        let detail = error.code.detail.map { "(\($0)) " } ?? ""
+        let words = [error.code.detail ?? "", error.message].filter { !$0.isEmpty }
         self.init(
-            code: error.code.name, phase: error.phase.rawValue, message: detail + error.message,
+            code: error.code.name, phase: error.phase.rawValue, message: words.joined(separator: ": "),
             mayHaveBeenProcessed: error.mayHaveBeenProcessed)
     }
 

@@ -76,7 +76,7 @@ struct TourStep: Sendable {
 
     private static let statusError = TourStep("a status error") { agent in
         let error = try await failure { () throws(RequestError) in try await agent.send(Plain("/status/503")) }
-        try expect(error.code ~= .invalidStatusCode, "\(error)")
+        try expect(.invalidStatusCode ~= error.code, "\(error)")
         return "\(error.code) with the answer's \(error.response?.headers.count ?? 0) header fields"
     }
 
@@ -86,7 +86,7 @@ struct TourStep: Sendable {
             var timeouts: Timeouts? { Timeouts(total: .milliseconds(100)) }
         }
         let error = try await failure { () throws(RequestError) in try await agent.send(Slow()) }
-        try expect(error.code ~= .timeout, "\(error)")
+        try expect(.timeout ~= error.code, "\(error)")
         return "\(error.code) in phase \(error.phase) after 100 ms of ten seconds"
     }
 
