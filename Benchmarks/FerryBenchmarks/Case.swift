@@ -36,4 +36,9 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case slow
     /// 10,000 in flight cancelled at once.
     case cancel
+
+    /// A cancelled run gives its result in one way or another: closures count them best.
+    var rivals: [Rival] {
+        self == .cancel ? [.closures] : [.closures, .await]
+    }
 }

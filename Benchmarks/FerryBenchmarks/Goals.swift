@@ -61,15 +61,21 @@ struct Goal: Codable, Sendable {
                 text: "100,000 waiting, await: bytes each, task included", limit: 2048,
                 measured: figure(.waiting, .await, "bytes_each")),
             Goal(
-                text: "10,000 in flight for 500 ms: answered", limit: 10_000, isAtMost: false,
+                text: "10,000 in flight for 500 ms, closures: answered", limit: 10_000, isAtMost: false,
+                measured: figure(.slow, .closures, "answered")),
+            Goal(text: "the same: bytes each", limit: 20_480, measured: figure(.slow, .closures, "bytes_each")),
+            Goal(
+                text: "10,000 in flight for 500 ms, await: answered", limit: 10_000, isAtMost: false,
                 measured: figure(.slow, .await, "answered")),
-            Goal(text: "the same: bytes each", limit: 20_480, measured: figure(.slow, .await, "bytes_each")),
+            Goal(
+                text: "the same: bytes each, task included", limit: 20_480,
+                measured: figure(.slow, .await, "bytes_each")),
             Goal(
                 text: "10,000 cancelled at once: results, each once", limit: 10_000, isAtMost: false,
-                measured: figure(.cancel, .await, "results")),
+                measured: figure(.cancel, .closures, "results")),
             Goal(
-                text: "the same: longest turn of the loop, ms", limit: 20,
-                measured: figure(.cancel, .await, "longest_turn_ms")),
+                text: "the same: longest time the loop was held, ms", limit: 20,
+                measured: figure(.cancel, .closures, "longest_hold_ms")),
         ]
     }
 }

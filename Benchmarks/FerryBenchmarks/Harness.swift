@@ -44,7 +44,7 @@ struct Harness {
         // Thousands of answers that are held back are what the loopback server is for.
         let server = try Server(preferringNginx: false)
         defer { server.stop() }
-        for rival in special == .waiting ? [Rival.closures, .await] : [.await] {
+        for rival in special.rivals {
             note("\(special.rawValue)  \(rival.title)")
             let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
             let measurement = try measureWorker("\(special.rawValue)-\(rival.rawValue)", load)

@@ -22,7 +22,7 @@ struct Report {
                 table.median(name, rival, figure).map { fixed($0, digits) } ?? "-"
             }
             let ratio = table.ratio(name, rival, to: name, table.reference(of: name)) { $0.cpuPerRequest }
-            let connections = table[name, rival].compactMap(\.connections).map(Double.init)
+            let connections = table[name, rival].compactMap(\.connections).map { Double($0) }
             let bad = table[name, rival].reduce(0) { $0 + $1.wrong + $1.failed }
             lines.append([
                 rival.title,

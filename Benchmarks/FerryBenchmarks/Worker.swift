@@ -23,8 +23,9 @@ enum Worker {
         case "urlSession": try await URLSessionRival.run(load)
         case "waiting-closures": try await WaitingCase.closures(load.url)
         case "waiting-await": try await WaitingCase.tasks(load.url)
-        case "slow-await": try await SlowCase.run(load.url)
-        case "cancel-await": try await CancelCase.run(load.url)
+        case "slow-closures": try await SlowCase.closures(load.url)
+        case "slow-await": try await SlowCase.tasks(load.url)
+        case "cancel-closures": try await CancelCase.run(load.url)
         default: throw BenchmarkError("unknown worker \(name)")
         }
     }
