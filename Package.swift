@@ -42,7 +42,8 @@ let package = Package(
             name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "COpenSSL"], path: "CShims/CFerry",
             cSettings: strictC),
         .target(
-            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL"], path: "CShims/CLoopback", cSettings: strictC),
+            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib"], path: "CShims/CLoopback",
+            cSettings: strictC),
 
         // Swift, lowest layer first.
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),

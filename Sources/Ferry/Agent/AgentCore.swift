@@ -40,11 +40,12 @@ final class AgentCore: TransferReceiver {
         guard var transfer = run.takeTransfer() else { preconditionFailure("a run is started once") }
         if run.wasCancelledBefore { return refuse(run, .cancelled(nil, url: run.url)) }
         transfer.reportsStart = reportsStart
+        let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
             if state.table.count >= maxRuns { return .failure(.queueFull(url: run.url)) }
             if state.table.count == 0 { state.keep = self }
-            return .success(state.table.insert(run))
+            return .success(state.table.insert(run, loop: loop))
         }
         let id: TransferID
         switch admission {

@@ -2,7 +2,11 @@ package import FerryTransport
 
 /// The transport of an agent that has a network. One that cannot be made fails every run, each with the reason.
 func makeNetworkTransport(_ configuration: TransportConfiguration) -> any Transporting {
-    FailedTransport(TransferFailure(.internalError))
+    do throws(TransferFailure) {
+        return try Transport(configuration)
+    } catch {
+        return FailedTransport(error)
+    }
 }
 
 /// Stands where no transport could be made.

@@ -1,0 +1,272 @@
+/* connection.c - the life of a connection: accepted, read, run, closed.
+ *
+ * lb__conn_run() is the only place where a connection moves. It is called
+ * when something came (bytes, a written buffer, the timer, an answer), never
+ * from within itself: what would call it again sets `again` instead. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define FREE_LIMIT 4096
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+  lb_conn *c = handle->data;
+  (void)suggested;
+  *buf = uv_buf_init(c->server->read_space, LB_READ_SIZE);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf) {
+  lb_conn *c = stream->data;
+  if (c->closing || size == 0) return;
+  if (size < 0) {
+    uv_read_stop(stream);
+    c->reading = false;
+    c->ended = true;
+    if (size == UV_EOF) lb__conn_run(c);
+    else lb__conn_close(c);
+    return;
+  }
+  lb__count(&c->server->bytes, (uint64_t)size);
+  if (c->server->watches) lb__watches_look(c->server);
+  if (c->ssl) {
+    lb__tls_feed(c, buf->base, (size_t)size);
+    if (!c->closing) lb__conn_run(c);
+  } else if (lb__buf_size(&c->in)) {
+    lb__buf_add(&c->in, buf->base, (size_t)size);
+    lb__conn_run(c);
+  } else {
+    /* The fast path works in the shared buffer; only what is left of an
+     * unfinished request is copied. */
+    c->view = buf->base;
+    c->view_length = (size_t)size;
+    c->view_is_in = false;
+    lb__conn_run(c);
+    if (!c->closing) lb__buf_add(&c->in, c->view, c->view_length);
+    c->view = NULL;
+    c->view_length = 0;
+  }
+}
+
+void lb__conn_take(lb_conn *c, size_t size) {
+  c->view += size;
+  c->view_length -= size;
+  if (!c->view_is_in) return;
+  c->in.start += size;
+  if (!c->view_length) lb__buf_clear(&c->in);
+}
+
+/* Reads on unless enough waits to be worked on or written already. */
+static void update_reading(lb_conn *c) {
+  size_t unread = c->view_is_in ? lb__buf_size(&c->in) : c->view_length;
+  bool wanted = !c->stop_reading && !c->ended && unread < LB_INPUT_LIMIT &&
+                lb__buf_size(&c->out) < LB_INPUT_LIMIT;
+  if (wanted == c->reading) return;
+  if (!wanted) uv_read_stop((uv_stream_t *)&c->tcp);
+  else if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read)) {
+    lb__conn_close(c);
+    return;
+  }
+  c->reading = wanted;
+}
+
+static void advance(lb_conn *c) {
+  if (c->ssl && !c->ssl_ready) return;
+  if (c->phase == LB_PHASE_LINGER) {
+    lb__conn_take(c, c->view_length);
+    return;
+  }
+  if (c->script) lb__script_advance(c);
+  if (!c->script && !c->closing) lb__exchange_advance(c);
+}
+
+/* An ordinary connection whose client has closed ends when nothing is left
+ * to write: who closes while an answer is awaited has gone, who closes while
+ * it is written may read the rest. A script says itself what becomes of it. */
+static bool is_over(const lb_conn *c) {
+  return c->ended && !c->script && lb__drained(c);
+}
+
+void lb__conn_run(lb_conn *c) {
+  if (c->closing) return;
+  if (c->running) {
+    c->again = true;
+    return;
+  }
+  c->running = true;
+  if (!c->view) {
+    c->view_is_in = true;
+    c->view = c->in.base ? lb__buf_data(&c->in) : "";
+    c->view_length = lb__buf_size(&c->in);
+  }
+  do {
+    c->again = false;
+    advance(c);
+    if (!c->closing) lb__flush(c);
+  } while (c->again && !c->closing);
+  if (!c->closing && is_over(c)) lb__conn_close(c);
+  if (!c->closing) update_reading(c);
+  c->running = false;
+  if (c->view_is_in) c->view = NULL;
+}
+
+static void on_timer(uv_timer_t *timer) {
+  lb_conn *c = timer->data;
+  if (c->phase == LB_PHASE_LINGER) {
+    lb__conn_close(c);
+    return;
+  }
+  c->timer_fired = true;
+  if (c->waiting && !c->script) lb__route_delayed(c);
+  lb__conn_run(c);
+}
+
+void lb__conn_timer(lb_conn *c, uint64_t milliseconds) {
+  c->timer_fired = false;
+  /* The loop's clock stands still during a turn; a timer counts from now. */
+  uv_update_time(&c->server->loop);
+  uv_timer_start(&c->timer, on_timer, milliseconds, 0);
+}
+
+static void on_closed(uv_handle_t *handle) {
+  lb_conn *c = handle->data;
+  lb_server *s = c->server;
+  if (--c->handles) return;
+  lb__conn_release(c);
+  s->slots[c->slot] = NULL;
+  s->free_slots[s->free_slot_count++] = c->slot;
+  if (s->stopping || s->free_conn_count >= FREE_LIMIT) {
+    lb__buf_free(&c->in);
+    lb__buf_free(&c->out);
+    lb__buf_free(&c->flight);
+    lb__buf_free(&c->head);
+    lb__buf_free(&c->body);
+    free(c);
+    return;
+  }
+  c->next_free = s->free_conns;
+  s->free_conns = c;
+  s->free_conn_count++;
+}
+
+/* Gives back what belongs to one connection, but not its buffers. */
+void lb__conn_release(lb_conn *c) {
+  lb__source_end(c);
+  lb__script_end(c);
+  lb__tls_end(c);
+  EVP_MD_CTX_free(c->hash);
+  c->hash = NULL;
+  lb__buf_clear(&c->in);
+  lb__buf_clear(&c->out);
+  lb__buf_clear(&c->flight);
+  lb__buf_clear(&c->head);
+  lb__buf_clear(&c->body);
+}
+
+void lb__conn_close(lb_conn *c) {
+  if (c->closing) return;
+  c->closing = true;
+  c->generation++;
+  uv_close((uv_handle_t *)&c->tcp, on_closed);
+  uv_close((uv_handle_t *)&c->timer, on_closed);
+  atomic_store_explicit(&c->server->open,
+                        atomic_load_explicit(&c->server->open,
+                                             memory_order_relaxed) - 1,
+                        memory_order_relaxed);
+  if (c->server->watches) lb__watches_look(c->server);
+}
+
+void lb__conn_reset(lb_conn *c) {
+  struct linger now = {.l_onoff = 1, .l_linger = 0};
+  uv_os_fd_t fd;
+  if (!uv_fileno((uv_handle_t *)&c->tcp, &fd))
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  lb__conn_close(c);
+}
+
+void lb__conn_shutdown(lb_conn *c) {
+  uv_os_fd_t fd;
+  if (!uv_fileno((uv_handle_t *)&c->tcp, &fd)) shutdown(fd, SHUT_WR);
+}
+
+/* The polite end: FIN, then what the client still sends is read and dropped,
+ * for a close with unread bytes would reset the answer away. */
+void lb__conn_linger(lb_conn *c) {
+  lb__conn_take(c, c->view_length);
+  lb__tls_goodbye(c);
+  lb__conn_shutdown(c);
+  if (c->ended) {
+    lb__conn_close(c);
+    return;
+  }
+  c->phase = LB_PHASE_LINGER;
+  c->waiting = false;
+  lb__conn_timer(c, LB_LINGER_MS);
+}
+
+static void give_slot(lb_server *s, lb_conn *c) {
+  if (!s->free_slot_count) {
+    uint32_t count = s->slot_count ? s->slot_count * 2 : 64;
+    lb_conn **slots = lb__alloc(count * sizeof(*slots));
+    uint32_t *list = lb__alloc(count * sizeof(*list));
+    if (s->slot_count)
+      memcpy(slots, s->slots, s->slot_count * sizeof(*slots));
+    for (uint32_t i = count; i > s->slot_count; i--)
+      list[s->free_slot_count++] = i - 1;
+    free(s->slots);
+    free(s->free_slots);
+    s->slots = slots;
+    s->free_slots = list;
+    s->slot_count = count;
+  }
+  c->slot = s->free_slots[--s->free_slot_count];
+  s->slots[c->slot] = c;
+}
+
+/* A used connection, cleared but for its buffers and its generation: an
+ * answer that is late by a whole connection is nothing. */
+static lb_conn *make_conn(lb_server *s) {
+  lb_conn *c = s->free_conns;
+  lb_conn old;
+  if (!c) return lb__alloc(sizeof(*c));
+  s->free_conns = c->next_free;
+  s->free_conn_count--;
+  old = *c;
+  memset(c, 0, sizeof(*c));
+  c->in = old.in;
+  c->out = old.out;
+  c->flight = old.flight;
+  c->head = old.head;
+  c->body = old.body;
+  c->generation = old.generation;
+  return c;
+}
+
+void lb__conn_open(lb_server *s, uv_stream_t *listener) {
+  lb_conn *c = make_conn(s);
+  lb_script *script;
+  c->server = s;
+  c->handles = 2;
+  c->tcp.data = c->timer.data = c->write.data = c;
+  give_slot(s, c);
+  /* Neither can fail on Linux; accept can. */
+  uv_tcp_init(&s->loop, &c->tcp);
+  uv_timer_init(&s->loop, &c->timer);
+  lb__count(&s->open, 1);
+  if (uv_accept(listener, (uv_stream_t *)&c->tcp)) {
+    lb__conn_close(c);
+    return;
+  }
+  uv_tcp_nodelay(&c->tcp, 1);
+  lb__count(&s->connections, 1);
+  c->number = atomic_load_explicit(&s->connections, memory_order_relaxed);
+  script = s->scripts ? lb__script_for_connection(s, c->number) : NULL;
+  if (s->tls && !(script && lb__script_plain(script)) && !lb__tls_begin(c)) {
+    lb__conn_close(c);
+    return;
+  }
+  if (script) lb__script_begin(c, script);
+  if (s->watches) lb__watches_look(s);
+  lb__conn_run(c);
+}

@@ -1,0 +1,63 @@
+internal import CLoopback
+internal import FoundationEssentials
+
+/// A certificate for ``LoopbackServer``, made in the process together with the authority that signed it.
+///
+/// ```swift
+/// let certificate = try ServerCertificate(.expired)
+/// let server = try LoopbackServer(.init(certificate: certificate))
+/// // a client that trusts certificate.authorityFile finds the certificate expired
+/// ```
+public final class ServerCertificate: Sendable {
+    /// What is right or wrong with it.
+    public enum Kind: Sendable, CaseIterable {
+        /// For localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
+        case valid
+        /// Valid until yesterday.
+        case expired
+        /// Valid from ten days on.
+        case notYetValid
+        /// For `wrong.example` only.
+        case wrongHost
+        /// Signed by an authority that is not ``ServerCertificate/authority``.
+        case untrusted
+        /// Signed by itself.
+        case selfSigned
+    }
+
+    /// What is right or wrong with it.
+    public let kind: Kind
+    /// The authority a client should trust, as PEM.
+    public let authority: String
+    /// The same as a file, in a temporary directory that is removed with this object.
+    public let authorityFile: String
+    /// `sha256//` and the Base64 of the hash of the public key, the form of `CURLOPT_PINNEDPUBLICKEY`.
+    public let publicKeyPin: String
+
+    private let handle: ServerCertificateHandle
+    private let directory: String
+
+    /// Makes a key, an authority and a certificate.
+    public init(_ kind: Kind = .valid) throws(LoopbackError) {
+        self.kind = kind
+        handle = try ServerCertificateHandle(kind)
+        authority = String(cString: loopback_certificate_authority(handle.pointer))
+        publicKeyPin = String(cString: loopback_certificate_pin(handle.pointer))
+        directory = FileManager.default.temporaryDirectory
+            .appending(component: "ferry-testing-\(UUID().uuidString)").path
+        authorityFile = directory + "/authority.pem"
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Data(authority.utf8).write(to: URL(filePath: authorityFile))
+        } catch {
+            throw .file(authorityFile)
+        }
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    var pointer: OpaquePointer { handle.pointer }
+}
