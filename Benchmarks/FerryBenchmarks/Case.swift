@@ -9,8 +9,8 @@ struct Case: Sendable {
     var rivals: [Rival]
 
     /// URLSession opens a task for each of the senders; at thousands it takes minutes and says nothing new.
-    private static let all = Rival.allCases
-    private static let ours = Rival.allCases.filter { $0 != .urlSession }
+    private static let all = Rival.senders
+    private static let ours = Rival.senders.filter { $0 != .urlSession }
 
     static let every: [Case] = [
         Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
@@ -39,6 +39,10 @@ enum SpecialCase: String, CaseIterable, Sendable {
 
     /// A cancelled run gives its result in one way or another: closures count them best.
     var rivals: [Rival] {
-        self == .cancel ? [.closures] : [.closures, .await]
+        switch self {
+        case .waiting: [.closures, .await, .bareTask]
+        case .slow: [.closures, .await]
+        case .cancel: [.closures]
+        }
     }
 }

@@ -6,6 +6,11 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case await
     case closures
     case urlSession
+    /// Nobody: a task that only waits, to tell what of the memory is Swift's.
+    case bareTask
+
+    /// Those that send requests.
+    static let senders: [Rival] = [.peer, .core, .executor, .await, .closures, .urlSession]
 
     var title: String {
         switch self {
@@ -15,6 +20,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
         case .urlSession: "URLSession"
+        case .bareTask: "a task, no Ferry"
         }
     }
 }

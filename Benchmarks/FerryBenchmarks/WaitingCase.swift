@@ -23,9 +23,8 @@ enum WaitingCase {
         let agent = NetworkAgent()
         let answered = Counter()
         let request = Get(path: server + "/delay/60000")
-        let taskAlone = await bytesOfATask()
         let before = try await warmUp(agent, request)
-        var measurement = await withTaskGroup(of: Void.self) { group in
+        return await withTaskGroup(of: Void.self) { group in
             for _ in 0..<count {
                 group.addTask {
                     _ = try? await agent.send(request)
@@ -34,12 +33,10 @@ enum WaitingCase {
             }
             return await measure(agent, before) { answered.value }
         }
-        measurement.extra["bytes_of_a_bare_task"] = taskAlone
-        return measurement
     }
 
     /// What Swift itself keeps for a child task that waits for a continuation and does nothing else.
-    private static func bytesOfATask() async -> Double {
+    static func bareTasks() async -> Measurement {
         let shelf = Shelf()
         let before = ProcessUsage.memory
         return await withTaskGroup(of: Void.self) { group in
@@ -51,7 +48,9 @@ enum WaitingCase {
             while shelf.waiting.withLock({ $0.count }) < count { try? await Task.sleep(for: .milliseconds(10)) }
             let bytes = Double(ProcessUsage.memory - before) * 1024 / Double(count)
             for continuation in shelf.waiting.withLock({ $0 }) { continuation.resume() }
-            return bytes
+            var measurement = Measurement()
+            measurement.extra = ["bytes_each": bytes]
+            return measurement
         }
     }
 

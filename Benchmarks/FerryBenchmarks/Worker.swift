@@ -23,6 +23,7 @@ enum Worker {
         case "urlSession": try await URLSessionRival.run(load)
         case "waiting-closures": try await WaitingCase.closures(load.url)
         case "waiting-await": try await WaitingCase.tasks(load.url)
+        case "waiting-bareTask": await WaitingCase.bareTasks()
         case "slow-closures": try await SlowCase.closures(load.url)
         case "slow-await": try await SlowCase.tasks(load.url)
         case "cancel-closures": try await CancelCase.run(load.url)
