@@ -77,7 +77,7 @@ extension AgentCore {
     }
 
     /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.
-    func answer(to run: AwaitedRun) async -> Answer {
+    nonisolated(nonsending) func answer(to run: AwaitedRun) async -> Answer {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 run.wait(by: continuation)
