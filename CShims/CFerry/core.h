@@ -39,7 +39,7 @@ typedef struct ferry__block ferry__block;
 
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 
-enum { FERRY__CLASSES = 5 };
+enum { FERRY__CLASSES = 6 };
 
 typedef struct ferry__pool {
   ferry__block *free[FERRY__CLASSES];

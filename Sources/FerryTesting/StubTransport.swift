@@ -1,6 +1,6 @@
+import Dispatch
 public import Ferry
 import FerryTransport
-import Dispatch
 import Synchronization
 
 /// Takes the network's place in tests: a script answers each request, and everything that reached it is written down.

@@ -113,6 +113,21 @@ extension LoopbackTests {
             #expect(!abrupt.sawGoodbye)
         }
 
+        @Test(arguments: [
+            (["h2", "http/1.1"], ["http/1.1"], "http/1.1"), (["http/1.1", "h2"], ["h2", "http/1.1"], "h2"),
+            (["h2"], ["http/1.1"], nil), ([], ["h2"], nil),
+        ] as [([String], [String], String?)])
+        func applicationProtocolIsAgreedOn(offered: [String], spoken: [String], agreed: String?) async throws {
+            var options = try LoopbackServer.Options(certificate: ServerCertificate())
+            options.applicationProtocols = spoken
+            let server = try LoopbackServer(options)
+            let client = try TLSClient(
+                RawClient(port: server.port), authorityFile: server.certificate?.authorityFile ?? "",
+                host: "localhost", offering: offered)
+            try await client.handshake()
+            #expect(client.agreedProtocol == agreed)
+        }
+
         @Test func garbageInsteadOfAHelloIsClosed() async throws {
             let server = try LoopbackServer(.init(certificate: ServerCertificate()))
             let client = try RawClient(port: server.port)

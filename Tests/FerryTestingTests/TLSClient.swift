@@ -23,7 +23,7 @@ final class TLSClient: @unchecked Sendable {
         return unsafeBitCast(symbol, to: type)
     }
 
-    init(_ raw: RawClient, authorityFile: String, host: String) throws {
+    init(_ raw: RawClient, authorityFile: String, host: String, offering protocols: [String] = []) throws {
         self.raw = raw
         typealias Make = @convention(c) (Pointer?) -> Pointer?
         typealias Get = @convention(c) () -> Pointer?
@@ -40,6 +40,9 @@ final class TLSClient: @unchecked Sendable {
         let set = isAddress ? "X509_VERIFY_PARAM_set1_ip_asc" : "SSL_set1_host"
         _ = Self.find(set, SetText.self)(isAddress ? parameters : ssl, host)
         _ = Self.find("SSL_set_fd", SetNumber.self)(ssl, raw.descriptor)
+        typealias SetBytes = @convention(c) (Pointer?, UnsafePointer<UInt8>?, UInt32) -> Int32
+        let wire = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+        if !wire.isEmpty { _ = Self.find("SSL_set_alpn_protos", SetBytes.self)(ssl, wire, UInt32(wire.count)) }
     }
 
     deinit {
@@ -58,6 +61,15 @@ final class TLSClient: @unchecked Sendable {
                 throw HandshakeError(verifyResult: reason)
             }
         }
+    }
+
+    /// What ALPN agreed to; nil without.
+    var agreedProtocol: String? {
+        typealias Get = @convention(c) (Pointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, Pointer?) -> Void
+        var bytes: UnsafePointer<UInt8>?
+        var length: UInt32 = 0
+        Self.find("SSL_get0_alpn_selected", Get.self)(ssl, &bytes, &length)
+        return bytes.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self) }
     }
 
     func send(_ bytes: [UInt8]) async throws {

@@ -10,7 +10,9 @@ import Testing
 
     @Test func namesAreSortedAndNested() {
         #expect(form(["b": ["x", "y"], "a": 1, "c": ["k": nil]]) == "a=1&b%5B%5D=x&b%5B%5D=y&c%5Bk%5D")
-        #expect(form(["o": ["z": ["q": 1], "a": [["n": 1], 2]]]) == "o%5Ba%5D%5B%5D%5Bn%5D=1&o%5Ba%5D%5B%5D=2&o%5Bz%5D%5Bq%5D=1")
+        #expect(
+            form(["o": ["z": ["q": 1], "a": [["n": 1], 2]]])
+                == "o%5Ba%5D%5B%5D%5Bn%5D=1&o%5Ba%5D%5B%5D=2&o%5Bz%5D%5Bq%5D=1")
     }
 
     private static let forms: [(Arguments, String)] = [

@@ -32,9 +32,10 @@ import Testing
         case number(Int), text(String)
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            self = if let number = try? container.decode(Int.self) { .number(number) } else {
-                .text(try container.decode(String.self))
-            }
+            self =
+                if let number = try? container.decode(Int.self) { .number(number) } else {
+                    .text(try container.decode(String.self))
+                }
         }
     }
 
@@ -71,7 +72,9 @@ import Testing
         configuration.statusValidation = .range(400...499)
         let lenient = NetworkAgent(configuration: configuration, stub: StubTransport(always: .response(status: 404)))
         #expect(try await lenient.send(Get()).status == 404)
-        #expect(await code { () throws(RequestError) in try await lenient.send(Full(statusValidation: .successful)) } == .invalidStatusCode(404))
+        #expect(
+            await code { () throws(RequestError) in try await lenient.send(Full(statusValidation: .successful)) }
+                == .invalidStatusCode(404))
     }
 
     @Test func faultsOfTheValueHaveTheirCode() async {
@@ -91,7 +94,9 @@ import Testing
     }
 
     @Test func faultsOfTheNetworkComeThrough() async {
-        for expected: RequestError.Code in [.connect(.refused), .timeout(.responseHead), .tls(.expired), .dns(.notFound)] {
+        for expected: RequestError.Code in [
+            .connect(.refused), .timeout(.responseHead), .tls(.expired), .dns(.notFound),
+        ] {
             let agent = agent(.failure(expected))
             #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == expected)
         }

@@ -13,7 +13,8 @@ import Testing
         return try #require(stub.requests.first)
     }
 
-    private func refusal(_ request: some Request, _ configuration: NetworkConfiguration = .test) async -> RequestError? {
+    private func refusal(_ request: some Request, _ configuration: NetworkConfiguration = .test) async -> RequestError?
+    {
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         defer { #expect(stub.requests.isEmpty) }

@@ -16,7 +16,9 @@ final class RequestBuilder: Sendable {
     init(_ configuration: NetworkConfiguration) {
         statusValidation = configuration.statusValidation
         baseText = configuration.baseURL ?? ""
-        base = Result { () throws(URLFault) in try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) } }
+        base = Result { () throws(URLFault) in
+            try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) }
+        }
         headers = configuration.headers
         packedHeaders = Result { () throws(RequestError) in
             var block = HeaderBlock()
