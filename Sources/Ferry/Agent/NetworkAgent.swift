@@ -73,7 +73,10 @@ extension AgentCore {
     fileprivate func reply<R: Request>(
         to request: R, _ answer: Answer, of run: AwaitedRun
     ) throws(RequestError) -> Reply<R.Value> {
-        try builder.reply(to: request, answer, url: run.url)
+        #if FERRY_TSAN
+        run.observe()
+        #endif
+        return try builder.reply(to: request, answer, url: run.url)
     }
 
     /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.
