@@ -379,6 +379,8 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
 void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__wheel_turn(ferry_loop *loop);
 uint64_t ferry__wheel_next(const ferry_loop *loop);
+/* Brings the phase up to what libcurl has no callback for (timeout.c). */
+void ferry__phase_look(ferry__transfer *transfer);
 /* The next moment at which something of this transfer may expire; 0 = none.
  * *fault is set when it has (timeout.c). */
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *transfer,

@@ -266,6 +266,8 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
   t->result.curl_code = (int32_t)code;
+  if (code)
+    ferry__phase_look(t);
   if (t->state == FERRY__RUNNING)
     leave_libcurl(loop, t);
   if (code && !t->fault.code) {
@@ -273,6 +275,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &os_errno);
     t->result.os_errno = (int32_t)os_errno;
     t->fault = ferry__fault_of(t, code, t->handle->words);
+    if (t->fault.code == FERRY_E_TLS && t->phase == FERRY_PHASE_CONNECT &&
+        t->fault.detail != FERRY_D_TLS_CONFIGURATION)
+      t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
   }
   /* For libcurl a head may end with its connection. */
   if (!t->fault.code && !t->handle->head.complete)
@@ -295,6 +300,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
                          ferry__fault fault) {
   t->fault = fault;
+  ferry__phase_look(t);
   switch (t->state) {
   case FERRY__WAITING:
     ferry__dequeue(loop, t);
