@@ -33,7 +33,7 @@ func expectFault(
         switch result {
         case .success(let reply):
             Issue.record("\(way): \(reply.status) with \(reply.bodyLength) bytes", sourceLocation: sourceLocation)
-        case .failure(let error): check(error, expected, url: url, sourceLocation)
+        case .failure(let error): check(error, expected, url: setup.checksURL ? url : nil, sourceLocation)
         }
         try after(server)
         server.stop()
@@ -73,8 +73,8 @@ private func play(
     }
     var agent: NetworkAgent? = NetworkAgent(configuration: setup.configuration)
     let (result, outcome) = await timed(by: setup.bound, sourceLocation) { await start(probe, way, agent!) }
-    let other = try setup.nextIsSameServer ? nil : LoopbackServer()
-    await next(agent!, (other ?? server).baseURL, sourceLocation)
+    let other = try setup.next == .otherServer ? LoopbackServer() : server
+    if setup.next != .nowhere { await next(agent!, other.baseURL, sourceLocation) }
     await agent!.shutdown()
     #expect(outcome.count == (way == .closure ? 1 : 0), "I1: exactly one callback", sourceLocation: sourceLocation)
     let transport = agent!.core.transport
@@ -156,6 +156,16 @@ func expectNoSecret(in error: RequestError, _ sourceLocation: SourceLocation = #
     ]
     for text in texts {
         for word in Canary.words { #expect(!text.contains(word), "I6", sourceLocation: sourceLocation) }
+    }
+}
+
+/// The error that `body` throws.
+func fault<T>(_ body: () async throws(RequestError) -> T) async -> RequestError? {
+    do throws(RequestError) {
+        _ = try await body()
+        return nil
+    } catch {
+        return error
     }
 }
 

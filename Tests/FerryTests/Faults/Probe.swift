@@ -25,7 +25,7 @@ struct Probe: Request {
     var deadline: Duration?
     var maxBodyBytes: Int?
     var statusValidation: StatusValidation?
-    var isIdempotent: Bool { method.isIdempotent }
+    var authorization: Authorization?
 }
 
 /// What of a case is not as usual.
@@ -41,12 +41,21 @@ struct FaultSetup {
     var host: String?
     /// Where the script is played; the default is at the path.
     var place: LoopbackScript.Rule.Place?
-    /// Whether the request after the fault goes to the same server, or to a healthy one.
-    var nextIsSameServer = true
+    /// Where the request after the fault goes.
+    var next = Next.sameServer
+    /// Whether the error names the URL that was made of all this; not when the probe has one of its own.
+    var checksURL = true
     /// Whether the server can see that a connection is closed.
     var seesClose = true
     /// Later than this after the start is too late.
     var bound = Duration.seconds(10)
+
+    enum Next: Sendable {
+        case sameServer
+        case otherServer
+        /// The configuration is at fault: the agent serves nobody.
+        case nowhere
+    }
 }
 
 /// How a run is started.
