@@ -17,8 +17,10 @@ enum Canary {
 
 /// The request of a case: secrets in its header fields, its user and its query.
 struct Probe: Request {
-    var path = ""
-    var method = HTTPMethod.get
+    var path: String
+    var method: HTTPMethod {
+        didSet { isIdempotent = method.isIdempotent }
+    }
     var headers: Headers = ["Authorization": Canary.authorization, "Cookie": Canary.cookie]
     var body: RequestBody?
     var timeouts: Timeouts?
@@ -26,6 +28,14 @@ struct Probe: Request {
     var maxBodyBytes: Int?
     var statusValidation: StatusValidation?
     var authorization: Authorization?
+    /// What the method says, unless it is set.
+    var isIdempotent: Bool
+
+    init(path: String = "", method: HTTPMethod = .get) {
+        self.path = path
+        self.method = method
+        isIdempotent = method.isIdempotent
+    }
 }
 
 /// What of a case is not as usual.
