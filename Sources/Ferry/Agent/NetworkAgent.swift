@@ -32,9 +32,14 @@ public final class NetworkAgent: Sendable {
     ///
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
-    public func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
+    public func send<R: Request>(
+        _ request: R, isolation: isolated (any Actor)? = #isolation
+    ) async throws(RequestError) -> Reply<R.Value> {
         let run = try core.awaitedRun(of: request)
-        return try core.reply(to: request, await core.answer(to: run), of: run)
+        let answer = await core.answer(to: run)
+        // A caller on no actor stays where it is: every hop asks the runtime for an executor.
+        if isolation == nil { return try core.reply(to: request, answer, of: run) }
+        return try await core.replyOffActor(to: request, answer, of: run)
     }
 
     /// Cancels every run in flight. Each gets its one result, `cancelled`.
@@ -77,6 +82,13 @@ extension AgentCore {
         run.observe()
         #endif
         return try builder.reply(to: request, answer, url: run.url)
+    }
+
+    @concurrent
+    fileprivate func replyOffActor<R: Request>(
+        to request: R, _ answer: Answer, of run: AwaitedRun
+    ) async throws(RequestError) -> Reply<R.Value> {
+        try reply(to: request, answer, of: run)
     }
 
     /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.
