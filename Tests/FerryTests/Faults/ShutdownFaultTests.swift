@@ -19,7 +19,7 @@ import Testing
             agent.start(Probe(path: server.baseURL + "/held?" + Canary.query), completion: held.take)
         }
         try await server.waitForMark("held", count: 20)
-        let shutdown = Task { await agent.shutdown(grace: .seconds(1)) }
+        let shutdown = Task { await agent.shutdown(grace: .seconds(5)) }
         #expect(await eventually { agent.core.state.withLock { $0.isClosed } })
         #expect(await code { () throws(RequestError) in try await agent.send(Get(server.baseURL)) } == .shutdown)
         server.signal("go")

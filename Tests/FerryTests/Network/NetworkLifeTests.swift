@@ -17,7 +17,8 @@ import Glibc
         var configuration = NetworkConfiguration(baseURL: server.baseURL, loops: loops)
         configuration.limits.concurrentTransfers = 100
         let agent = NetworkAgent(configuration: configuration)
-        let paths = ["/hello", "/delay/3", "/bytes/300000", "/chunked/5000", "/gzip/100000", "/close"]
+        server.script(path: "/hold", [.expectHead, .keepOpen])
+        let paths = ["/hello", "/delay/3", "/bytes/300000", "/chunked/5000", "/gzip/100000", "/close", "/hold"]
         let outcomes = (0..<2000).map { _ in Outcome<Response>() }
         let tasks = outcomes.enumerated().map { index, outcome in
             agent.start(Get(paths[index % paths.count]), completion: outcome.take)
@@ -42,7 +43,8 @@ import Glibc
                 cancelled += 1
             }
         }
-        #expect(cancelled > 0)
+        // A seventh of them is never answered.
+        #expect(cancelled >= 2000 / 7)
         #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
         await agent.shutdown()
         #expect(outcomes.allSatisfy { $0.count == 1 })
@@ -55,7 +57,8 @@ import Glibc
     @Test func cancelStormsOfTasksLikewise() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
-        let paths = ["/hello", "/delay/2", "/bytes/100000", "/close"]
+        server.script(path: "/hold", [.expectHead, .keepOpen])
+        let paths = ["/hello", "/delay/2", "/bytes/100000", "/close", "/hold"]
         let tasks = (0..<2000).map { index in
             Task { await code { () throws(RequestError) in try await agent.send(Get(paths[index % paths.count])) } }
         }
@@ -69,7 +72,10 @@ import Glibc
                 }
             }
         }
-        for task in tasks { #expect([nil, .cancelled].contains(await task.value)) }
+        for (index, task) in tasks.enumerated() {
+            let code = await task.value
+            #expect(code == .cancelled || (code == nil && index % 5 != 4))
+        }
         #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
         await agent.shutdown()
         let transport = agent.core.transport
