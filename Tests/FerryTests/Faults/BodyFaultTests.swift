@@ -6,7 +6,8 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BodyFaultTests {
     @Test(
         "R13: an answer that has no body has none, whatever it announces",
-        arguments: ["204 No Content", "304 Not Modified"], ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", ""])
+        arguments: ["204 No Content", "304 Not Modified"],
+        ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", ""])
     func bodyless(status: String, fields: String) async throws {
         for body in ["", "hello", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"] {
             try await expectAnswer(
@@ -20,9 +21,14 @@ import Testing
         }
     }
 
-    @Test("R13: nor has the answer to HEAD", arguments: ["", "hello", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"])
+    @Test(
+        "R13: nor has the answer to HEAD",
+        arguments: ["", "hello", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"])
     func headRequest(body: String) async throws {
-        for fields in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Content-Encoding: gzip\r\nContent-Length: 5\r\n"] {
+        for fields in [
+            "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n",
+            "Content-Encoding: gzip\r\nContent-Length: 5\r\n",
+        ] {
             try await expectAnswer(
                 [.expectHead, .send(head("200 OK", fields) + body), .serve], setUp: { $0.probe.method = .head }
             ) { response, _ in
@@ -41,7 +47,9 @@ import Testing
         }
     }
 
-    @Test("R27: the bound is on what is delivered, to the byte", arguments: ["/gzip/100000", "/bytes/100000", "/chunked/100000", "/until-close/100000"])
+    @Test(
+        "R27: the bound is on what is delivered, to the byte",
+        arguments: ["/gzip/100000", "/bytes/100000", "/chunked/100000", "/until-close/100000"])
     func exactBound(path: String) async throws {
         try await expectAnswer(
             setUp: {
@@ -82,7 +90,10 @@ import Testing
 
     @Test(
         "R30: a compressed stream cut short is no body, though its length agrees",
-        arguments: ["/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/gzip/50?cut=1", "/gzip/4000000?cut=1"])
+        arguments: [
+            "/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/gzip/50?cut=1",
+            "/gzip/4000000?cut=1",
+        ])
     func truncated(target: String) async throws {
         try await expectFault([], .contentDecoding(.truncated), .body) { $0.ask(target) }
     }
@@ -128,7 +139,9 @@ import Testing
 
     @Test("R31: what follows the stream is damage too, unless it is a stream")
     func trailingBytes() async throws {
-        for (more, code) in [("garbage", RequestError.Code.contentDecoding(.corrupt)), ("\u{1f}", .contentDecoding(.truncated))] {
+        for (more, code) in [
+            ("garbage", RequestError.Code.contentDecoding(.corrupt)), ("\u{1f}", .contentDecoding(.truncated)),
+        ] {
             let bytes = Gzip.hello + Array(more.utf8)
             let head = head("200 OK", "Content-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n")
             try await expectFault([.expectHead, .send(head), .sendBytes(bytes), .serve], code, .body)

@@ -24,7 +24,9 @@ import Testing
             var probe = setup.probe
             probe.path = "\(server.baseURL)/fault?\(Canary.query)"
             let outcome = TimedOutcome()
-            let awaited = way == .awaited ? Task { [probe] in await fault { () throws(RequestError) in try await agent.send(probe) } } : nil
+            let awaited =
+                way == .awaited
+                ? Task { [probe] in await fault { () throws(RequestError) in try await agent.send(probe) } } : nil
             let task = way == .closure ? agent.start(probe, completion: outcome.take) : nil
             try await isThere(server, agent)
             outcome.begin()
@@ -56,7 +58,8 @@ import Testing
         let agent = NetworkAgent()
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
-            return await fault { () throws(RequestError) in try await agent.send(Probe(path: server.baseURL + "/hello")) }
+            return await fault { () throws(RequestError) in try await agent.send(Probe(path: server.baseURL + "/hello"))
+            }
         }
         task.cancel()
         #expect(await task.value?.code == .cancelled)
@@ -120,7 +123,9 @@ import Testing
 
     @Test("R71: while it is sent")
     func sending() async throws {
-        try await expectCancelled([.expectHead, .expectBytes(100_000), .mark("begun"), .stopReading], .send, processed: true, attempts: 1) {
+        try await expectCancelled(
+            [.expectHead, .expectBytes(100_000), .mark("begun"), .stopReading], .send, processed: true, attempts: 1
+        ) {
             $0.probe.method = .put
             $0.probe.body = .bytes([UInt8](repeating: 0x61, count: 50_000_000))
             $0.seesClose = false
@@ -131,7 +136,9 @@ import Testing
 
     @Test("R71: while it waits for the head", arguments: [HTTPMethod.get, .post])
     func waiting(method: HTTPMethod) async throws {
-        try await expectCancelled([.expectHead, .expectBody, .mark("asked"), .keepOpen], .waitingHead, processed: true, attempts: 1) {
+        try await expectCancelled(
+            [.expectHead, .expectBody, .mark("asked"), .keepOpen], .waitingHead, processed: true, attempts: 1
+        ) {
             $0.probe.method = method
             $0.probe.body = method == .post ? .string(Canary.body) : nil
         } when: { server, _ in
@@ -139,10 +146,13 @@ import Testing
         }
     }
 
-    @Test("R71: inside the head, and inside the body", arguments: ["HTTP/1.1 200 OK\r\nX: y\r\n", head("200 OK", "Content-Length: 10\r\n") + "abc"])
+    @Test(
+        "R71: inside the head, and inside the body",
+        arguments: ["HTTP/1.1 200 OK\r\nX: y\r\n", head("200 OK", "Content-Length: 10\r\n") + "abc"])
     func reading(text: String) async throws {
         try await expectCancelled(
-            [.expectHead, .send(text), .mark("begun"), .keepOpen], .waitingHead, .head, .body, processed: true, attempts: 1
+            [.expectHead, .send(text), .mark("begun"), .keepOpen], .waitingHead, .head, .body, processed: true,
+            attempts: 1
         ) { _ in
         } when: { server, _ in
             try await server.waitForMark("begun")
@@ -154,7 +164,9 @@ import Testing
         try await expectCancelled(
             [.expectHead, .send(head()), .pattern(bytes: 30_000_000), .mark("begun"), .pattern(bytes: 1_000_000_000)],
             .body, processed: true, attempts: 1
-        ) { $0.configuration.limits.bodyBytes = 2_000_000_000 } when: { server, _ in
+        ) {
+            $0.configuration.limits.bodyBytes = 2_000_000_000
+        } when: { server, _ in
             try await server.waitForMark("begun")
         }
     }

@@ -35,7 +35,8 @@ import Testing
         }
     }
 
-    @Test("R50: a name that cannot be is not found", arguments: ["x.invalid", "a.b.c.invalid", "X.INVALID", "x.invalid."])
+    @Test(
+        "R50: a name that cannot be is not found", arguments: ["x.invalid", "a.b.c.invalid", "X.INVALID", "x.invalid."])
     func unknownName(host: String) async throws {
         try await expectFault([], .dns(.notFound), .dns, processed: false, attempts: 0, received: 0) {
             $0.probe.path = "http://\(Canary.userInfo)\(host)/?\(Canary.query)"

@@ -16,7 +16,9 @@ import Testing
             [.expectHead, .send(promise), .close], .connectionClosed, .waitingHead, received: promise.utf8.count)
     }
 
-    @Test("R16: a head cut short is no head", arguments: ["H", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nX: y", "HTTP/1.1 200 OK\r\nX: y\r\n"])
+    @Test(
+        "R16: a head cut short is no head",
+        arguments: ["H", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nX: y", "HTTP/1.1 200 OK\r\nX: y\r\n"])
     func headCutShort(text: String) async throws {
         try await expectFault([.expectHead, .send(text), .close], .connectionClosed, .waitingHead, .head)
     }
@@ -52,7 +54,9 @@ import Testing
         }
     }
 
-    @Test("R18: a reset instead of the end is no end", arguments: ["", "Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n"])
+    @Test(
+        "R18: a reset instead of the end is no end",
+        arguments: ["", "Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n"])
     func resetInBody(fields: String) async throws {
         let body = fields.hasPrefix("Transfer") ? "3\r\nabc\r\n" : "abc"
         try await expectFault(
@@ -122,7 +126,8 @@ import Testing
                 .connections(1...20),
                 [
                     .expectHead, .mark("asked"), .wait("answer"), .send(answer("first")), .wait("go"),
-                    .repeating("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", times: 3), .mark("poisoned"), .serve,
+                    .repeating("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", times: 3), .mark("poisoned"),
+                    .serve,
                 ]))
         let agent = NetworkAgent()
         let first = (0..<20).map { _ in Outcome<Response>() }

@@ -12,7 +12,8 @@ import Testing
             try await everyFault()
             let before = count("/proc/self/fd")
             for _ in 0..<5 { try await everyFault() }
-            #expect(await eventually { count("/proc/self/fd") <= before }, "\(count("/proc/self/fd")), \(before) before")
+            #expect(
+                await eventually { count("/proc/self/fd") <= before }, "\(count("/proc/self/fd")), \(before) before")
             // Workers of the runtime come and go; a loop of each agent that stayed would be 100.
             let threads = count("/proc/self/task")
             #expect(threads < 40, "\(threads) threads")
@@ -56,7 +57,9 @@ private func everyFault() async throws {
         try await play([], options: options) { $0.timeouts.connect = .milliseconds(50) }
         try await play([], options: options, isCancelled: accepting == .none)
     }
-    try await play([.stallHandshake], options: .init(certificate: certificate)) { $0.timeouts.connect = .milliseconds(50) }
+    try await play([.stallHandshake], options: .init(certificate: certificate)) {
+        $0.timeouts.connect = .milliseconds(50)
+    }
     let agent = NetworkAgent()
     #expect(await code { () throws(RequestError) in try await agent.send(Get("http://x.invalid/")) } == .dns(.notFound))
     await agent.shutdown()

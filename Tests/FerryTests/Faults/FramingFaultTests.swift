@@ -4,7 +4,9 @@ import Testing
 
 /// Where a body ends (RFC 9112, 6 and 7): rows R01 to R09.
 @Suite(.timeLimit(.minutes(2))) struct FramingFaultTests {
-    @Test("R01: a body cut short says how much was missing", arguments: [(100, "abc"), (5, Canary.body.prefix(4) + ""), (1, "")])
+    @Test(
+        "R01: a body cut short says how much was missing",
+        arguments: [(100, "abc"), (5, Canary.body.prefix(4) + ""), (1, "")])
     func cutShort(length: Int, body: String) async throws {
         let head = head("200 OK", "Content-Length: \(length)\r\n")
         try await expectFault(
@@ -22,7 +24,9 @@ import Testing
 
     @Test(
         "R02: chunks without the last one are an incomplete body",
-        arguments: [("5\r\nhello\r\n", 5), ("5\r\nhe", 2), ("5\r\nhello", 5), ("5", 0), ("", 0), ("5\r\nhello\r\n0\r\n", 5)])
+        arguments: [
+            ("5\r\nhello\r\n", 5), ("5\r\nhe", 2), ("5\r\nhello", 5), ("5", 0), ("", 0), ("5\r\nhello\r\n0\r\n", 5),
+        ])
     func chunksCutShort(chunks: String, got: Int64) async throws {
         try await expectFault(
             [.expectHead, .send(head("200 OK", "Transfer-Encoding: chunked\r\n") + chunks), .close],
@@ -80,7 +84,8 @@ import Testing
     @Test(
         "R08: a length that is no number is malformed",
         arguments: [
-            "-3", "+3", "3 3", "0x10", "3,5", "3, 3", "abc", "", "3.0", "99999999999999999999", "1e3", "9223372036854775808",
+            "-3", "+3", "3 3", "0x10", "3,5", "3, 3", "abc", "", "3.0", "99999999999999999999", "1e3",
+            "9223372036854775808",
         ])
     func badLength(value: String) async throws {
         try await expectFault(
@@ -91,7 +96,8 @@ import Testing
     @Test(
         "R09: a length and chunks together are refused",
         arguments: [
-            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
             "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
         ])
     func lengthAndChunks(fields: String) async throws {
@@ -107,7 +113,8 @@ import Testing
     @Test(
         "R09: a transfer coding that nobody asked for is refused",
         arguments: [
-            "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: chunked, chunked\r\n",
+            "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: chunked, chunked\r\n",
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: xchunked\r\n",
             "Transfer-Encoding: identity\r\n", "Transfer-Encoding:\r\n",
         ])

@@ -23,7 +23,9 @@ import Testing
             .malformedResponse(.header), .head)
     }
 
-    @Test("R11: a bad field behind the chunks is a bad trailer", arguments: ["no colon\r\n", "X: a\0b\r\n", " X: a\r\n", "5\r\nhello\r\n0\r\n"])
+    @Test(
+        "R11: a bad field behind the chunks is a bad trailer",
+        arguments: ["no colon\r\n", "X: a\0b\r\n", " X: a\r\n", "5\r\nhello\r\n0\r\n"])
     func badTrailer(trailer: String) async throws {
         let chunks = "5\r\nhello\r\n0\r\n" + trailer + "\r\n"
         try await expectFault(
@@ -74,7 +76,9 @@ import Testing
         }
     }
 
-    @Test("R23: one field that is too large is refused, whatever libcurl calls it", arguments: [65_536, 200_000, 2_000_000])
+    @Test(
+        "R23: one field that is too large is refused, whatever libcurl calls it",
+        arguments: [65_536, 200_000, 2_000_000])
     func oneLargeField(size: Int) async throws {
         try await expectFault(
             [
@@ -83,7 +87,9 @@ import Testing
             ], .headersTooLarge(.bytes), .waitingHead, .head)
     }
 
-    @Test("R23: a status line, a name, and a line without an end are bounded likewise", arguments: ["HTTP/1.1 200 ", "HTTP/1.1 200 OK\r\n"])
+    @Test(
+        "R23: a status line, a name, and a line without an end are bounded likewise",
+        arguments: ["HTTP/1.1 200 ", "HTTP/1.1 200 OK\r\n"])
     func endlessLine(start: String) async throws {
         try await expectFault(
             [.expectHead, .send(start), .repeating("x", times: 1_000_000), .keepOpen], .headersTooLarge(.bytes),
@@ -113,7 +119,8 @@ import Testing
         }
         try await expectFault(
             [
-                .expectHead, .send(start), .repeating("X: \(String(repeating: "y", count: 500))\r\n", times: fits), .send(end),
+                .expectHead, .send(start), .repeating("X: \(String(repeating: "y", count: 500))\r\n", times: fits),
+                .send(end),
                 .keepOpen,
             ], .headersTooLarge(.bytes), .head
         ) { $0.configuration.limits.headerBytes = max(bound, 200) }
@@ -129,7 +136,9 @@ import Testing
 
     @Test(
         "R26: endless answers before the answer are refused",
-        arguments: ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", "HTTP/1.1 199 x\r\n\r\n"])
+        arguments: [
+            "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", "HTTP/1.1 199 x\r\n\r\n",
+        ])
     func endlessInformational(answer: String) async throws {
         try await expectFault(
             [.expectHead, .repeating(answer, times: 200_000), .send(head("204 No Content")), .keepOpen],

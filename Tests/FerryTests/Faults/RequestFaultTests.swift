@@ -31,7 +31,9 @@ import Testing
             $0.configuration.headers = ["X": "canary" + value]
             $0.next = .nowhere
         }
-        try await expectRefusal(.invalidRequest(.headerValue)) { $0.probe.headers = ["Authorization": "canary" + value] }
+        try await expectRefusal(.invalidRequest(.headerValue)) {
+            $0.probe.headers = ["Authorization": "canary" + value]
+        }
     }
 
     @Test("R42: so is a name that is no token", arguments: ["a\r\nEvil", "a b", "a:", "", "a\0", "ü", "a\n", "(a)"])
@@ -43,7 +45,9 @@ import Testing
         }
     }
 
-    @Test("R42: so is a method that is no token", arguments: ["GET / HTTP/1.1\r\nEvil: 1\r\n\r\n", "G T", "", "GET\0", "GET\n", "ü"])
+    @Test(
+        "R42: so is a method that is no token",
+        arguments: ["GET / HTTP/1.1\r\nEvil: 1\r\n\r\n", "G T", "", "GET\0", "GET\n", "ü"])
     func method(word: String) async throws {
         try await expectRefusal(.invalidRequest(.method)) { $0.probe.method = HTTPMethod(word) }
     }
@@ -93,7 +97,8 @@ import Testing
         arguments: [
             "http://127.0.0.1:1/a\r\nb?token=canary", "http://127.0.0.1:1/a b?token=canary", "http://127.0.0.1:1/a\0b",
             "http://canary:canary@127.0.0.1:1\r\n/", "http://127.0.0.1:1 /", " http://127.0.0.1:1/",
-            "http://127.0.0.1:1/?token=canary\nb", "http://", "http:///x", "http://:80/", "http://[::1/", "http://h:99999/",
+            "http://127.0.0.1:1/?token=canary\nb", "http://", "http:///x", "http://:80/", "http://[::1/",
+            "http://h:99999/",
             "http://h:a/", "http://canary:canary@/", "http://canary\\@h/", "http:/h", "http:h", "http://h:80:90/",
         ])
     func badURL(url: String) async throws {
@@ -101,7 +106,9 @@ import Testing
         try await expectRefusal(code, isURL: true) { $0.probe.path = url }
     }
 
-    @Test("R44: nor is a path with a control character, though a base stands before it", arguments: ["/a\r\nb", "/a\0b", "\n", "/?a=\rb"])
+    @Test(
+        "R44: nor is a path with a control character, though a base stands before it",
+        arguments: ["/a\r\nb", "/a\0b", "\n", "/?a=\rb"])
     func badPath(path: String) async throws {
         try await expectRefusal(.invalidURL, isURL: true) {
             $0.configuration.baseURL = "http://canary:canary@127.0.0.1:1/v1"
@@ -109,7 +116,9 @@ import Testing
         }
     }
 
-    @Test("R44: nor is anything on a base that is none", arguments: ["http:// h", "http://h\r\n", "", "http://canary:canary@"])
+    @Test(
+        "R44: nor is anything on a base that is none",
+        arguments: ["http:// h", "http://h\r\n", "", "http://canary:canary@"])
     func badBase(base: String) async throws {
         try await expectRefusal(.invalidURL, isURL: true) {
             $0.configuration.baseURL = base
@@ -120,8 +129,10 @@ import Testing
     @Test(
         "R45: other schemes, and none, are not carried",
         arguments: [
-            "file:///etc/passwd", "gopher://127.0.0.1:1/x", "dict://127.0.0.1:1/d:x", "ftp://canary:canary@127.0.0.1:1/x",
-            "FILE:///etc/passwd", "ws://127.0.0.1:1/", "httpx://127.0.0.1:1/", "h://h/", "//127.0.0.1:1/x", "127.0.0.1:1/x",
+            "file:///etc/passwd", "gopher://127.0.0.1:1/x", "dict://127.0.0.1:1/d:x",
+            "ftp://canary:canary@127.0.0.1:1/x",
+            "FILE:///etc/passwd", "ws://127.0.0.1:1/", "httpx://127.0.0.1:1/", "h://h/", "//127.0.0.1:1/x",
+            "127.0.0.1:1/x",
             "localhost/x", "javascript:alert(1)", "data:,x", "unix:///run/x", "scp://h/x", "smb://h/x",
         ])
     func otherScheme(url: String) async throws {
@@ -136,7 +147,9 @@ import Testing
         }
     }
 
-    @Test("R47: framing that is not the body's is refused", arguments: ["3", "5", "-4", "abc", "", "4, 4", "18446744073709551620"])
+    @Test(
+        "R47: framing that is not the body's is refused",
+        arguments: ["3", "5", "-4", "abc", "", "4, 4", "18446744073709551620"])
     func framing(length: String) async throws {
         for method: HTTPMethod in [.post, .put, .get] {
             try await expectRefusal(.invalidRequest(.framing)) {
@@ -161,9 +174,9 @@ import Testing
                 $0.probe.headers.append("Transfer-Encoding", value)
             }
             try await expectRefusal(.invalidRequest(.framing)) {
-            $0.configuration.headers = ["Transfer-Encoding": value]
-            $0.next = .nowhere
-        }
+                $0.configuration.headers = ["Transfer-Encoding": value]
+                $0.next = .nowhere
+            }
         }
     }
 

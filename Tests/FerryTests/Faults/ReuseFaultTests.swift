@@ -27,7 +27,9 @@ import Testing
             if way == .closure {
                 result = await outcome.result
             } else {
-                do throws(RequestError) { result = .success(try await agent.send(request)) } catch { result = .failure(error) }
+                do throws(RequestError) { result = .success(try await agent.send(request)) } catch {
+                    result = .failure(error)
+                }
             }
             try await check(result, server)
             #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
@@ -36,7 +38,9 @@ import Testing
         }
     }
 
-    @Test("R76: a GET on a connection that was closed meanwhile goes out on a new one", arguments: [LoopbackScript.Step.close, .reset])
+    @Test(
+        "R76: a GET on a connection that was closed meanwhile goes out on a new one",
+        arguments: [LoopbackScript.Step.close, .reset])
     func closedMeanwhile(end: LoopbackScript.Step) async throws {
         try await second(Probe(), after: [end], isClosedBefore: true) { result, server in
             let reply = try result.get()
@@ -61,7 +65,9 @@ import Testing
         }
     }
 
-    @Test("R76: a GET that the dying connection has taken is sent once more", arguments: [HTTPMethod.get, .head, .put, .delete])
+    @Test(
+        "R76: a GET that the dying connection has taken is sent once more",
+        arguments: [HTTPMethod.get, .head, .put, .delete])
     func takenByDying(method: HTTPMethod) async throws {
         var probe = Probe(method: method)
         probe.body = method == .put ? .string("again") : nil
@@ -76,18 +82,23 @@ import Testing
         }
     }
 
-    @Test("R77: a POST that the dying connection has taken is never sent again", arguments: [HTTPMethod.post, .patch, "MAKE"])
+    @Test(
+        "R77: a POST that the dying connection has taken is never sent again",
+        arguments: [HTTPMethod.post, .patch, "MAKE"])
     func postTakenByDying(method: HTTPMethod) async throws {
         for body in [nil, "", "once", String(repeating: "x", count: 200_000)] {
             var probe = Probe(method: method)
             probe.body = body.map { .string($0) }
-            try await second(probe, after: [.expectHead, .expectBody, .close], isClosedBefore: false) { result, server in
+            try await second(probe, after: [.expectHead, .expectBody, .close], isClosedBefore: false) {
+                result, server in
                 switch result {
                 case .success: Issue.record("it was answered")
                 case .failure(let error):
                     check(
                         error,
-                        ExpectedFault(code: .connectionClosed, phases: [.waitingHead, .send], processed: true, attempts: error.attempts),
+                        ExpectedFault(
+                            code: .connectionClosed, phases: [.waitingHead, .send], processed: true,
+                            attempts: error.attempts),
                         url: server.baseURL + "/second?token=***")
                     #expect((1...2).contains(error.attempts))
                 }

@@ -31,7 +31,8 @@ import Testing
                 continue
             }
             check(
-                error, ExpectedFault(code: .shutdown, phases: [.waitingHead], processed: true, attempts: 1, received: 0),
+                error,
+                ExpectedFault(code: .shutdown, phases: [.waitingHead], processed: true, attempts: 1, received: 0),
                 url: server.baseURL + "/held?token=***")
         }
         try await server.waitForOpenConnections(atMost: 0)

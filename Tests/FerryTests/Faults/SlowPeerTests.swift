@@ -4,7 +4,9 @@ import Testing
 
 /// Peers that stop or crawl: rows R66 to R70.
 @Suite(.timeLimit(.minutes(2))) struct SlowPeerTests {
-    @Test("R66: a head that does not come, or not whole, is a timeout of the head", arguments: ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nX: y\r\n"])
+    @Test(
+        "R66: a head that does not come, or not whole, is a timeout of the head",
+        arguments: ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nX: y\r\n"])
     func stalledHead(text: String) async throws {
         try await expectFault(
             [.expectHead, .send(text), .keepOpen], .timeout(.responseHead), .waitingHead, .head
@@ -21,9 +23,13 @@ import Testing
         ) { $0.probe.timeouts = Timeouts(idle: .milliseconds(200)) }
     }
 
-    @Test("R66: a body that stops is a timeout of the body", arguments: ["Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n", ""])
+    @Test(
+        "R66: a body that stops is a timeout of the body",
+        arguments: ["Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n", ""])
     func stalledBody(fields: String) async throws {
-        try await expectFault([.expectHead, .send(head("200 OK", fields) + "3\r\nabc"), .keepOpen], .timeout(.read), .body) {
+        try await expectFault(
+            [.expectHead, .send(head("200 OK", fields) + "3\r\nabc"), .keepOpen], .timeout(.read), .body
+        ) {
             $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
             $0.bound = .milliseconds(1500)
         }

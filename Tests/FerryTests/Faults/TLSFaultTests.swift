@@ -42,7 +42,9 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R60: an authority that is not known is not trusted", arguments: [ServerCertificate.Kind.untrusted, .selfSigned])
+    @Test(
+        "R60: an authority that is not known is not trusted",
+        arguments: [ServerCertificate.Kind.untrusted, .selfSigned])
     func untrusted(kind: ServerCertificate.Kind) async throws { try await expectDistrust(.tls(.untrusted), kind) }
 
     @Test("R60: the system's authorities do not know ours")

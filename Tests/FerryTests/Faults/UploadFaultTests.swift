@@ -80,7 +80,9 @@ import Testing
         #expect(server.requests.allSatisfy { $0.bodyLength <= 2000 })
     }
 
-    @Test("R48: so does one that fails at once, or ends before its length", arguments: [[TransferFill.failed], [.end], [.bytes(10), .end]])
+    @Test(
+        "R48: so does one that fails at once, or ends before its length",
+        arguments: [[TransferFill.failed], [.end], [.bytes(10), .end]])
     func endsEarly(fills: [TransferFill]) async throws {
         let server = try LoopbackServer()
         let error = try #require(try await upload(fills, length: 100, to: server))

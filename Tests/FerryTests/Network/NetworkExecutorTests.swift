@@ -82,7 +82,9 @@ import Glibc
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         let task = Task(executorPreference: agent.taskExecutor) {
             let thread = pthread_self()
-            #expect(await code { () throws(RequestError) in try await agent.send(Get("/status/404")) } == .invalidStatusCode(404))
+            #expect(
+                await code { () throws(RequestError) in try await agent.send(Get("/status/404")) }
+                    == .invalidStatusCode(404))
             #expect(pthread_self() == thread)
             #expect(await code { () throws(RequestError) in try await agent.send(Get("/hold")) } == .cancelled)
             #expect(pthread_self() == thread)

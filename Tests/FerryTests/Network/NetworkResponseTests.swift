@@ -49,7 +49,10 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test(arguments: ["/gzip/1000000", "/deflate/1000000", "/deflate/1000000?raw=1", "/chunked/1000000?chunk=777", "/bytes/1000000", "/until-close/1000000"])
+    @Test(arguments: [
+        "/gzip/1000000", "/deflate/1000000", "/deflate/1000000?raw=1", "/chunked/1000000?chunk=777", "/bytes/1000000",
+        "/until-close/1000000",
+    ])
     func bodiesAreTheServersWhateverTheirForm(path: String) async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
@@ -84,7 +87,8 @@ import Testing
             LoopbackResponse(status: status, headers: ["Set-Cookie": "canary", "X": "1"], text: body)
         }
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
-        let error = try #require(await fault { () throws(RequestError) in try await agent.send(Get("/no?token=canary")) })
+        let error = try #require(
+            await fault { () throws(RequestError) in try await agent.send(Get("/no?token=canary")) })
         #expect(error.code == .invalidStatusCode(status))
         #expect(error.phase == .processing)
         #expect(error.mayHaveBeenProcessed)
@@ -102,7 +106,9 @@ import Testing
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.timeouts = Timeouts(idle: .milliseconds(100))
         let agent = NetworkAgent(configuration: configuration)
-        #expect(await code { () throws(RequestError) in try await agent.send(Get("/delay/5000")) } == .timeout(.responseHead))
+        #expect(
+            await code { () throws(RequestError) in try await agent.send(Get("/delay/5000")) }
+                == .timeout(.responseHead))
         #expect(try await agent.send(Full(path: "/delay/300", timeouts: Timeouts())).text == "Hello, ferry")
         let total = Full(path: "/delay/5000", timeouts: Timeouts(total: .milliseconds(100)))
         #expect(await code { () throws(RequestError) in try await agent.send(total) } == .timeout(.total))
