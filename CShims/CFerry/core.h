@@ -155,6 +155,8 @@ struct ferry__transfer {
 
 enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
 
+/* The end of every list that has no Accept of its own. */
+extern struct curl_slist ferry__no_accept;
 /* [any thread] Checks and copies a request; *out is NULL when refused. */
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);
