@@ -1,0 +1,104 @@
+import CFerry
+import Synchronization
+
+/// What the callbacks of one loop have told: the context pointer of the loop. Every change wakes who waits for it.
+final class CoreRecord: Sendable {
+    enum Event: Sendable, Equatable {
+        case started
+        case head(status: Int)
+        case body(Int)
+        case pull
+        case finished
+    }
+
+    struct State {
+        var requests: [UInt64: CoreRequest] = [:]
+        var events: [UInt64: [Event]] = [:]
+        var streamed: [UInt64: [UInt8]] = [:]
+        var heads: [UInt64: CoreResult] = [:]
+        /// All results of each id: more than one is a fault of the core.
+        var results: [UInt64: [CoreResult]] = [:]
+        /// Ids in the order of their start and of their end.
+        var startOrder: [UInt64] = []
+        var finishOrder: [UInt64] = []
+        var calls = 0
+        var isStopped = false
+        /// Callbacks after on_stopped, which is a fault of the core.
+        var late = 0
+        var waiters: [(isReached: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    func read<R: Sendable>(_ look: (inout State) -> R) -> R {
+        state.withLock { look(&$0) }
+    }
+
+    /// Changes the state and wakes those whose condition has come true.
+    func change(_ change: (inout State) -> Void) {
+        let ready = state.withLock { state in
+            if state.isStopped { state.late += 1 }
+            change(&state)
+            var ready: [CheckedContinuation<Void, Never>] = []
+            let waiting = state.waiters
+            state.waiters = []
+            for waiter in waiting {
+                if waiter.isReached(state) {
+                    ready.append(waiter.continuation)
+                } else {
+                    state.waiters.append(waiter)
+                }
+            }
+            return ready
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    /// Waits until the state is as wanted.
+    func until(_ isReached: @escaping @Sendable (borrowing State) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isReady = state.withLock { state in
+                if isReached(state) { return true }
+                state.waiters.append((isReached, continuation))
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+    }
+
+    func finished(_ result: CoreResult) {
+        change { state in
+            state.events[result.id, default: []].append(.finished)
+            state.results[result.id, default: []].append(result)
+            state.finishOrder.append(result.id)
+        }
+        read { $0.requests[result.id]?.onFinished }?(result)
+    }
+
+    func started(_ id: UInt64) {
+        change { state in
+            state.events[id, default: []].append(.started)
+            state.startOrder.append(id)
+        }
+    }
+
+    func head(_ id: UInt64, _ soFar: CoreResult) {
+        change { state in
+            state.events[id, default: []].append(.head(status: soFar.status))
+            state.heads[id] = soFar
+        }
+    }
+
+    func body(_ id: UInt64, _ bytes: [UInt8]) -> Int {
+        change { state in
+            state.events[id, default: []].append(.body(bytes.count))
+            state.streamed[id, default: []] += bytes
+        }
+        return read { $0.requests[id]?.onBody }?(bytes) ?? FERRY_CONTINUE
+    }
+
+    func pull(_ id: UInt64, _ space: UnsafeMutableRawBufferPointer) -> Int {
+        change { $0.events[id, default: []].append(.pull) }
+        return read { $0.requests[id]?.onPull }?(space) ?? FERRY_ABORT
+    }
+}
