@@ -49,7 +49,13 @@ let package = Package(
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(name: "Ferry", dependencies: ["FerryTransport"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
-        .executableTarget(name: "FerryCommand", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
+
+        // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
+        .systemLibrary(name: "Cgetopt", path: "Sources/Cgetopt"),
+        .target(name: "FerryMeasurement", swiftSettings: strict),
+        .executableTarget(
+            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],
+            swiftSettings: strict),
 
         // Tests, one target for each module.
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
@@ -57,12 +63,16 @@ let package = Package(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
+        .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement"],
+            swiftSettings: strict),
 
         // Measurement.
         .target(
             name: "CCoreDriver", dependencies: ["CFerry"], path: "Benchmarks/CCoreDriver", cSettings: strictC),
         .executableTarget(
-            name: "FerryBenchmarks", dependencies: ["Ferry", "FerryTesting", "CCoreDriver"],
+            name: "FerryBenchmarks", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
     ],
     cLanguageStandard: .gnu11

@@ -1,4 +1,33 @@
+internal import FerryMeasurement
+internal import Foundation
+internal import Glibc
+
 @main
 struct Main {
-    static func main() {}
+    static func main() async {
+        raiseDescriptorLimit()
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            if arguments.first == "worker" {
+                try await Worker.run(Array(arguments.dropFirst()))
+            } else {
+                try measure(Options(arguments))
+            }
+        } catch {
+            FileHandle.standardError.write(Data("FerryBenchmarks: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func measure(_ options: Options) throws {
+        if options.wantsHelp { return print(Options.help, terminator: "") }
+        if options.wantsList { return print(Options.names.joined(separator: "\n")) }
+        let date = Date()
+        var harness = Harness(options)
+        try harness.run()
+        print(Report(table: harness.table, server: harness.serverName, rounds: options.rounds).text)
+        if let folder = options.output {
+            print("written to", try ResultFile(harness.table, server: harness.serverName, date: date).write(to: folder))
+        }
+    }
 }

@@ -33,6 +33,7 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_NOSIGNAL, 1L);
   SET(CURLOPT_NOPROGRESS, 1L);
   SET(CURLOPT_PROXY, ""); /* or libcurl asks the environment every time */
+  SET(CURLOPT_NOPROXY, "");
   SET(CURLOPT_PROTOCOLS_STR, "http,https");
   SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
   SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);

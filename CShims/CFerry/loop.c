@@ -99,7 +99,6 @@ static void turn(ferry_loop *loop) {
   if (loop->closing)
     return;
   uint64_t began = uv_hrtime();
-  ferry__wheel_turn(loop);
   for (int round = 0; more && round < FERRY__ROUNDS; round++)
     more = round_of_work(loop);
   if (loop->finished)
@@ -134,8 +133,10 @@ static void on_prepare(uv_prepare_t *prepare) {
 
 static void on_timer(uv_timer_t *timer) {
   ferry_loop *loop = timer->data;
-  uint64_t now = ferry__now(loop), next = ferry__wheel_next(loop);
+  uint64_t now = ferry__now(loop), next;
   loop->timer_at = 0;
+  ferry__wheel_turn(loop);
+  next = ferry__wheel_next(loop);
   for (unsigned i = 0; i < loop->shard_count; i++) {
     ferry__shard *shard = &loop->shards[i];
     if (shard->due <= 1)

@@ -20,10 +20,10 @@ enum { UNPOOLED = FERRY__CLASSES };
 
 static const struct {
   size_t size;   /* header included */
-  uint32_t most; /* kept on the shared list: about 4 MB of each class */
+  uint32_t most; /* kept on the shared list: 4 to 8 MB of each class */
 } classes[FERRY__CLASSES] = {
     {1024, 4096}, {4096, 1024}, {16384 + 256, 256}, {65536 + 256, 64},
-    {262144 + 256, 16},
+    {262144 + 256, 16}, {1048576 + 256, 8},
 };
 
 static struct {

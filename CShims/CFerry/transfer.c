@@ -253,7 +253,7 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
     t->words = strdup(t->handle->words);
   read_figures(t);
   ferry__result_pack(loop, t);
-  t->host->large = t->result.body_length > 2 * FERRY__BUFFER;
+  t->host->large = t->result.body_length > FERRY__LONG_BODY;
   ferry__handle_give(t->handle, healthy);
   t->handle = NULL;
   unlink_running(loop, t);

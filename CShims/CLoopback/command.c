@@ -27,6 +27,7 @@ void lb__post(lb_server *s, lb_command *command) {
   if (first) s->first_command = command;
   else s->last_command->next = command;
   s->last_command = command;
+  atomic_store(&s->pending, true);
   /* Under the lock: the handle is closed only after `deaf` was set. */
   if (first) uv_async_send(&s->wake);
   pthread_mutex_unlock(&s->lock);
@@ -36,6 +37,7 @@ void lb__commands_run(lb_server *s) {
   lb_command *command;
   pthread_mutex_lock(&s->lock);
   command = s->first_command;
+  atomic_store(&s->pending, false);
   s->first_command = s->last_command = NULL;
   pthread_mutex_unlock(&s->lock);
   while (command) {

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define FREE_LIMIT 4096
-
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
   lb_conn *c = handle->data;
   (void)suggested;
@@ -19,7 +17,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf) {
   lb_conn *c = stream->data;
-  if (c->closing || size == 0) return;
+  if (size == 0) return;
+  if (atomic_load(&c->server->pending)) lb__commands_run(c->server);
+  if (c->closing) return;
   if (size < 0) {
     uv_read_stop(stream);
     c->reading = false;
@@ -131,43 +131,13 @@ void lb__conn_timer(lb_conn *c, uint64_t milliseconds) {
 
 static void on_closed(uv_handle_t *handle) {
   lb_conn *c = handle->data;
-  lb_server *s = c->server;
-  if (--c->handles) return;
-  lb__conn_release(c);
-  s->slots[c->slot] = NULL;
-  s->free_slots[s->free_slot_count++] = c->slot;
-  if (s->stopping || s->free_conn_count >= FREE_LIMIT) {
-    lb__buf_free(&c->in);
-    lb__buf_free(&c->out);
-    lb__buf_free(&c->flight);
-    lb__buf_free(&c->head);
-    lb__buf_free(&c->body);
-    free(c);
-    return;
-  }
-  c->next_free = s->free_conns;
-  s->free_conns = c;
-  s->free_conn_count++;
-}
-
-/* Gives back what belongs to one connection, but not its buffers. */
-void lb__conn_release(lb_conn *c) {
-  lb__source_end(c);
-  lb__script_end(c);
-  lb__tls_end(c);
-  EVP_MD_CTX_free(c->hash);
-  c->hash = NULL;
-  lb__buf_clear(&c->in);
-  lb__buf_clear(&c->out);
-  lb__buf_clear(&c->flight);
-  lb__buf_clear(&c->head);
-  lb__buf_clear(&c->body);
+  if (--c->handles == 0) lb__conn_recycle(c);
 }
 
 void lb__conn_close(lb_conn *c) {
   if (c->closing) return;
   c->closing = true;
-  c->generation++;
+  c->generation = 0;
   uv_close((uv_handle_t *)&c->tcp, on_closed);
   uv_close((uv_handle_t *)&c->timer, on_closed);
   atomic_store_explicit(&c->server->open,
@@ -205,51 +175,10 @@ void lb__conn_linger(lb_conn *c) {
   lb__conn_timer(c, LB_LINGER_MS);
 }
 
-static void give_slot(lb_server *s, lb_conn *c) {
-  if (!s->free_slot_count) {
-    uint32_t count = s->slot_count ? s->slot_count * 2 : 64;
-    lb_conn **slots = lb__alloc(count * sizeof(*slots));
-    uint32_t *list = lb__alloc(count * sizeof(*list));
-    if (s->slot_count)
-      memcpy(slots, s->slots, s->slot_count * sizeof(*slots));
-    for (uint32_t i = count; i > s->slot_count; i--)
-      list[s->free_slot_count++] = i - 1;
-    free(s->slots);
-    free(s->free_slots);
-    s->slots = slots;
-    s->free_slots = list;
-    s->slot_count = count;
-  }
-  c->slot = s->free_slots[--s->free_slot_count];
-  s->slots[c->slot] = c;
-}
-
-/* A used connection, cleared but for its buffers and its generation: an
- * answer that is late by a whole connection is nothing. */
-static lb_conn *make_conn(lb_server *s) {
-  lb_conn *c = s->free_conns;
-  lb_conn old;
-  if (!c) return lb__alloc(sizeof(*c));
-  s->free_conns = c->next_free;
-  s->free_conn_count--;
-  old = *c;
-  memset(c, 0, sizeof(*c));
-  c->in = old.in;
-  c->out = old.out;
-  c->flight = old.flight;
-  c->head = old.head;
-  c->body = old.body;
-  c->generation = old.generation;
-  return c;
-}
-
 void lb__conn_open(lb_server *s, uv_stream_t *listener) {
-  lb_conn *c = make_conn(s);
+  lb_conn *c = lb__conn_make(s);
   lb_script *script;
-  c->server = s;
   c->handles = 2;
-  c->tcp.data = c->timer.data = c->write.data = c;
-  give_slot(s, c);
   /* Neither can fail on Linux; accept can. */
   uv_tcp_init(&s->loop, &c->tcp);
   uv_timer_init(&s->loop, &c->timer);

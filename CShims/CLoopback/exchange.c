@@ -29,7 +29,7 @@ static void ask_handler(lb_conn *c, const lb_head *head,
   };
   c->phase = LB_PHASE_REPLY;
   c->waiting = true;
-  c->generation++;
+  c->generation = ++s->generation;
   s->options.on_request(s->options.context,
                         (uint64_t)c->generation << 32 | c->slot,
                         handler->number, &request);

@@ -48,6 +48,19 @@ static bool parse_request_line(const char *at, const char *end,
   return true;
 }
 
+/* Whether a comma-separated list has this word. */
+static bool has_token(lb_slice list, const char *word) {
+  const char *at = list.base;
+  const char *end = at + list.length;
+  while (at < end) {
+    const char *comma = memchr(at, ',', (size_t)(end - at));
+    const char *stop = comma ? comma : end;
+    if (lb__equal_fold(trimmed(at, stop), word)) return true;
+    at = stop + 1;
+  }
+  return false;
+}
+
 /* Takes note of the fields that frame the message. */
 static bool look_at_field(lb_head *head, lb_slice name, lb_slice value) {
   switch (name.length) {
@@ -57,8 +70,8 @@ static bool look_at_field(lb_head *head, lb_slice name, lb_slice value) {
       return true;
     case 10:
       if (lb__equal_fold(name, "connection")) {
-        if (lb__equal_fold(value, "close")) head->keep_alive = false;
-        if (lb__equal_fold(value, "keep-alive")) head->keep_alive = true;
+        if (has_token(value, "close")) head->keep_alive = false;
+        else if (has_token(value, "keep-alive")) head->keep_alive = true;
       }
       return true;
     case 14:

@@ -179,7 +179,7 @@ typedef struct lb_conn {
   uv_write_t write;
   lb_server *server;
   uint32_t slot;
-  uint32_t generation; /* of the answer awaited from a handler */
+  uint32_t generation; /* of the answer awaited from a handler, or 0 */
   uint64_t number;     /* 1 for the first accepted */
   struct lb_conn *next_free;
   unsigned handles; /* not yet closed */
@@ -229,7 +229,11 @@ void lb__conn_shutdown(lb_conn *c);
 void lb__conn_linger(lb_conn *c);
 void lb__conn_take(lb_conn *c, size_t size);
 void lb__conn_timer(lb_conn *c, uint64_t milliseconds);
-void lb__conn_release(lb_conn *c);
+
+/* slot.c */
+lb_conn *lb__conn_make(lb_server *s);
+void lb__conn_recycle(lb_conn *c);
+void lb__conn_free(lb_conn *c);
 
 /* output.c */
 void lb__flush(lb_conn *c);
@@ -342,6 +346,11 @@ struct loopback_server {
   loopback_options options;
   SSL_CTX *tls;
 
+  /* [any thread] Commands wait. Looked at before bytes and connections are
+   * taken: what came after a command was posted must find it done, and the
+   * order in which epoll names descriptors does not promise that. */
+  _Atomic bool pending;
+
   pthread_mutex_t lock; /* [any thread] guards what follows */
   pthread_cond_t changed;
   lb_command *first_command;
@@ -373,6 +382,7 @@ struct loopback_server {
   lb_name *signals;
   lb_name *marks;
   lb_watch *watches;
+  uint32_t generation; /* counts what was asked of handlers */
   lb_head parsed; /* scratch of the request being looked at */
   char date[48];
   uint64_t date_until;

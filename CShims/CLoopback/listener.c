@@ -9,6 +9,7 @@
 
 static void on_connection(uv_stream_t *listener, int status) {
   lb_server *s = listener->data;
+  if (atomic_load(&s->pending)) lb__commands_run(s);
   if (status == 0 && !s->stopping) lb__conn_open(s, listener);
 }
 

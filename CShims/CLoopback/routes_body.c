@@ -101,6 +101,8 @@ void lb__route_bytes(lb_conn *c, const lb_head *head, lb_slice rest) {
     lb__reply_end(c);
     return;
   }
+  /* A range that is passed over may have left its numbers. */
+  if (range == RANGE_NONE) first = 0;
   lb__reply_begin(c, range == RANGE_GOOD ? 206 : 200, NULL);
   if (range == RANGE_GOOD) {
     size = last - first + 1;

@@ -7,7 +7,7 @@
 
 /* Up to here the whole is made at once, and its length announced. */
 #define WHOLE_LIMIT (4 * 1024 * 1024)
-#define INPUT_BLOCK (1024 * 1024)
+#define INPUT_BLOCK (4 * 1024 * 1024)
 
 bool lb__deflate_begin(lb_source *source, int window_bits, uint64_t count,
                        bool zeros) {
@@ -64,8 +64,9 @@ int lb__deflate_pull(lb_conn *c) {
     lb__buf_add(&c->out, lb__buf_data(&made), lb__buf_size(&made));
     lb__buf_text(&c->out, "\r\n");
   } else {
-    /* Nothing yet: the next turn brings more. */
-    c->again = true;
+    /* All of it is still inside zlib. Others have their turn first, and a
+     * timer of 0 would not let them. */
+    lb__conn_timer(c, 1);
   }
   lb__buf_free(&made);
   if (c->source.ended) lb__buf_text(&c->out, "0\r\n\r\n");

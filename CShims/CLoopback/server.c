@@ -31,12 +31,7 @@ static void free_lists(lb_server *s) {
   while (s->free_conns) {
     lb_conn *c = s->free_conns;
     s->free_conns = c->next_free;
-    lb__buf_free(&c->in);
-    lb__buf_free(&c->out);
-    lb__buf_free(&c->flight);
-    lb__buf_free(&c->head);
-    lb__buf_free(&c->body);
-    free(c);
+    lb__conn_free(c);
   }
   while (s->handlers) {
     lb_handler *handler = s->handlers;
@@ -97,6 +92,7 @@ void lb__server_stop(lb_server *s) {
 static void *run(void *argument) {
   lb_server *s = argument;
   bool orphan;
+  pthread_setname_np(pthread_self(), "ferry-loopback");
   uv_run(&s->loop, UV_RUN_DEFAULT);
   lb__commands_run(s);
   uv_loop_close(&s->loop);

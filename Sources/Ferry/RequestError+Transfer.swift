@@ -114,7 +114,8 @@ extension RequestError.Code {
             }
     }
 
-    private static func find<Word>(_ detail: TransferFailure.Detail, _ table: [(TransferFailure.Detail, Word)]) -> Word? {
+    private static func find<Word>(_ detail: TransferFailure.Detail, _ table: [(TransferFailure.Detail, Word)]) -> Word?
+    {
         table.first { $0.0 == detail }?.1
     }
 

@@ -1,4 +1,78 @@
+internal import Glibc
+
 @main
 struct Main {
-    static func main() {}
+    static let version = "0.1.0"
+    static var subcommands: [any Subcommand.Type] {
+        [FetchCommand.self, ServeCommand.self, BenchCommand.self, TourCommand.self]
+    }
+
+    static func main() async {
+        exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
+    }
+
+    /// Finds the subcommand, parses its options and runs it; what is wrong becomes one line on stderr.
+    static func run(_ arguments: [String]) async -> ExitCode {
+        guard let first = arguments.first else {
+            Console.error("ferry: which subcommand? (see ferry --help)\n")
+            return .usage
+        }
+        switch first {
+        case "--help", "-h", "help":
+            Console.out(help)
+            return .success
+        case "--version":
+            Console.out("ferry \(version)\n")
+            return .success
+        default:
+            break
+        }
+        guard let command = subcommands.first(where: { $0.name == first }) else {
+            let kind = first.hasPrefix("-") ? "option" : "subcommand"
+            Console.error("ferry: unknown \(kind) \(first) (see ferry --help)\n")
+            return .usage
+        }
+        return await run(command, Array(arguments.dropFirst()))
+    }
+
+    private static func run(_ command: any Subcommand.Type, _ arguments: [String]) async -> ExitCode {
+        do {
+            let parsed = try ParsedArguments(arguments, of: command.allOptions)
+            if parsed.has("help") {
+                Console.out(command.help)
+                return .success
+            }
+            return try await command.run(parsed)
+        } catch let error as UsageError {
+            Console.error("ferry \(command.name): \(oneLine(error.message)) (see ferry \(command.name) --help)\n")
+            return .usage
+        } catch let error as InputError {
+            Console.error("ferry \(command.name): \(oneLine(error.message))\n")
+            return .badInput
+        } catch {
+            Console.error("ferry \(command.name): \(error)\n")
+            return .transferFailed
+        }
+    }
+
+    /// What the user typed is quoted in messages, and may hold anything.
+    static func oneLine(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? "?" : $0 }))
+    }
+
+    static var help: String {
+        var text = "Usage: ferry SUBCOMMAND [OPTIONS]\n\nAn HTTP request engine, from the command line.\n\n"
+        for command in subcommands {
+            text += "  " + command.name + String(repeating: " ", count: 8 - command.name.count) + command.summary + "\n"
+        }
+        text += """
+
+            ferry SUBCOMMAND --help tells the options of one; ferry --version tells the version.
+
+            Exit codes: 0 ok, 1 wrong usage, 2 bad input file, 3 transfer failed, 4 validation or threshold failed,
+            5 status not accepted, 130 interrupted.
+
+            """
+        return text
+    }
 }

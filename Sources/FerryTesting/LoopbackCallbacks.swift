@@ -109,6 +109,8 @@ final class LoopbackCallbacks: Sendable {
             state.watches = [:]
             return old
         }
-        for case .waiting(let continuation) in old.watches.values { continuation.resume(throwing: LoopbackError.stopped) }
+        for case .waiting(let continuation) in old.watches.values {
+            continuation.resume(throwing: LoopbackError.stopped)
+        }
     }
 }

@@ -9,14 +9,15 @@ extension LoopbackServer {
     /// The latest handler that fits is asked. Requests that arrive after this returns find it.
     ///
     /// - Parameters:
-    ///   - method: `GET`, …; nil for every one.
+    ///   - method: `GET`, …, in the case of the wire.
     ///   - path: The path without a query; one that ends in `*` is a prefix.
-    public func handle(_ method: String? = nil, _ path: String, _ handler: @escaping Handler) {
-        let number = callbacks.add(handler)
-        if let method {
-            loopback_handle(handle.pointer, number, method, path)
-        } else {
-            loopback_handle(handle.pointer, number, nil, path)
-        }
+    ///   - handler: Its answer may come at any time; one for a client that has left is nothing.
+    public func handle(_ method: String, _ path: String, _ handler: @escaping Handler) {
+        loopback_handle(handle.pointer, callbacks.add(handler), method, path)
+    }
+
+    /// Answers requests of any method and this path by a closure.
+    public func handle(_ path: String, _ handler: @escaping Handler) {
+        loopback_handle(handle.pointer, callbacks.add(handler), nil, path)
     }
 }

@@ -80,7 +80,8 @@ public final class LoopbackServer: Sendable {
 /// try await withLoopbackServer { server in … server.baseURL … }
 /// ```
 public func withLoopbackServer<Value>(
-    _ options: LoopbackServer.Options = .init(), _ body: (LoopbackServer) async throws -> Value
+    _ options: LoopbackServer.Options = .init(), isolation: isolated (any Actor)? = #isolation,
+    _ body: (LoopbackServer) async throws -> Value
 ) async throws -> Value {
     let server = try LoopbackServer(options)
     defer { server.stop() }

@@ -43,7 +43,8 @@ public final class ServerCertificate: Sendable {
         handle = try ServerCertificateHandle(kind)
         authority = String(cString: loopback_certificate_authority(handle.pointer))
         publicKeyPin = String(cString: loopback_certificate_pin(handle.pointer))
-        directory = FileManager.default.temporaryDirectory
+        directory =
+            FileManager.default.temporaryDirectory
             .appending(component: "ferry-testing-\(UUID().uuidString)").path
         authorityFile = directory + "/authority.pem"
         do {

@@ -15,10 +15,7 @@ extension StubTransport: Transporting {
             state.events.append(.submitted(seen.number))
             state.open[id] = Entry(request: seen, reportsStart: reportsStart)
             state.arrived.append(id)
-            let count = state.requests.count
-            let woken = state.waiters.filter { $0.count <= count }.map(\.continuation)
-            state.waiters.removeAll { $0.count <= count }
-            return woken
+            return state.takeWoken()
         }
         guard let waiters else { throw TransferFailure(.shutdown) }
         for waiter in waiters { waiter.resume() }

@@ -1,6 +1,6 @@
+import Dispatch
 public import Ferry
 import FerryTransport
-import Dispatch
 import Synchronization
 
 /// Takes the network's place in tests: a script answers each request, and everything that reached it is written down.
@@ -19,6 +19,11 @@ public final class StubTransport: Sendable {
         var isHeld = false
     }
 
+    struct Waiter {
+        var isOver: @Sendable (borrowing State) -> Bool
+        var continuation: CheckedContinuation<Void, Never>
+    }
+
     struct State {
         weak var receiver: (any TransferReceiver)?
         /// Unanswered, by their id.
@@ -34,7 +39,7 @@ public final class StubTransport: Sendable {
         var isSuspended = false
         var isShutDown = false
         var finished: UInt64 = 0
-        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var waiters: [Waiter] = []
     }
 
     let state = Mutex(State())
@@ -61,15 +66,20 @@ public final class StubTransport: Sendable {
         state.withLock { $0.open.values.filter(\.isHeld).map(\.request).sorted { $0.number < $1.number } }
     }
 
-    /// Waits until this many requests came.
-    public func waitForRequests(_ count: Int) async {
+    /// Waits until this many requests came, all in all.
+    public func waitForRequests(_ count: Int) async { await wait { $0.requests.count >= count } }
+
+    /// Waits until this many answers are held back at once.
+    public func waitForHeld(_ count: Int) async {
+        await wait { $0.open.count >= count && $0.open.values.count(where: \.isHeld) >= count }
+    }
+
+    private func wait(until isOver: @escaping @Sendable (borrowing State) -> Bool) async {
         await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.requests.count >= count { return true }
-                state.waiters.append((count, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
+            state.withLock { state in
+                state.waiters.append(Waiter(isOver: isOver, continuation: continuation))
+                return state.takeWoken()
+            }.forEach { $0.resume() }
         }
     }
 
@@ -122,7 +132,11 @@ public final class StubTransport: Sendable {
         for (id, entry) in arrived {
             if entry.reportsStart { receiver?.transferStarted(id) }
             let answer = script(entry.request)
-            state.withLock { $0.finish(id, with: answer) }
+            let woken = state.withLock { state in
+                state.finish(id, with: answer)
+                return state.takeWoken()
+            }
+            for waiter in woken { waiter.resume() }
         }
         let ready = state.withLock { state in
             let ready = state.ready
@@ -135,6 +149,18 @@ public final class StubTransport: Sendable {
 }
 
 extension StubTransport.State {
+    /// Those who wait for what has come about.
+    mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
+        if waiters.isEmpty { return [] }
+        var woken: [CheckedContinuation<Void, Never>] = []
+        var rest: [StubTransport.Waiter] = []
+        for waiter in waiters {
+            if waiter.isOver(self) { woken.append(waiter.continuation) } else { rest.append(waiter) }
+        }
+        waiters = rest
+        return woken
+    }
+
     /// Puts the one result of a transfer aside for the turn, unless it has one.
     mutating func finish(_ id: TransferID, with answer: StubTransport.Answer) {
         guard open[id] != nil else { return }

@@ -33,10 +33,8 @@ public final class NetworkAgent: Sendable {
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
     public func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
-        let transfer = try core.builder.build(request)
-        let run = AwaitedRun(transfer, url: transfer.url, tag: request.tag)
-        let answer = await core.answer(to: run)
-        return try core.builder.reply(to: request, answer, url: run.url)
+        let run = try core.awaitedRun(of: request)
+        return try core.reply(to: request, await core.answer(to: run), of: run)
     }
 
     /// Cancels every run in flight. Each gets its one result, `cancelled`.
@@ -63,8 +61,23 @@ public final class NetworkAgent: Sendable {
 }
 
 extension AgentCore {
+    // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
+
+    @inline(never)
+    fileprivate func awaitedRun<R: Request>(of request: R) throws(RequestError) -> AwaitedRun {
+        let transfer = try builder.build(request)
+        return AwaitedRun(transfer, url: transfer.url, tag: request.tag)
+    }
+
+    @inline(never)
+    fileprivate func reply<R: Request>(
+        to request: R, _ answer: Answer, of run: AwaitedRun
+    ) throws(RequestError) -> Reply<R.Value> {
+        try builder.reply(to: request, answer, url: run.url)
+    }
+
     /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.
-    func answer(to run: AwaitedRun) async -> Answer {
+    nonisolated(nonsending) func answer(to run: AwaitedRun) async -> Answer {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 run.wait(by: continuation)

@@ -31,7 +31,9 @@ struct RecordTable<Record> {
 
     private static var lastGeneration: UInt32 { 0xFF_FFFF }
 
-    private static func generation(of id: TransferID) -> UInt32 { UInt32(truncatingIfNeeded: id >> 32) & lastGeneration }
+    private static func generation(of id: TransferID) -> UInt32 {
+        UInt32(truncatingIfNeeded: id >> 32) & lastGeneration
+    }
 
     mutating func remove(_ id: TransferID) -> Record? {
         let index = Int(id & 0xFFFF_FFFF)

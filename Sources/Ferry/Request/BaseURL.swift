@@ -12,7 +12,8 @@ struct BaseURL: Sendable {
         var text = text
         let outcome = text.withUTF8 { bytes -> Result<URLJoiner.Absolute?, URLFault> in
             guard let scheme = URLJoiner.schemeLength(bytes) else {
-                return .failure(bytes.contains { $0 <= 0x20 || $0 == 0x7F } || bytes.isEmpty ? .invalid : .unsupportedScheme)
+                return .failure(
+                    bytes.contains { $0 <= 0x20 || $0 == 0x7F } || bytes.isEmpty ? .invalid : .unsupportedScheme)
             }
             return Result { () throws(URLFault) in
                 let found = try URLJoiner.Absolute(bytes, scheme: scheme)

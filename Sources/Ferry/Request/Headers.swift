@@ -145,7 +145,8 @@ extension Headers: ExpressibleByDictionaryLiteral, Equatable, CustomStringConver
 
     /// Equal when the same fields stand in the same order, names without regard to case.
     public static func == (left: Headers, right: Headers) -> Bool {
-        left.count == right.count && zip(left, right).allSatisfy { equalNames($0.name, $1.name) && $0.value == $1.value }
+        left.count == right.count
+            && zip(left, right).allSatisfy { equalNames($0.name, $1.name) && $0.value == $1.value }
     }
 
     /// Names only: values may be secret.

@@ -3,7 +3,7 @@ import FoundationEssentials
 
 /// Turns a request into a concrete transfer, or says why it cannot be one. Whatever is the same for all requests of an
 /// agent is worked out once, here.
-struct RequestBuilder: Sendable {
+final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
     private let base: Result<BaseURL?, URLFault>
     private let baseText: String
@@ -16,7 +16,9 @@ struct RequestBuilder: Sendable {
     init(_ configuration: NetworkConfiguration) {
         statusValidation = configuration.statusValidation
         baseText = configuration.baseURL ?? ""
-        base = Result { () throws(URLFault) in try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) } }
+        base = Result { () throws(URLFault) in
+            try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) }
+        }
         headers = configuration.headers
         packedHeaders = Result { () throws(RequestError) in
             var block = HeaderBlock()

@@ -33,6 +33,8 @@ extension URLJoiner {
             var end = start
             var at: Int?
             while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F, bytes[end] != 0x23 {
+                // Some readers take a backslash for a slash: what the host is must not depend on the reader.
+                if bytes[end] == 0x5C { throw .invalid }
                 if bytes[end] == 0x40 { at = end }
                 end += 1
             }

@@ -1,0 +1,48 @@
+/// A load that all rivals carry in turn.
+struct Case: Sendable {
+    var name: String
+    var path: String
+    var length: Int
+    var concurrency: Int
+    /// Requests of one run; URLSession gets a tenth, it needs that long.
+    var total: Int
+    var rivals: [Rival]
+
+    /// URLSession opens a task for each of the senders; at thousands it takes minutes and says nothing new.
+    private static let all = Rival.senders
+    private static let ours = Rival.senders.filter { $0 != .urlSession }
+
+    static let every: [Case] = [
+        Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
+        Case(name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000, rivals: all),
+        Case(name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
+        Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
+        Case(name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000, rivals: all),
+    ]
+
+    func load(server: String, rival: Rival, scale: Double) -> Load {
+        let share = rival == .urlSession ? 0.1 : 1
+        return Load(
+            url: server + path, total: max(concurrency, Int(Double(total) * share * scale)),
+            concurrency: concurrency, length: length)
+    }
+}
+
+/// Measured once, with a server that holds its answers back.
+enum SpecialCase: String, CaseIterable, Sendable {
+    /// 100,000 runs wait behind a server that does not answer.
+    case waiting
+    /// 10,000 in flight, each answered after 500 ms.
+    case slow
+    /// 10,000 in flight cancelled at once.
+    case cancel
+
+    /// A cancelled run gives its result in one way or another: closures count them best.
+    var rivals: [Rival] {
+        switch self {
+        case .waiting: [.closures, .await, .bareTask]
+        case .slow: [.closures, .await]
+        case .cancel: [.closures]
+        }
+    }
+}

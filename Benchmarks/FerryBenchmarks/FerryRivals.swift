@@ -1,0 +1,137 @@
+internal import Dispatch
+internal import Ferry
+internal import FerryMeasurement
+internal import Synchronization
+
+/// Ferry, in the three ways in which a result comes.
+enum FerryRivals {
+    /// Tasks on the global executor.
+    static func await(_ load: Load) async throws -> Measurement {
+        await measure(load) { _ in nil }
+    }
+
+    /// Tasks on the loop's own thread.
+    static func executor(_ load: Load) async throws -> Measurement {
+        await measure(load) { $0.taskExecutor }
+    }
+
+    /// Its request is byte for byte that of the core alone and of the peer: neither of them sends `User-Agent` and
+    /// `Accept-Encoding`, which cost about 0.7 µs.
+    private static func makeAgent() -> NetworkAgent {
+        NetworkAgent(configuration: .init(userAgent: nil, acceptedEncodings: []))
+    }
+
+    private static func measure(_ load: Load, on executor: (NetworkAgent) -> (any TaskExecutor)?) async -> Measurement {
+        var measurement = Measurement()
+        let stopwatch = Stopwatch()
+        let agent = makeAgent()
+        let executor = executor(agent)
+        let request = Get(path: load.url)
+        let tickets = Tickets(load.total)
+        let senders = await withTaskGroup(of: SenderResult.self) { group in
+            for _ in 0..<load.concurrency {
+                group.addTask(executorPreference: executor) { await send(request, by: agent, load.length, tickets) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        stopwatch.finish(&measurement)
+        measurement.add(senders)
+        measurement.add(agent.statistics)
+        await agent.shutdown(grace: .zero)
+        return measurement
+    }
+
+    private static func send(
+        _ request: Get, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets
+    ) async -> SenderResult {
+        var result = SenderResult()
+        while tickets.take() {
+            let start = monotonicNanoseconds()
+            var outcome = SenderResult.Outcome.failed
+            if let response = try? await agent.send(request).response {
+                outcome = response.status == 200 && response.bodyLength == length ? .ok : .wrong
+            }
+            result.record(outcome, nanoseconds: monotonicNanoseconds() - start)
+        }
+        return result
+    }
+
+    /// Closures on a dispatch queue; each starts the next request.
+    static func closures(_ load: Load) async throws -> Measurement {
+        var measurement = Measurement()
+        let stopwatch = Stopwatch()
+        let agent = makeAgent()
+        let tickets = Tickets(load.total)
+        let queue = DispatchQueue(label: "ferry.benchmarks")
+        let senders = (0..<load.concurrency).map { _ in ClosureSender(load, agent, queue, tickets) }
+        await withTaskGroup(of: Void.self) { group in
+            for sender in senders { group.addTask { await sender.run() } }
+        }
+        stopwatch.finish(&measurement)
+        measurement.add(senders.map(\.result))
+        measurement.add(agent.statistics)
+        await agent.shutdown(grace: .zero)
+        return measurement
+    }
+}
+
+/// What all of Ferry's rivals send.
+struct Get: Request {
+    let path: String
+}
+
+extension Measurement {
+    mutating func add(_ statistics: AgentStatistics) {
+        connections = statistics.connectionsOpened
+        longestTurn = UInt64(statistics.longestTurn / .microseconds(1))
+    }
+}
+
+/// One chain of closures.
+private final class ClosureSender: Sendable {
+    private struct State {
+        var result = SenderResult()
+        var whenDone: CheckedContinuation<Void, Never>?
+    }
+
+    private let load: Load
+    private let agent: NetworkAgent
+    private let queue: DispatchQueue
+    private let tickets: Tickets
+    private let request: Get
+    private let state = Mutex(State())
+
+    init(_ load: Load, _ agent: NetworkAgent, _ queue: DispatchQueue, _ tickets: Tickets) {
+        self.load = load
+        self.agent = agent
+        self.queue = queue
+        self.tickets = tickets
+        request = Get(path: load.url)
+    }
+
+    var result: SenderResult { state.withLock { $0.result } }
+
+    func run() async {
+        await withCheckedContinuation { continuation in
+            state.withLock { $0.whenDone = continuation }
+            next()
+        }
+    }
+
+    private func next() {
+        guard tickets.take() else {
+            state.withLock { $0.whenDone.take() }?.resume()
+            return
+        }
+        let start = monotonicNanoseconds()
+        agent.start(request, on: queue) { [self] result in
+            let time = monotonicNanoseconds() - start
+            var outcome = SenderResult.Outcome.failed
+            if case .success(let reply) = result {
+                outcome = reply.status == 200 && reply.bodyLength == load.length ? .ok : .wrong
+            }
+            state.withLock { $0.result.record(outcome, nanoseconds: time) }
+            next()
+        }
+    }
+}

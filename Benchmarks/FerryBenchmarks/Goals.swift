@@ -1,0 +1,81 @@
+/// One figure the engine is to reach, and what was measured.
+struct Goal: Codable, Sendable {
+    var text: String
+    var limit: Double
+    /// Whether the limit is an upper one.
+    var isAtMost = true
+    /// `nil` when its case was not run.
+    var measured: Double?
+
+    var isReached: Bool? {
+        measured.map { isAtMost ? $0 <= limit : $0 >= limit }
+    }
+
+    static func all(_ table: ResultTable) -> [Goal] {
+        let cpu = { (measurement: Measurement) in measurement.cpuPerRequest }
+        let small = "get12@64"
+        let against = { (name: String, rival: Rival) in
+            table.ratio(name, rival, to: name, table.reference(of: name), cpu)
+        }
+        let reference = table.reference(of: small) == .peer ? "the peer" : "the C core alone"
+        var goals = [
+            Goal(
+                text: "12 bytes, 64 at once, await: CPU × \(reference)", limit: 1.25,
+                measured: against(small, .await)),
+            Goal(text: "the same on the loop's executor", limit: 1.1, measured: against(small, .executor)),
+            Goal(
+                text: "the same by closures: CPU × await", limit: 1.2,
+                measured: table.ratio(small, .closures, to: small, .await, cpu)),
+            Goal(
+                text: "URLSession: CPU × await", limit: 15, isAtMost: false,
+                measured: table.ratio(small, .urlSession, to: small, .await, cpu)),
+        ]
+        for (name, count) in [("get12@1000", "1,000"), ("get12@10000", "10,000")] {
+            for rival in [Rival.await, .executor, .closures] {
+                goals.append(
+                    Goal(
+                        text: "\(count) at once, \(rival.rawValue): CPU × 64 at once", limit: 1.2,
+                        measured: table.ratio(name, rival, to: small, rival, cpu)))
+            }
+        }
+        goals += [
+            Goal(
+                text: "64 KB, 64 at once, await: CPU × \(reference)", limit: 1.25,
+                measured: against("get64k@64", .await)),
+            Goal(
+                text: "one at a time, await: median latency × \(reference)", limit: 1.5,
+                measured: table.ratio("get12@1", .await, to: "get12@1", table.reference(of: "get12@1")) { $0.p50 }),
+        ]
+        return goals + specialGoals(table)
+    }
+
+    private static func specialGoals(_ table: ResultTable) -> [Goal] {
+        func figure(_ special: SpecialCase, _ rival: Rival, _ name: String) -> Double? {
+            table.median(special.rawValue, rival) { $0.extra[name] ?? .nan }
+        }
+        return [
+            Goal(
+                text: "100,000 waiting, closures: bytes each", limit: 2048,
+                measured: figure(.waiting, .closures, "bytes_each")),
+            Goal(
+                text: "100,000 waiting, await: bytes each, task included", limit: 2048,
+                measured: figure(.waiting, .await, "bytes_each")),
+            Goal(
+                text: "10,000 in flight for 500 ms, closures: answered", limit: 10_000, isAtMost: false,
+                measured: figure(.slow, .closures, "answered")),
+            Goal(text: "the same: bytes each", limit: 20_480, measured: figure(.slow, .closures, "bytes_each")),
+            Goal(
+                text: "10,000 in flight for 500 ms, await: answered", limit: 10_000, isAtMost: false,
+                measured: figure(.slow, .await, "answered")),
+            Goal(
+                text: "the same: bytes each, task included", limit: 20_480,
+                measured: figure(.slow, .await, "bytes_each")),
+            Goal(
+                text: "10,000 cancelled at once: results, each once", limit: 10_000, isAtMost: false,
+                measured: figure(.cancel, .closures, "results")),
+            Goal(
+                text: "the same: longest time the loop was held, ms", limit: 20,
+                measured: figure(.cancel, .closures, "longest_hold_ms")),
+        ]
+    }
+}

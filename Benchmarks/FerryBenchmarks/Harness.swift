@@ -1,0 +1,109 @@
+internal import FerryMeasurement
+internal import Foundation
+
+/// Runs the cases, each measurement in a process of its own.
+struct Harness {
+    let options: Options
+    private(set) var table = ResultTable()
+    private(set) var serverName = ""
+
+    init(_ options: Options) {
+        self.options = options
+    }
+
+    /// All cases in every round, and every rival next to the others: what the machine does meanwhile hits all of them.
+    mutating func run() throws {
+        let cases = Case.every.filter { options.includes($0.name) }
+        if !cases.isEmpty {
+            let server = try Server(preferringNginx: options.usesNginx)
+            defer { server.stop() }
+            serverName = server.name
+            for round in 0..<options.rounds {
+                for one in cases { try run(one, round: round, server: server.url) }
+            }
+            for one in cases where findProgram("strace") != nil { try countSystemCalls(one, server: server.url) }
+        }
+        for special in SpecialCase.allCases where options.includes(special.rawValue) {
+            try run(special)
+        }
+    }
+
+    private mutating func run(_ one: Case, round: Int, server: String) throws {
+        let rivals = present(one.rivals)
+        for index in rivals.indices {
+            // Nobody is always first.
+            let rival = rivals[(index + round) % rivals.count]
+            let load = one.load(server: server, rival: rival, scale: options.scale)
+            note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
+            let measurement = rival == .peer ? try measurePeer(load) : try measureWorker(rival.rawValue, load)
+            table.add(measurement, case: one.name, rival: rival, round: round)
+        }
+    }
+
+    private mutating func run(_ special: SpecialCase) throws {
+        // Thousands of answers that are held back are what the loopback server is for.
+        let server = try Server(preferringNginx: false)
+        defer { server.stop() }
+        for rival in special.rivals {
+            note("\(special.rawValue)  \(rival.title)")
+            let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
+            let measurement = try measureWorker("\(special.rawValue)-\(rival.rawValue)", load)
+            table.add(measurement, case: special.rawValue, rival: rival, round: 0)
+        }
+    }
+
+    /// From two short runs, so that start-up does not count.
+    private mutating func countSystemCalls(_ one: Case, server: String) throws {
+        for rival in present(one.rivals) where rival != .peer && rival != .urlSession {
+            note("system calls  \(one.name)  \(rival.title)")
+            var load = one.load(server: server, rival: rival, scale: 1)
+            load.total = load.concurrency * 2 + 2000
+            let few = try systemCalls(rival, load)
+            load.total += 10_000
+            let many = try systemCalls(rival, load)
+            table.setSystemCalls(Double(many - few) / 10_000, case: one.name, rival: rival)
+        }
+    }
+
+    private func systemCalls(_ rival: Rival, _ load: Load) throws -> Int {
+        let report = NSTemporaryDirectory() + "/ferry-strace-\(ProcessInfo.processInfo.processIdentifier)"
+        defer { try? FileManager.default.removeItem(atPath: report) }
+        let process = try ChildProcess(
+            ["strace", "-f", "-c", "-U", "name,calls", "-o", report] + workerArguments(rival.rawValue, load))
+        guard process.finish().code == 0 else { throw BenchmarkError("strace failed") }
+        let text = try String(contentsOfFile: report, encoding: .utf8)
+        for line in text.split(separator: "\n") where line.hasPrefix("total") {
+            return Int(line.split(separator: " ").last ?? "") ?? 0
+        }
+        throw BenchmarkError("strace printed no total")
+    }
+
+    private func present(_ rivals: [Rival]) -> [Rival] {
+        options.peer.isEmpty ? rivals.filter { $0 != .peer } : rivals
+    }
+
+    private func workerArguments(_ worker: String, _ load: Load) -> [String] {
+        [ownExecutable, "worker", worker, load.url, "\(load.total)", "\(load.concurrency)", "\(load.length)"]
+    }
+
+    private func measureWorker(_ worker: String, _ load: Load) throws -> Measurement {
+        let process = try ChildProcess(workerArguments(worker, load))
+        let end = process.finish()
+        guard end.code == 0 else { throw BenchmarkError("worker \(worker) ended with \(end.code)") }
+        return try JSONDecoder().decode(Measurement.self, from: Data(end.output.utf8))
+    }
+
+    private func measurePeer(_ load: Load) throws -> Measurement {
+        let process = try ChildProcess(
+            options.peer + [load.url, "\(load.total)", "\(load.concurrency)"],
+            environment: ["EXPECT_LEN": "\(load.length)"])
+        let end = process.finish()
+        guard end.code == 0 else { throw BenchmarkError("the peer ended with \(end.code)") }
+        let report = try JSONDecoder().decode(PeerReport.self, from: Data(end.output.utf8))
+        return report.measurement(total: load.total)
+    }
+
+    private func note(_ text: String) {
+        FileHandle.standardError.write(Data((text + "\n").utf8))
+    }
+}

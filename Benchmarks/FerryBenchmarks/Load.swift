@@ -1,0 +1,43 @@
+internal import Synchronization
+
+/// What a worker is to do.
+struct Load: Sendable {
+    var url: String
+    var total: Int
+    var concurrency: Int
+    /// Of every body.
+    var length: Int
+}
+
+/// Hands out the requests of a load one by one, so that all are at work until the last.
+final class Tickets: Sendable {
+    private let left: Atomic<Int>
+
+    init(_ total: Int) {
+        left = Atomic(total)
+    }
+
+    /// Whether there was one more to send.
+    func take() -> Bool {
+        left.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
+    }
+}
+
+/// What one of the `concurrency` senders saw.
+struct SenderResult: Sendable {
+    enum Outcome { case ok, wrong, failed }
+
+    var latencies: [UInt64] = []
+    var ok: UInt64 = 0
+    var wrong: UInt64 = 0
+    var failed: UInt64 = 0
+
+    mutating func record(_ outcome: Outcome, nanoseconds: UInt64) {
+        latencies.append(nanoseconds)
+        switch outcome {
+        case .ok: ok += 1
+        case .wrong: wrong += 1
+        case .failed: failed += 1
+        }
+    }
+}

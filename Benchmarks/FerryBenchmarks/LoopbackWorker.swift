@@ -1,0 +1,17 @@
+internal import FerryMeasurement
+internal import FerryTesting
+internal import Foundation
+internal import Glibc
+
+/// The loopback server as a process; ends with its input.
+enum LoopbackWorker {
+    static func run() throws {
+        var options = LoopbackServer.Options()
+        options.recordedRequests = 0
+        let server = try LoopbackServer(options)
+        FileHandle.standardOutput.write(Data((server.baseURL + "\n").utf8))
+        var byte: UInt8 = 0
+        while read(STDIN_FILENO, &byte, 1) > 0 {}
+        server.stop()
+    }
+}

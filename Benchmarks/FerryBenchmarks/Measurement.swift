@@ -1,0 +1,58 @@
+internal import FerryMeasurement
+internal import Foundation
+
+/// What one worker process found out in one run; goes to the harness as one line of JSON.
+struct Measurement: Codable, Sendable {
+    /// Answered with 200 and the expected length.
+    var ok: UInt64 = 0
+    /// Answered otherwise.
+    var wrong: UInt64 = 0
+    var failed: UInt64 = 0
+    var seconds = 0.0
+    /// Microseconds of CPU from before the client was made until its last result, over all threads.
+    var userTime = 0.0
+    var systemTime = 0.0
+    var p50 = 0.0
+    var p90 = 0.0
+    var p99 = 0.0
+    var p999 = 0.0
+    var maximum = 0.0
+    /// Kilobytes: largest resident size, and what of it was there before the client was made.
+    var peakMemory = 0
+    var baseMemory = 0
+    var connections: UInt64?
+    var longestTurn: UInt64?
+    /// Figures of special cases.
+    var extra: [String: Double] = [:]
+
+    var total: UInt64 { ok + wrong + failed }
+    var userPerRequest: Double { userTime / Double(max(1, total)) }
+    var systemPerRequest: Double { systemTime / Double(max(1, total)) }
+    var cpuPerRequest: Double { userPerRequest + systemPerRequest }
+    var rate: Double { seconds > 0 ? Double(total) / seconds : 0 }
+
+    /// Microseconds.
+    mutating func setLatencies(_ histogram: Histogram) {
+        p50 = Double(histogram.percentile(50)) / 1000
+        p90 = Double(histogram.percentile(90)) / 1000
+        p99 = Double(histogram.percentile(99)) / 1000
+        p999 = Double(histogram.percentile(99.9)) / 1000
+        maximum = Double(histogram.maximum) / 1000
+    }
+}
+
+/// Brackets the work of a worker: what was used between `init` and `finish`.
+struct Stopwatch {
+    private let usage = ProcessUsage.now
+    private let memory = ProcessUsage.memory
+    private let start = monotonicNanoseconds()
+
+    func finish(_ measurement: inout Measurement) {
+        let used = ProcessUsage.now - usage
+        measurement.seconds = Double(monotonicNanoseconds() - start) / 1e9
+        measurement.userTime = used.user
+        measurement.systemTime = used.system
+        measurement.baseMemory = memory
+        measurement.peakMemory = ProcessUsage.peakMemory
+    }
+}

@@ -1,0 +1,106 @@
+internal import FerryMeasurement
+internal import Foundation
+internal import Glibc
+
+/// Debian's nginx with one worker, started on a free port from a folder of its own.
+final class Nginx {
+    let url: String
+    private let process: ChildProcess
+    private let folder: String
+
+    /// `nil` when nginx is not installed.
+    static func start() throws -> Nginx? {
+        guard let program = findProgram("nginx") else { return nil }
+        return try Nginx(program)
+    }
+
+    private init(_ program: String) throws {
+        let folder = NSTemporaryDirectory() + "/ferry-nginx-\(getpid())"
+        try FileManager.default.createDirectory(atPath: folder + "/html/bytes", withIntermediateDirectories: true)
+        self.folder = folder
+        let port = try Self.freePort()
+        url = "http://127.0.0.1:\(port)"
+        try Data(repeating: 0x66, count: 65_536).write(to: URL(fileURLWithPath: folder + "/html/bytes/65536"))
+        try Self.configuration(port: port, folder: folder)
+            .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
+        process = try ChildProcess([program, "-p", folder, "-c", "nginx.conf", "-e", "error.log"])
+        try waitUntilListening(port: port, name: "nginx")
+    }
+
+    func stop() {
+        process.stop()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Keep-alive without limit and no log: only requests shall cost anything.
+    private static func configuration(port: UInt16, folder: String) -> String {
+        """
+        daemon off;
+        worker_processes 1;
+        worker_rlimit_nofile 20000;
+        \(geteuid() == 0 ? "user root;" : "")
+        pid \(folder)/nginx.pid;
+        error_log \(folder)/error.log;
+        events { worker_connections 16000; }
+        http {
+            access_log off;
+            default_type application/octet-stream;
+            sendfile on;
+            tcp_nodelay on;
+            keepalive_requests 1000000000;
+            keepalive_timeout 600s;
+            open_file_cache max=16 inactive=600s;
+            client_body_temp_path \(folder)/body;
+            proxy_temp_path \(folder)/proxy;
+            fastcgi_temp_path \(folder)/fastcgi;
+            uwsgi_temp_path \(folder)/uwsgi;
+            scgi_temp_path \(folder)/scgi;
+            server {
+                listen 127.0.0.1:\(port) backlog=16000;
+                root \(folder)/html;
+                location = /hello { return 200 "Hello, ferry"; }
+            }
+        }
+
+        """
+    }
+
+    private static func freePort() throws -> UInt16 {
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = loopbackAddress(port: 0)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let done = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(socket, pointer, size) == 0 && getsockname(socket, pointer, &size) == 0
+            }
+        }
+        guard done else { throw BenchmarkError("no free port: \(String(cString: strerror(errno)))") }
+        return UInt16(bigEndian: address.sin_port)
+    }
+}
+
+/// Returns as soon as somebody accepts connections on the port; ten seconds are too many.
+func waitUntilListening(port: UInt16, name: String) throws {
+    for _ in 0..<1000 {
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = loopbackAddress(port: port)
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                connect(socket, pointer, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        if connected { return }
+        usleep(10_000)
+    }
+    throw BenchmarkError("\(name) does not listen on port \(port)")
+}
+
+private func loopbackAddress(port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return address
+}

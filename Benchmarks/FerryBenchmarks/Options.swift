@@ -1,0 +1,68 @@
+/// The command line of the harness.
+struct Options {
+    var cases: [String] = []
+    var rounds = 5
+    /// A program that takes URL TOTAL CONCURRENCY and prints one line of JSON.
+    var peer: [String] = []
+    var usesNginx = true
+    var scale = 1.0
+    var output: String? = "Benchmarks/Results"
+    var wantsHelp = false
+    var wantsList = false
+
+    static let help = """
+        Usage: FerryBenchmarks [OPTIONS]
+
+        Measures Ferry beside its rivals in one run and prints ratios.
+
+          --case NAME         only this case; may be repeated (see --list)
+          --rounds N          rounds over all cases and rivals; medians are taken (5)
+          --peer 'COMMAND'    one more rival: a program that takes URL TOTAL CONCURRENCY and prints one line of JSON
+                              with cpu_user_s, cpu_sys_s, rps, p50_us, p99_us and maxrss_kb
+          --server KIND       nginx (where installed) or loopback
+          --scale F           F times the requests (1)
+          --output FOLDER     where the dated JSON goes (Benchmarks/Results); none: nowhere
+          --list              names the cases
+          --help              prints this
+
+        """
+
+    init(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        while let name = rest.popFirst() {
+            switch name {
+            case "--help", "-h": wantsHelp = true
+            case "--list": wantsList = true
+            default:
+                guard let value = rest.popFirst() else { throw BenchmarkError("\(name) is unknown or needs a value") }
+                try set(name, value)
+            }
+        }
+    }
+
+    private mutating func set(_ name: String, _ value: String) throws {
+        switch name {
+        case "--case":
+            guard Self.names.contains(value) else { throw BenchmarkError("unknown case \(value)") }
+            cases.append(value)
+        case "--rounds":
+            guard let number = Int(value), number > 0 else { throw BenchmarkError("--rounds wants a number") }
+            rounds = number
+        case "--scale":
+            guard let number = Double(value), number > 0 else { throw BenchmarkError("--scale wants a number") }
+            scale = number
+        case "--peer": peer = value.split(separator: " ").map(String.init)
+        case "--server":
+            guard ["nginx", "loopback"].contains(value) else { throw BenchmarkError("--server: nginx or loopback") }
+            usesNginx = value == "nginx"
+        case "--output": output = value == "none" ? nil : value
+        default: throw BenchmarkError("unknown option \(name)")
+        }
+    }
+
+    static var names: [String] { Case.every.map(\.name) + SpecialCase.allCases.map(\.rawValue) }
+
+    func includes(_ name: String) -> Bool {
+        cases.isEmpty || cases.contains(name)
+    }
+}

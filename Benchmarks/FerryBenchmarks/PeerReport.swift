@@ -1,0 +1,30 @@
+/// What a peer prints: totals of CPU in seconds, latencies in microseconds.
+struct PeerReport: Decodable {
+    var userTime: Double
+    var systemTime: Double
+    var rate: Double
+    var median: Double
+    var percentile99: Double
+    var peakMemory: Int
+
+    private enum CodingKeys: String, CodingKey {
+        case userTime = "cpu_user_s"
+        case systemTime = "cpu_sys_s"
+        case rate = "rps"
+        case median = "p50_us"
+        case percentile99 = "p99_us"
+        case peakMemory = "maxrss_kb"
+    }
+
+    func measurement(total: Int) -> Measurement {
+        var measurement = Measurement()
+        measurement.ok = UInt64(total)
+        measurement.seconds = rate > 0 ? Double(total) / rate : 0
+        measurement.userTime = userTime * 1e6
+        measurement.systemTime = systemTime * 1e6
+        measurement.p50 = median
+        measurement.p99 = percentile99
+        measurement.peakMemory = peakMemory
+        return measurement
+    }
+}

@@ -1,0 +1,72 @@
+internal import FerryMeasurement
+
+/// Prints what was measured and writes it down.
+struct Report {
+    let table: ResultTable
+    let server: String
+    let rounds: Int
+
+    /// Tables for people: medians over the rounds, ratios to the reference of the same round.
+    var text: String {
+        var text = ""
+        for name in table.cases where SpecialCase(rawValue: name) == nil { text += caseTable(name) }
+        for name in table.cases where SpecialCase(rawValue: name) != nil { text += specialTable(name) }
+        return text + goalTable
+    }
+
+    private func caseTable(_ name: String) -> String {
+        let heads = "CPU µs,user,sys,ratio,req/s,p50 µs,p99 µs,peak MB,connections,system calls,bad"
+        var lines = [[""] + heads.split(separator: ",").map(String.init)]
+        for rival in table.rivals(of: name) {
+            func show(_ digits: Int, _ figure: (Measurement) -> Double) -> String {
+                table.median(name, rival, figure).map { fixed($0, digits) } ?? "-"
+            }
+            let ratio = table.ratio(name, rival, to: name, table.reference(of: name)) { $0.cpuPerRequest }
+            let connections = table[name, rival].compactMap(\.connections).map { Double($0) }
+            let bad = table[name, rival].reduce(0) { $0 + $1.wrong + $1.failed }
+            lines.append([
+                rival.title,
+                show(1) { $0.cpuPerRequest }, show(1) { $0.userPerRequest }, show(1) { $0.systemPerRequest },
+                ratio.map { fixed($0, 2) } ?? "-", show(0) { $0.rate }, show(0) { $0.p50 }, show(0) { $0.p99 },
+                show(1) { Double($0.peakMemory) / 1024 }, ResultTable.median(connections).map { fixed($0, 0) } ?? "-",
+                table.systemCalls[.init(name: name, rival: rival)].map { fixed($0, 1) } ?? "-", "\(bad)",
+            ])
+        }
+        return "\n\(name) (\(server), \(rounds) rounds)\n" + columns(lines)
+    }
+
+    private func specialTable(_ name: String) -> String {
+        var text = "\n\(name)\n"
+        for rival in table.rivals(of: name) {
+            for measurement in table[name, rival] {
+                let figures = measurement.extra.sorted { $0.key < $1.key }.map { "\($0.key) \(fixed($0.value, 1))" }
+                text += "  \(rival.title): " + figures.joined(separator: ", ") + "\n"
+            }
+        }
+        return text
+    }
+
+    private var goalTable: String {
+        let lines = Goal.all(table).compactMap { goal -> [String]? in
+            guard let measured = goal.measured, let isReached = goal.isReached else { return nil }
+            return [
+                goal.text, (goal.isAtMost ? "≤ " : "≥ ") + fixed(goal.limit, goal.limit < 100 ? 2 : 0),
+                fixed(measured, measured < 100 ? 2 : 0), isReached ? "reached" : "MISSED",
+            ]
+        }
+        return lines.isEmpty ? "" : "\ngoals\n" + columns(lines)
+    }
+
+    private func columns(_ lines: [[String]]) -> String {
+        let count = lines.map(\.count).max() ?? 0
+        let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }
+        return lines.map { line in
+            "  "
+                + line.enumerated().map { column, text in
+                    let space = String(repeating: " ", count: widths[column] - text.count)
+                    return column == 0 ? text + space : space + text
+                }.joined(separator: "  ") + "\n"
+        }.joined()
+    }
+
+}

@@ -1,0 +1,26 @@
+/// Who sends the requests.
+enum Rival: String, Codable, CaseIterable, Sendable {
+    case peer
+    case core
+    case executor
+    case await
+    case closures
+    case urlSession
+    /// Nobody: a task that only waits, to tell what of the memory is Swift's.
+    case bareTask
+
+    /// Those that send requests.
+    static let senders: [Rival] = [.peer, .core, .executor, .await, .closures, .urlSession]
+
+    var title: String {
+        switch self {
+        case .peer: "peer"
+        case .core: "C core alone"
+        case .executor: "Ferry, tasks on the loop"
+        case .await: "Ferry, await"
+        case .closures: "Ferry, closures"
+        case .urlSession: "URLSession"
+        case .bareTask: "a task, no Ferry"
+        }
+    }
+}

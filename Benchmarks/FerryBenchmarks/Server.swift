@@ -1,0 +1,33 @@
+internal import FerryMeasurement
+
+/// The server that the rivals ask, in a process of its own.
+final class Server {
+    let url: String
+    let name: String
+    private let nginx: Nginx?
+    private let loopback: ChildProcess?
+
+    /// nginx where it is wanted and installed, otherwise the loopback server.
+    init(preferringNginx: Bool) throws {
+        if preferringNginx, let nginx = try Nginx.start() {
+            self.nginx = nginx
+            loopback = nil
+            url = nginx.url
+            name = "nginx"
+            return
+        }
+        let process = try ChildProcess([ownExecutable, "worker", "serve"])
+        guard let line = process.readLine(), line.hasPrefix("http") else {
+            throw BenchmarkError("the loopback server did not start")
+        }
+        nginx = nil
+        loopback = process
+        url = line
+        name = "loopback"
+    }
+
+    func stop() {
+        nginx?.stop()
+        loopback?.stop()
+    }
+}

@@ -1,0 +1,93 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import Synchronization
+
+/// 100,000 runs behind a server that holds its answers back: what each of them keeps in memory.
+enum WaitingCase {
+    private static let count = 100_000
+
+    /// Started with closures.
+    static func closures(_ server: String) async throws -> Measurement {
+        let agent = NetworkAgent()
+        let answered = Counter()
+        let request = Get(path: server + "/delay/60000")
+        let before = try await warmUp(agent, request)
+        for _ in 0..<count {
+            agent.start(request) { _ in answered.add() }
+        }
+        return await measure(agent, before) { answered.value }
+    }
+
+    /// Each awaited by a task of its own, whose memory counts too.
+    static func tasks(_ server: String) async throws -> Measurement {
+        let agent = NetworkAgent()
+        let answered = Counter()
+        let request = Get(path: server + "/delay/60000")
+        let before = try await warmUp(agent, request)
+        return await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<count {
+                group.addTask {
+                    _ = try? await agent.send(request)
+                    answered.add()
+                }
+            }
+            return await measure(agent, before) { answered.value }
+        }
+    }
+
+    /// What Swift itself keeps for a child task that waits for a continuation and does nothing else.
+    static func bareTasks() async -> Measurement {
+        let shelf = Shelf()
+        let before = ProcessUsage.memory
+        return await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<count {
+                group.addTask {
+                    await withCheckedContinuation { continuation in shelf.waiting.withLock { $0.append(continuation) } }
+                }
+            }
+            while shelf.waiting.withLock({ $0.count }) < count { try? await Task.sleep(for: .milliseconds(10)) }
+            let bytes = Double(ProcessUsage.memory - before) * 1024 / Double(count)
+            for continuation in shelf.waiting.withLock({ $0 }) { continuation.resume() }
+            var measurement = Measurement()
+            measurement.extra = ["bytes_each": bytes]
+            return measurement
+        }
+    }
+
+    /// Fills the places at work, so that what comes later only waits, and returns the memory used by then.
+    private static func warmUp(_ agent: NetworkAgent, _ request: Get) async throws -> Int {
+        for _ in 0..<64 { agent.start(request) { _ in } }
+        while agent.statistics.sockets < 64 { try await Task.sleep(for: .milliseconds(10)) }
+        return ProcessUsage.memory
+    }
+
+    private static func measure(
+        _ agent: NetworkAgent, _ before: Int, answered: @Sendable () -> Int
+    ) async -> Measurement {
+        while agent.statistics.waiting < count && answered() < count { try? await Task.sleep(for: .milliseconds(10)) }
+        let kilobytes = ProcessUsage.memory - before
+        let waiting = agent.statistics.waiting
+        await agent.shutdown(grace: .zero)
+        while answered() < count { try? await Task.sleep(for: .milliseconds(10)) }
+        var measurement = Measurement()
+        measurement.extra = [
+            "waiting": Double(waiting), "bytes_each": Double(kilobytes) * 1024 / Double(count),
+            "results": Double(answered()),
+        ]
+        return measurement
+    }
+}
+
+/// Tasks put aside.
+private final class Shelf: Sendable {
+    let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
+}
+
+/// A number that many threads raise.
+final class Counter: Sendable {
+    private let count = Atomic(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func add() { count.wrappingAdd(1, ordering: .relaxed) }
+}

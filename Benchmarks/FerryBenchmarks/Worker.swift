@@ -1,0 +1,33 @@
+internal import Foundation
+
+/// One measurement, in a process that does nothing else.
+enum Worker {
+    /// `NAME URL TOTAL CONCURRENCY LENGTH`; prints one line of JSON.
+    static func run(_ arguments: [String]) async throws {
+        guard let name = arguments.first else { throw BenchmarkError("which worker?") }
+        if name == "serve" { return try LoopbackWorker.run() }
+        guard arguments.count == 5, let total = Int(arguments[2]), let concurrency = Int(arguments[3]),
+            let length = Int(arguments[4])
+        else { throw BenchmarkError("a worker takes NAME URL TOTAL CONCURRENCY LENGTH") }
+        let load = Load(url: arguments[1], total: total, concurrency: concurrency, length: length)
+        let measurement = try await measure(name, load)
+        print(String(decoding: try JSONEncoder().encode(measurement), as: UTF8.self))
+    }
+
+    private static func measure(_ name: String, _ load: Load) async throws -> Measurement {
+        switch name {
+        case "core": try CoreRival.run(load)
+        case "await": try await FerryRivals.await(load)
+        case "executor": try await FerryRivals.executor(load)
+        case "closures": try await FerryRivals.closures(load)
+        case "urlSession": try await URLSessionRival.run(load)
+        case "waiting-closures": try await WaitingCase.closures(load.url)
+        case "waiting-await": try await WaitingCase.tasks(load.url)
+        case "waiting-bareTask": await WaitingCase.bareTasks()
+        case "slow-closures": try await SlowCase.closures(load.url)
+        case "slow-await": try await SlowCase.tasks(load.url)
+        case "cancel-closures": try await CancelCase.run(load.url)
+        default: throw BenchmarkError("unknown worker \(name)")
+        }
+    }
+}

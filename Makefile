@@ -1,0 +1,57 @@
+# Everything begins with `make run` or `make test`; both install what is missing (Debian) and build by themselves.
+
+SWIFT ?= swift
+BENCH_SECONDS ?= 5
+BENCH_CONCURRENCY ?= 64
+# More of it for the benchmarks: make bench BENCH='--case get12@64 --rounds 9'
+BENCH ?=
+
+# A crash under a sanitizer is reported by the sanitizer; Swift's own backtracer would run inside it and hang.
+SANITIZED = SWIFT_BACKTRACE=enable=no
+# Only Swift Testing is used; without this every run ends with a second, empty report.
+TEST = $(SWIFT) test --disable-xctest
+SOURCES = Package.swift Sources Tests Benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test test-package test-tsan test-asan bench lint format clean
+
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Installs the packages that are missing (apt, as root or with sudo)
+	@.ci/setup
+
+build: setup ## Builds everything in debug
+	$(SWIFT) build --build-tests
+
+run: setup ## Builds in release, shows what works, then measures for five seconds
+	$(SWIFT) build -c release --product ferry
+	.build/release/ferry tour
+	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
+
+test: build ## Runs all tests, then those of a package outside the tree
+	$(TEST) --skip-build
+	@$(MAKE) --no-print-directory test-package
+
+test-package: setup ## Builds and runs a package that depends on Ferry by path
+	@Tests/Package/run
+
+test-tsan: setup ## Runs the tests under the thread sanitizer
+	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan
+
+test-asan: setup ## Runs the tests under the address sanitizer
+	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan
+
+bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
+	@.ci/setup bench
+	$(SWIFT) build -c release --product FerryBenchmarks
+	.build/release/FerryBenchmarks $(BENCH)
+
+lint: ## Checks the layout of all Swift files
+	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
+
+format: ## Brings all Swift files into that layout
+	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
+
+clean: ## Removes everything built
+	rm -rf .build .build-tsan .build-asan .build-package

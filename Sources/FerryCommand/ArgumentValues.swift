@@ -1,0 +1,61 @@
+extension ParsedArguments {
+    /// A whole number within `range`.
+    func integer(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
+        guard let text = last(name) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            let least = range.lowerBound
+            let bounds = range.upperBound == .max ? "of at least \(least)" : "from \(least) to \(range.upperBound)"
+            throw UsageError("--\(name) wants a whole number \(bounds), not '\(text)'")
+        }
+        return number
+    }
+
+    /// Seconds, with a fraction where wanted; never negative, and at most a year.
+    func seconds(_ name: String, allowingZero: Bool = false) throws(UsageError) -> Duration? {
+        guard let text = last(name) else { return nil }
+        guard let number = Double(text), number > 0 || (allowingZero && number == 0), number <= 31_536_000 else {
+            throw UsageError("--\(name) wants seconds, not '\(text)'")
+        }
+        return .nanoseconds(Int64((number * 1_000_000_000).rounded()))
+    }
+
+    /// `NAME: VALUE` fields; what is in them is for the engine to accept or refuse.
+    func headerFields(_ name: String) throws(UsageError) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        for text in all(name) {
+            guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
+                throw UsageError("--\(name) wants 'Name: value', not '\(text)'")
+            }
+            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            fields.append((String(text[..<colon]), String(value)))
+        }
+        return fields
+    }
+
+    /// `key=value` pairs.
+    func pairs(_ name: String) throws(UsageError) -> [(name: String, value: String)] {
+        var pairs: [(name: String, value: String)] = []
+        for text in all(name) {
+            guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+                throw UsageError("--\(name) wants 'key=value', not '\(text)'")
+            }
+            pairs.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
+        }
+        return pairs
+    }
+
+    /// Status codes: `200`, `200-299`, or several of these with commas.
+    func statusRanges(_ name: String) throws(UsageError) -> [ClosedRange<Int>]? {
+        guard let text = last(name) else { return nil }
+        var ranges: [ClosedRange<Int>] = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let ends = part.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map { Int($0) }
+            guard let first = ends.first ?? nil, let last = ends.last ?? nil, 100...999 ~= first, first...999 ~= last
+            else {
+                throw UsageError("--\(name) wants status codes such as 200-299, not '\(text)'")
+            }
+            ranges.append(first...last)
+        }
+        return ranges
+    }
+}

@@ -1,0 +1,22 @@
+/// How the command ends; scripts rely on these numbers.
+enum ExitCode: Int32, Sendable {
+    case success = 0
+    case usage = 1
+    /// A file that was named could not be read or understood.
+    case badInput = 2
+    case transferFailed = 3
+    /// The answer was not what was demanded, or a threshold was missed.
+    case validationFailed = 4
+    case statusNotAccepted = 5
+    /// By ctrl-C: 128 + SIGINT, as shells count.
+    case interrupted = 130
+}
+
+/// A file named on the command line is of no use.
+struct InputError: Error, Equatable {
+    var message: String
+
+    init(_ message: String) {
+        self.message = message
+    }
+}

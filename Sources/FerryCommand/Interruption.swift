@@ -1,0 +1,35 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with what it has; a second one ends the
+/// process at once.
+func interruptible<Value: Sendable>(
+    _ operation: @escaping @Sendable () async throws -> Value
+) async throws -> (value: Value, wasInterrupted: Bool) {
+    let flag = InterruptionFlag()
+    let task = Task { try await operation() }
+    signal(SIGINT, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+    source.setEventHandler {
+        if flag.raise() { _exit(ExitCode.interrupted.rawValue) }
+        task.cancel()
+    }
+    source.resume()
+    defer {
+        source.cancel()
+        signal(SIGINT, SIG_DFL)
+    }
+    let value = try await task.value
+    return (value, flag.isRaised)
+}
+
+/// Whether ctrl-C was pressed.
+final class InterruptionFlag: Sendable {
+    private let raised = Atomic(false)
+
+    var isRaised: Bool { raised.load(ordering: .relaxed) }
+
+    /// Returns whether it was raised before.
+    func raise() -> Bool { raised.exchange(true, ordering: .relaxed) }
+}

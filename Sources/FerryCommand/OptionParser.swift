@@ -1,0 +1,123 @@
+@preconcurrency internal import Cgetopt
+internal import Glibc
+internal import Synchronization
+
+/// One option of a subcommand.
+struct CommandOption: Sendable {
+    /// Without the dashes.
+    var name: String
+    var letter: Character?
+    /// What stands for its value in the help; `nil` when it takes none.
+    var value: String?
+    var help: String
+
+    init(_ name: String, _ help: String) {
+        self.init(name, nil, help)
+    }
+
+    init(_ name: String, _ letter: Character? = nil, value: String? = nil, _ help: String) {
+        self.name = name
+        self.letter = letter
+        self.value = value
+        self.help = help
+    }
+}
+
+/// What the user typed was wrong; one line for stderr.
+struct UsageError: Error, Equatable {
+    var message: String
+
+    init(_ message: String) {
+        self.message = message
+    }
+}
+
+/// The options and operands of one command line, in the order given.
+struct ParsedArguments: Sendable {
+    var options: [(name: String, value: String)] = []
+    var operands: [String] = []
+
+    func has(_ name: String) -> Bool {
+        options.contains { $0.name == name }
+    }
+
+    /// All the values of an option that may be repeated.
+    func all(_ name: String) -> [String] {
+        options.filter { $0.name == name }.map(\.value)
+    }
+
+    /// The value of an option; the last one counts, so that an alias can be overruled.
+    func last(_ name: String) -> String? {
+        options.last { $0.name == name }?.value
+    }
+}
+
+extension ParsedArguments {
+    /// `getopt_long` works on globals, and tests parse side by side.
+    private static let turn = Mutex(())
+    /// Values of options without a letter begin above all the letters.
+    private static let firstNumber: Int32 = 1000
+
+    /// Parses what follows the subcommand's name; `command` is what error messages begin with.
+    init(_ arguments: [String], of options: [CommandOption]) throws(UsageError) {
+        let options = options
+        let result = Self.turn.withLock { _ in Result { () throws(UsageError) in try Self.parse(arguments, options) } }
+        self = try result.get()
+    }
+
+    private static func parse(_ arguments: [String], _ options: [CommandOption]) throws(UsageError) -> ParsedArguments {
+        var argv = (["ferry"] + arguments).map { strdup($0) } + [nil]
+        let names = options.map { strdup($0.name) }
+        defer { for text in argv + names { free(text) } }
+        var table = zip(options, names).enumerated().map { index, pair in
+            option(
+                name: UnsafePointer(pair.1), has_arg: pair.0.value == nil ? no_argument : required_argument, flag: nil,
+                val: firstNumber + Int32(index))
+        }
+        table.append(option())
+        // The colon in front asks for ':' when a value is missing.
+        var letters = ":"
+        for option in options {
+            guard let letter = option.letter else { continue }
+            letters.append(letter)
+            if option.value != nil { letters.append(":") }
+        }
+
+        var parsed = ParsedArguments()
+        // 0, not 1, is glibc's way to begin anew.
+        optind = 0
+        opterr = 0
+        while true {
+            let found = getopt_long(Int32(argv.count - 1), &argv, letters, &table, nil)
+            if found == -1 { break }
+            if found == Int32(UInt8(ascii: "?")) || found == Int32(UInt8(ascii: ":")) {
+                let word = argv[max(1, Int(optind) - 1)].map { String(cString: $0) } ?? ""
+                throw complaint(missingValue: found == Int32(UInt8(ascii: ":")), number: optopt, word: word, options)
+            }
+            guard let option = described(by: found, options) else { continue }
+            parsed.options.append((option.name, optarg.map { String(cString: $0) } ?? ""))
+        }
+        for index in Int(optind)..<(argv.count - 1) {
+            if let operand = argv[index] { parsed.operands.append(String(cString: operand)) }
+        }
+        return parsed
+    }
+
+    private static func described(by number: Int32, _ options: [CommandOption]) -> CommandOption? {
+        if number >= firstNumber { return options[Int(number - firstNumber)] }
+        guard let byte = UInt8(exactly: number) else { return nil }
+        return options.first { $0.letter == Character(UnicodeScalar(byte)) }
+    }
+
+    private static func complaint(
+        missingValue: Bool, number: Int32, word: String, _ options: [CommandOption]
+    ) -> UsageError {
+        let known = described(by: number, options)
+        let letter = UInt8(exactly: number).map { "-\(Character(UnicodeScalar($0)))" }
+        let shown = (number >= firstNumber ? known.map { "--\($0.name)" } : letter) ?? word
+        if missingValue { return UsageError("option \(shown) needs a value") }
+        if known != nil { return UsageError("option \(shown) takes no value") }
+        // getopt_long names an unknown letter, but not an unknown word.
+        return UsageError("unknown option \(number == 0 ? word : shown)")
+    }
+}

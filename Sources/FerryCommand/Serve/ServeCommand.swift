@@ -1,0 +1,79 @@
+internal import FerryMeasurement
+internal import FerryTesting
+internal import FoundationEssentials
+internal import Glibc
+
+/// `ferry serve`: the loopback server, with its routes and, where wanted, a script of faults.
+enum ServeCommand: Subcommand {
+    static let name = "serve"
+    static let summary = "Runs the loopback server, also one that misbehaves"
+    static let synopsis = "[OPTIONS]"
+    static let options = [
+        CommandOption("port", value: "N", "The port; 0 is any free one (0)"),
+        CommandOption("script", value: "FILE", "What it shall do instead of answering: rules in JSON"),
+        CommandOption("until-eof", "Ends at the end of standard input, too"),
+        CommandOption("json", "Prints an object with the URL in place of the bare URL"),
+    ]
+    static let notes = """
+        The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes.
+        """
+
+    static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
+        if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }
+        var options = LoopbackServer.Options()
+        options.port = UInt16(try arguments.integer("port", in: 0...65_535) ?? 0)
+        // Nobody asks what it received, and it may run for days.
+        options.recordedRequests = 0
+        let rules = try arguments.last("script").map(readRules) ?? []
+
+        raiseDescriptorLimit()
+        let server = try start(options)
+        for rule in rules { server.install(rule) }
+        Console.out(arguments.has("json") ? "{\"url\":\"\(server.baseURL)\"}\n" : server.baseURL + "\n")
+
+        let untilEnd = arguments.has("until-eof")
+        let (_, wasInterrupted) = try await interruptible { await waitForEnd(ofInput: untilEnd) }
+        server.stop()
+        Console.error("\(server.requestCount) requests on \(server.connectionCount) connections\n")
+        return wasInterrupted ? .interrupted : .success
+    }
+
+    private static func start(_ options: LoopbackServer.Options) throws -> LoopbackServer {
+        do {
+            return try LoopbackServer(options)
+        } catch {
+            throw UsageError("port \(options.port): \(error)")
+        }
+    }
+
+    private static func readRules(_ path: String) throws -> [LoopbackScript.Rule] {
+        do {
+            return try LoopbackScript.rules(contentsOf: path)
+        } catch {
+            throw InputError("\(path): \(error)")
+        }
+    }
+
+    /// Until the task is cancelled, or the input has ended.
+    private static func waitForEnd(ofInput: Bool) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await Task.sleep(for: .seconds(1_000_000_000)) }
+            // Asked again and again, as a blocked read could not be cancelled.
+            if ofInput {
+                group.addTask {
+                    while !Task.isCancelled && !inputHasEnded() { try? await Task.sleep(for: .milliseconds(100)) }
+                }
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Takes away what has come, without waiting.
+    private static func inputHasEnded() -> Bool {
+        var wanted = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        guard poll(&wanted, 1, 0) > 0 else { return false }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        return read(STDIN_FILENO, &buffer, buffer.count) <= 0
+    }
+}

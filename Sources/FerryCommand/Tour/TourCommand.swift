@@ -1,0 +1,63 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FerryTesting
+internal import FoundationEssentials
+
+/// `ferry tour`: what works, shown on a server of its own, one line each.
+enum TourCommand: Subcommand {
+    static let name = "tour"
+    static let summary = "Shows what works, on a server of its own"
+    static let synopsis = "[OPTIONS]"
+    static let options = [CommandOption("json", "Prints one object in place of the lines")]
+
+    static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
+        if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }
+        let printsJSON = arguments.has("json")
+        let (results, wasInterrupted) = try await interruptible { try await perform(printsJSON) }
+        if printsJSON { Console.out(json(results)) }
+        if wasInterrupted { return .interrupted }
+        return results.allSatisfy(\.ok) ? .success : .validationFailed
+    }
+
+    private static func perform(_ isQuiet: Bool) async throws -> [TourResult] {
+        try await withLoopbackServer { server in
+            TourStep.prepare(server)
+            return await withNetworkAgent(configuration: .init(baseURL: server.baseURL), grace: .zero) { agent in
+                var results: [TourResult] = []
+                for step in TourStep.all where !Task.isCancelled {
+                    let result = await step.result(agent)
+                    if !isQuiet { Console.out(line(result)) }
+                    results.append(result)
+                }
+                return results
+            }
+        }
+    }
+
+    private static func line(_ result: TourResult) -> String {
+        let mark = result.ok ? "ok  " : "FAIL"
+        let name = result.name + String(repeating: " ", count: max(1, 24 - result.name.count))
+        return "\(mark)  \(Console.bold(name)) \(result.detail)  (\(durationText(nanoseconds: result.nanoseconds)))\n"
+    }
+
+    private static func json(_ results: [TourResult]) -> String {
+        struct Report: Encodable {
+            var ok: Bool
+            var steps: [TourResult]
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(Report(ok: results.allSatisfy(\.ok), steps: results)) else {
+            preconditionFailure("a report is always JSON")
+        }
+        return String(decoding: data, as: UTF8.self) + "\n"
+    }
+}
+
+/// How one step went.
+struct TourResult: Sendable, Encodable {
+    var name: String
+    var ok: Bool
+    var detail: String
+    var nanoseconds: UInt64
+}

@@ -1,0 +1,63 @@
+import Ferry
+import Testing
+
+@testable import FerryCommand
+
+@Suite struct FetchPlanTests {
+    private func plan(_ line: String...) throws -> FetchPlan {
+        try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
+    }
+
+    @Test func defaultsAreAPlainGet() throws {
+        let plan = try plan("http://h/")
+        #expect(plan.request.method == .get)
+        #expect(plan.request.body == nil)
+        #expect(plan.count == 1)
+        #expect(plan.accepts(200) && plan.accepts(299) && !plan.accepts(300) && !plan.accepts(404))
+    }
+
+    @Test func aBodyMakesItAPost() throws {
+        #expect(try plan("http://h/", "-d", "x").request.method == .post)
+        #expect(try plan("http://h/", "--form", "a=b").request.method == .post)
+        #expect(try plan("http://h/", "--json-body", "[1]").request.method == .post)
+        #expect(try plan("http://h/", "--json-body", "[1]", "-X", "PUT").request.method == .put)
+    }
+
+    @Test func queryIsEncodedAndPutBeforeTheFragment() throws {
+        let encoded = try plan("http://h/p", "--query", "a=1&2", "--query", "ä=x y").request.path
+        #expect(encoded == "http://h/p?a=1%262&%C3%A4=x%20y")
+        #expect(try plan("http://h/p?q=1#f", "--query", "a=1").request.path == "http://h/p?q=1&a=1#f")
+        #expect(try plan("http://h/p?", "--query", "a=1", "--query", "a=2").request.path == "http://h/p?a=1&a=2")
+    }
+
+    @Test(arguments: [
+        [], ["http://h/", "http://i/"], ["http://h/", "-d", "a", "--form", "b=c"], ["http://h/", "--json-body", "{"],
+        ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"],
+        ["http://h/", "--pin", "x"],
+        ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"],
+    ])
+    func nonsenseIsAUsageError(line: [String]) {
+        #expect(throws: UsageError.self) { try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions)) }
+    }
+
+    @Test func aFileThatIsNotThereIsAnInputError() {
+        #expect(throws: InputError.self) { try plan("http://h/", "-d", "@/nonexistent/file") }
+        #expect(throws: InputError.self) { try plan("http://h/", "--cacert", "/nonexistent/file") }
+    }
+
+    @Test func timeoutTakesThePlaceOfTheIdleBound() throws {
+        let timeouts = try #require(plan("http://h/", "--timeout", "90", "--connect-timeout", "2").request.timeouts)
+        #expect(timeouts.total == .seconds(90))
+        #expect(timeouts.idle == nil)
+        #expect(timeouts.connect == .seconds(2))
+    }
+}
+
+@Suite struct DigestTests {
+    @Test func knownDigests() {
+        let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+        #expect(Digest.sha256(empty) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        let text = Array("abc".utf8).withUnsafeBytes(Digest.sha256)
+        #expect(text == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    }
+}

@@ -1,0 +1,96 @@
+import Testing
+
+@testable import FerryCommand
+
+@Suite struct OptionParserTests {
+    private static let options = [
+        CommandOption("header", "H", value: "'N: V'", "A field"),
+        CommandOption("repeat", value: "N", "How often"),
+        CommandOption("json", "Objects"),
+        CommandOption("insecure", "k", "No checks"),
+    ]
+
+    private func parse(_ line: String...) throws(UsageError) -> ParsedArguments {
+        try ParsedArguments(line, of: Self.options)
+    }
+
+    @Test func optionsAndOperandsMayBeMixed() throws {
+        let parsed = try parse("http://h/", "-k", "--repeat", "3", "-HA: b", "--repeat=4", "other", "--json")
+        #expect(parsed.operands == ["http://h/", "other"])
+        #expect(parsed.last("repeat") == "4")
+        #expect(parsed.all("repeat") == ["3", "4"])
+        #expect(parsed.all("header") == ["A: b"])
+        #expect(parsed.has("insecure") && parsed.has("json"))
+    }
+
+    @Test func twoDashesEndTheOptions() throws {
+        #expect(try parse("--", "--json").operands == ["--json"])
+        #expect(try !parse("--", "--json").has("json"))
+    }
+
+    @Test(arguments: [
+        (["--bad"], "unknown option --bad"),
+        (["-q"], "unknown option -q"),
+        (["x", "--bad=1"], "unknown option --bad=1"),
+        (["--repeat"], "option --repeat needs a value"),
+        (["-H"], "option -H needs a value"),
+        (["--json=yes"], "option --json takes no value"),
+    ])
+    func wrongOptionsAreNamed(line: [String], message: String) {
+        #expect(throws: UsageError(message)) { try ParsedArguments(line, of: Self.options) }
+    }
+
+    @Test func parsingBeginsAnewEachTime() throws {
+        for _ in 0..<3 {
+            _ = try? parse("-k", "--bad")
+            #expect(try parse("-k", "a").operands == ["a"])
+        }
+    }
+}
+
+@Suite struct ArgumentValueTests {
+    private func arguments(_ name: String, _ values: String...) -> ParsedArguments {
+        ParsedArguments(options: values.map { (name, $0) }, operands: [])
+    }
+
+    @Test func secondsMayHaveAFraction() throws {
+        #expect(try arguments("timeout", "0.25").seconds("timeout") == .milliseconds(250))
+        #expect(try arguments("timeout", "3").seconds("timeout") == .seconds(3))
+        #expect(try arguments("delay", "0").seconds("delay", allowingZero: true) == .zero)
+        #expect(try arguments("timeout", "1").seconds("deadline") == nil)
+    }
+
+    @Test(arguments: ["", "0", "-1", "abc", "nan", "inf", "1s", "1e99"])
+    func whatIsNoTimeIsRefused(text: String) {
+        #expect(throws: UsageError.self) { try arguments("timeout", text).seconds("timeout") }
+    }
+
+    @Test(arguments: ["", "0", "-1", "1.5", "99999999999999999999"])
+    func whatIsNoCountIsRefused(text: String) {
+        #expect(throws: UsageError.self) { try arguments("repeat", text).integer("repeat", in: 1...Int.max) }
+    }
+
+    @Test func statusCodesAreRangesOrLists() throws {
+        #expect(try arguments("status", "200").statusRanges("status") == [200...200])
+        #expect(try arguments("status", "200-299,404").statusRanges("status") == [200...299, 404...404])
+    }
+
+    @Test(arguments: ["", "2xx", "99", "300-200", "200-", "200,,404", "1000"])
+    func whatIsNoStatusIsRefused(text: String) {
+        #expect(throws: UsageError.self) { try arguments("status", text).statusRanges("status") }
+    }
+
+    @Test func headerFieldsKeepColonsInTheirValue() throws {
+        let fields = try arguments("header", "A: b:c", "D:", "E:  f ").headerFields("header")
+        #expect(fields.map(\.name) == ["A", "D", "E"])
+        #expect(fields.map(\.value) == ["b:c", "", "f "])
+        #expect(throws: UsageError.self) { try arguments("header", "nothing").headerFields("header") }
+        #expect(throws: UsageError.self) { try arguments("header", ": b").headerFields("header") }
+    }
+
+    @Test func pairsKeepEqualSignsInTheirValue() throws {
+        let pairs = try arguments("query", "a=b=c", "d=").pairs("query")
+        #expect(pairs.map(\.value) == ["b=c", ""])
+        #expect(throws: UsageError.self) { try arguments("query", "nothing").pairs("query") }
+    }
+}

@@ -1,0 +1,40 @@
+import FerryTransport
+import Testing
+
+@testable import Ferry
+
+@Suite struct RedactionTests {
+    @Test(arguments: [
+        ("http://h/x", "http://h/x"),
+        ("http://kim:canary@h/x?token=canary&b=canary#canary", "http://h/x?token=***&b=***"),
+        ("https://canary@h", "https://h"),
+        ("http://h/x?canary", "http://h/x?***"),
+        ("http://h/@user/x", "http://h/@user/x"),
+        ("http://h/x?", "http://h/x?"),
+        ("http://h/x?a=1&&b", "http://h/x?a=***&&***"),
+    ])
+    func urlsLoseTheirSecrets(_ url: String, _ redacted: String) { #expect(Redaction.url(url) == redacted) }
+
+    @Test(arguments: [
+        "http://kim:can/ary@h/x", "kim:canary@h/x", "http://kim:canary@h\r\nX: y/", "http://a@b@canary@h x/?t=canary",
+        "canary@h",
+    ])
+    func brokenURLsLoseTheirSecrets(_ text: String) {
+        let redacted = Redaction.url(text, isBroken: true)
+        #expect(!redacted.contains("canary") && !redacted.contains("ary@"))
+        #expect(!redacted.utf8.contains { $0 < 0x20 })
+    }
+
+    @Test func descriptionIsOneLineWithoutSecrets() throws {
+        var failure = TransferFailure(.timeout, .timeoutConnect)
+        failure.curlCode = 28
+        failure.message = "no connection in time"
+        let error = RequestError(failure, url: "http://kim:canary@h/x?t=canary")
+        #expect(
+            error.description
+                == "timeout(connect): no connection in time (phase preparing, http://h/x?t=***, curl 28)")
+        #expect(Authorization.basic("kim", "canary").description == "Basic ***")
+        #expect(Authorization.bearer("canary").description == "Bearer ***")
+        #expect(!"\(Headers([.init(name: "Cookie", value: "canary")]))".contains("canary"))
+    }
+}

@@ -1,0 +1,87 @@
+import FerryTransport
+import Testing
+
+@testable import Ferry
+
+@Suite struct RequestErrorTests {
+    private typealias Code = RequestError.Code
+
+    @Test func everyCodeOfTheCoreHasItsWord() {
+        let table: [(TransferFailure.Code, TransferFailure.Detail, RequestError.Code)] = [
+            (.memory, .none, .internalError), (.internalError, .none, .internalError),
+            (.invalidURL, .none, .invalidURL), (.unsupportedScheme, .none, .unsupportedScheme),
+            (.invalidRequest, .none, .invalidRequest), (.invalidRequest, .method, .invalidRequest(.method)),
+            (.invalidRequest, .headerName, .invalidRequest(.headerName)),
+            (.invalidRequest, .headerValue, .invalidRequest(.headerValue)),
+            (.invalidRequest, .framing, .invalidRequest(.framing)), (.dns, .dnsNotFound, .dns(.notFound)),
+            (.dns, .dnsTemporary, .dns(.temporary)), (.dns, .dnsFailed, .dns(.failed)),
+            (.connect, .connectRefused, .connect(.refused)), (.connect, .connectUnreachable, .connect(.unreachable)),
+            (.connect, .connectFailed, .connect(.failed)), (.tls, .tlsExpired, .tls(.expired)),
+            (.tls, .tlsHostname, .tls(.hostname)), (.tls, .tlsUntrusted, .tls(.untrusted)),
+            (.tls, .tlsPinMismatch, .tls(.pinMismatch)), (.tls, .tlsHandshake, .tls(.handshake)),
+            (.tls, .tlsConfiguration, .tls(.configuration)), (.timeout, .timeoutQueue, .timeout(.queue)),
+            (.timeout, .timeoutDNS, .timeout(.dns)), (.timeout, .timeoutConnect, .timeout(.connect)),
+            (.timeout, .timeoutTLS, .timeout(.tls)), (.timeout, .timeoutWrite, .timeout(.write)),
+            (.timeout, .timeoutResponseHead, .timeout(.responseHead)), (.timeout, .timeoutRead, .timeout(.read)),
+            (.timeout, .timeoutLowSpeed, .timeout(.lowSpeed)), (.timeout, .timeoutTotal, .timeout(.total)),
+            (.timeout, .timeoutDeadline, .timeout(.deadline)), (.connectionReset, .none, .connectionReset),
+            (.connectionClosed, .none, .connectionClosed), (.incompleteBody, .none, .incompleteBody),
+            (.malformedResponse, .statusLine, .malformedResponse(.statusLine)),
+            (.malformedResponse, .header, .malformedResponse(.header)),
+            (.malformedResponse, .length, .malformedResponse(.length)),
+            (.malformedResponse, .conflictingLength, .malformedResponse(.conflictingLength)),
+            (.malformedResponse, .transferEncoding, .malformedResponse(.transferEncoding)),
+            (.malformedResponse, .chunk, .malformedResponse(.chunk)),
+            (.malformedResponse, .trailer, .malformedResponse(.trailer)),
+            (.malformedResponse, .upgrade, .malformedResponse(.upgrade)),
+            (.malformedResponse, .none, .malformedResponse), (.headTooLarge, .headBytes, .headersTooLarge(.bytes)),
+            (.headTooLarge, .informational, .headersTooLarge(.informational)),
+            (.bodyTooLarge, .none, .responseTooLarge),
+            (.contentDecoding, .decodingTruncated, .contentDecoding(.truncated)),
+            (.contentDecoding, .decodingCorrupt, .contentDecoding(.corrupt)), (.http2Stream, .none, .http2Stream),
+            (.file, .none, .fileIO), (.uploadSource, .none, .uploadSource), (.cancelled, .none, .cancelled),
+            (.shutdown, .none, .shutdown), (.proxy, .none, .proxy),
+        ]
+        for (code, detail, word) in table { #expect(RequestError.Code(TransferFailure(code, detail)) == word) }
+        for raw in Int32(-22)...(-1) { #expect(table.contains { $0.0.rawValue == raw }, "code \(raw) has no row") }
+    }
+
+    @Test func everyPhaseHasItsWord() {
+        let words = (Int32(0)...8).compactMap { TransferPhase(rawValue: $0).map { RequestPhase($0).rawValue } }
+        #expect(
+            words == ["queued", "dns", "connect", "tls", "send", "waitingHead", "head", "body", "processing"])
+    }
+
+    @Test func codesMatchWithAndWithoutTheirCause() {
+        let error = RequestError(.timeout(.connect))
+        #expect(Code.timeout ~= error)
+        #expect(Code.timeout(.connect) ~= error)
+        #expect(!(Code.timeout(.idleForTests) ~= error))
+        #expect(!(Code.connect ~= error))
+        #expect(Code.timeout(.connect) != Code.timeout)
+        func name() -> String {
+            do throws(RequestError) { throw error } catch .timeout(.read) { return "read" } catch .timeout {
+                return "timeout"
+            } catch { return "other" }
+        }
+        #expect(name() == "timeout")
+        switch Result<Int, RequestError>.failure(error) {
+        case .failure(.timeout(.connect)): break
+        default: Issue.record("a result does not match")
+        }
+    }
+
+    @Test func codesHaveABareName() {
+        #expect(Code.incompleteBody(expected: 100, got: 3).name == "incompleteBody")
+        #expect(Code.incompleteBody(expected: 100, got: 3).description == "incompleteBody(expected: 100, got: 3)")
+        #expect(Code.incompleteBody(expected: nil, got: 3).detail == "expected: unknown, got: 3")
+        #expect(Code.cancelled.description == "cancelled")
+        #expect(Code.invalidStatusCode(404).description == "invalidStatusCode(404)")
+    }
+
+    @Test func anErrorIsOneWord() { #expect(MemoryLayout<RequestError>.size == 8) }
+}
+
+extension RequestError.Code.TimeoutPart {
+    fileprivate static var idleForTests: Self { .read }
+}

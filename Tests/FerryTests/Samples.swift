@@ -1,0 +1,130 @@
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Synchronization
+
+struct Get: Request {
+    var path = "/x"
+    var tag: String?
+    var priority = RequestPriority.normal
+
+    init(_ path: String = "/x", tag: String? = nil, priority: RequestPriority = .normal) {
+        self.path = path
+        self.tag = tag
+        self.priority = priority
+    }
+}
+
+/// A request with every member to be set.
+struct Full: Request {
+    var path = "/x"
+    var baseURL: String?
+    var method = HTTPMethod.get
+    var headers = Headers()
+    var arguments = Arguments()
+    var argumentEncoding = ArgumentEncoding.automatic
+    var body: RequestBody?
+    var authorization: Authorization?
+    var timeouts: Timeouts?
+    var deadline: Duration?
+    var statusValidation: StatusValidation?
+}
+
+struct User: Codable, Sendable, Equatable {
+    var nick: String
+    var level: Int
+}
+
+struct UserInfo: Request {
+    typealias Value = User
+    let id: Int
+    var path: String { "/users/\(id)" }
+}
+
+struct Typed<Value: Sendable & Decodable>: Request {
+    var path: String { "/typed" }
+}
+
+struct AsText: Request {
+    typealias Value = String
+    var path: String { "/text" }
+}
+
+struct AsData: Request {
+    typealias Value = Data
+    var path: String { "/data" }
+}
+
+struct AsBytes: Request {
+    typealias Value = [UInt8]
+    var path: String { "/bytes" }
+}
+
+struct Nothing: Request {
+    typealias Value = Void
+    var path: String { "/nothing" }
+}
+
+struct Oops: Error {}
+
+struct Failing: Request {
+    typealias Value = Int
+    var path: String { "/failing" }
+    func value(from response: Response) throws -> Int { throw Oops() }
+}
+
+/// Holds the result of a run started with a closure until the test asks for it, and counts the calls.
+final class Outcome<Value: Sendable>: Sendable {
+    private struct State {
+        var results: [Result<Reply<Value>, RequestError>] = []
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+    private let state = Mutex(State())
+
+    var count: Int { state.withLock { $0.results.count } }
+
+    var take: @Sendable (Result<Reply<Value>, RequestError>) -> Void {
+        { result in
+            self.state.withLock { state in
+                state.results.append(result)
+                return state.waiter.take()
+            }?.resume()
+        }
+    }
+
+    var result: Result<Reply<Value>, RequestError> {
+        get async {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if !state.results.isEmpty { return true }
+                    state.waiter = continuation
+                    return false
+                }
+                if isThere { continuation.resume() }
+            }
+            return state.withLock { $0.results[0] }
+        }
+    }
+
+    var code: RequestError.Code? {
+        get async {
+            switch await result {
+            case .success: nil
+            case .failure(let error): error.code
+            }
+        }
+    }
+}
+
+extension NetworkConfiguration {
+    static var test: NetworkConfiguration { NetworkConfiguration(baseURL: "http://h") }
+}
+
+func code<T>(_ body: () async throws(RequestError) -> T) async -> RequestError.Code? {
+    do throws(RequestError) {
+        _ = try await body()
+        return nil
+    } catch {
+        return error.code
+    }
+}

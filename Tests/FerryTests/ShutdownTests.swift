@@ -1,0 +1,141 @@
+import Dispatch
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+@Suite struct ShutdownTests {
+    @Test func drainsWhatRuns() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let outcomes = (0..<20).map { _ in Outcome<Response>() }
+        for outcome in outcomes { agent.start(Get(), completion: outcome.take) }
+        let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForHeld(21)
+        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
+        while !agent.core.state.withLock({ $0.isClosed }) { await Task.yield() }
+        #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .shutdown)
+        stub.releaseAll()
+        await shutdown.value
+        #expect(outcomes.allSatisfy { $0.count == 1 })
+        for outcome in outcomes { #expect(await outcome.code == nil) }
+        #expect(await awaited.value == nil)
+        #expect(stub.events.last == .shutdown)
+    }
+
+    @Test func endsTheRestWhenTheGraceIsOver() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let outcome = Outcome<Response>()
+        agent.start(Get(), completion: outcome.take)
+        let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForRequests(2)
+        await agent.shutdown(grace: .milliseconds(10))
+        #expect(await awaited.value == .shutdown)
+        #expect(await outcome.code == .shutdown)
+    }
+
+    @Test func graceOfZeroEndsAtOnce() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForRequests(1)
+        await agent.shutdown(grace: .zero)
+        #expect(await awaited.value == .shutdown)
+    }
+
+    @Test func isIdempotentAlsoAtOnce() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForRequests(1)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<20 { group.addTask { await agent.shutdown(grace: .milliseconds(number)) } }
+        }
+        await agent.shutdown()
+        #expect(await awaited.value == .shutdown)
+        #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .shutdown)
+        let outcome = Outcome<Response>()
+        agent.start(Get(), completion: outcome.take)
+        #expect(await outcome.code == .shutdown)
+        #expect(stub.events.filter { $0 == .shutdown }.count == 1)
+    }
+
+    @Test func cancellingTheWaitEndsItsPatience() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForRequests(1)
+        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
+        shutdown.cancel()
+        await shutdown.value
+        #expect(await awaited.value == .shutdown)
+    }
+
+    @Test func waitsForCallbacks() async {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let queue = DispatchQueue(label: "test")
+        let calls = Mutex(0)
+        for _ in 0..<100 { agent.start(Get(), on: queue) { _ in calls.withLock { $0 += 1 } } }
+        await agent.shutdown()
+        #expect(calls.withLock { $0 } == 100)
+    }
+
+    @Test func blockedCallbacksDoNotHoldItUpForEver() async {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let queue = DispatchQueue(label: "test")
+        queue.suspend()
+        let outcome = Outcome<Response>()
+        agent.start(Get(), on: queue, completion: outcome.take)
+        await agent.shutdown(grace: .milliseconds(10))
+        #expect(outcome.count == 0)
+        queue.resume()
+        _ = await outcome.result
+    }
+
+    @Test func agentsMayGoWithRunsInFlight() async throws {
+        let stub = StubTransport(always: .hold)
+        var agent: NetworkAgent? = NetworkAgent(configuration: .test, stub: stub)
+        weak let gone = agent
+        let outcome = Outcome<Response>()
+        let task = agent?.start(Get(), completion: outcome.take)
+        await stub.waitForRequests(1)
+        agent = nil
+        #expect(gone == nil)
+        await stub.waitForHeld(1)
+        stub.releaseAll(with: .response(body: "late"))
+        #expect(try await outcome.result.get().text == "late")
+        #expect(task?.state == .finished)
+    }
+
+    @Test func nothingIsLeftOfAnAgent() async throws {
+        weak var gone: StubTransport?
+        let task: RequestTask<Response>?
+        do {
+            let stub = StubTransport(always: .response())
+            gone = stub
+            let agent = NetworkAgent(configuration: .test, stub: stub)
+            try await agent.send(Get())
+            let outcome = Outcome<Response>()
+            task = agent.start(Get(), completion: outcome.take)
+            #expect(await outcome.code == nil)
+            await agent.shutdown()
+        }
+        // The stub's own turn may still be on its way out.
+        while gone != nil { await Task.yield() }
+        #expect(task?.state == .finished)
+    }
+
+    @Test func scopedAgentsAreShutDown() async {
+        let kept = Mutex<NetworkAgent?>(nil)
+        let value = await withNetworkAgent(configuration: .test) { agent in
+            kept.withLock { $0 = agent }
+            return 7
+        }
+        #expect(value == 7)
+        let agent = kept.withLock { $0 }!
+        #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .shutdown)
+        await #expect(throws: Oops.self) { try await withNetworkAgent { _ throws(Oops) -> Int in throw Oops() } }
+    }
+}
