@@ -102,7 +102,7 @@ void loopback_watch(loopback_server *server, uint64_t watch, int kind,
   lb__post(server, command);
 }
 
-/* ---- Records: a ring, whose buffers are used again ------------------------ */
+/* ---- Records: a ring, whose buffers are used again ---------------------- */
 
 uint64_t lb__record_add(lb_conn *c, const lb_head *head) {
   lb_server *s = c->server;

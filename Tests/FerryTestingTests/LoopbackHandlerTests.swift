@@ -79,6 +79,38 @@ extension LoopbackTests {
             #expect(try await next.get("/hello").text == "Hello, ferry")
         }
 
+        @Test func manyAnswersComeFromManyTasks() async throws {
+            let server = try LoopbackServer()
+            server.handle("/n/*") { request in
+                await Task.yield()
+                return LoopbackResponse(text: request.path)
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<40 {
+                    group.addTask {
+                        let client = try RawClient(port: server.port)
+                        for round in 0..<10 {
+                            #expect(try await client.get("/n/\(number)/\(round)").text == "/n/\(number)/\(round)")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(server.requestCount == 400)
+        }
+
+        @Test func whatIsInstalledIsFoundByTheNextRequest() async throws {
+            let server = try LoopbackServer()
+            let client = try RawClient(port: server.port)
+            for round in 0..<200 {
+                server.handle("/round") { _ in LoopbackResponse(text: "\(round)") }
+                #expect(try await client.get("/round").text == "\(round)")
+                server.script(
+                    path: "/once", uses: 1, [.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"), .serve])
+                #expect(try await client.get("/once").text == "x")
+            }
+        }
+
         @Test func handlerThatOutlivesItsServerIsNothing() async throws {
             let gate = AsyncStream.makeStream(of: Void.self)
             let done = AsyncStream.makeStream(of: Void.self)

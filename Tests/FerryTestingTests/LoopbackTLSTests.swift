@@ -113,10 +113,11 @@ extension LoopbackTests {
             #expect(!abrupt.sawGoodbye)
         }
 
-        @Test(arguments: [
-            (["h2", "http/1.1"], ["http/1.1"], "http/1.1"), (["http/1.1", "h2"], ["h2", "http/1.1"], "h2"),
-            (["h2"], ["http/1.1"], nil), ([], ["h2"], nil),
-        ] as [([String], [String], String?)])
+        @Test(
+            arguments: [
+                (["h2", "http/1.1"], ["http/1.1"], "http/1.1"), (["http/1.1", "h2"], ["h2", "http/1.1"], "h2"),
+                (["h2"], ["http/1.1"], nil), ([], ["h2"], nil),
+            ] as [([String], [String], String?)])
         func applicationProtocolIsAgreedOn(offered: [String], spoken: [String], agreed: String?) async throws {
             var options = try LoopbackServer.Options(certificate: ServerCertificate())
             options.applicationProtocols = spoken

@@ -12,10 +12,11 @@ struct SocketError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a blocking call on a thread of its own, so that the tasks of handlers keep theirs.
+/// Runs a blocking call on a thread of its own, so that the tasks of handlers keep theirs. A new serial queue gets a
+/// thread at once; the global ones get theirs slowly once some are blocked, one a second.
 func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
-        DispatchQueue.global().async { continuation.resume(with: Result(catching: body)) }
+        DispatchQueue(label: "blocking").async { continuation.resume(with: Result(catching: body)) }
     }
 }
 
