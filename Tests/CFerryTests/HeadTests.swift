@@ -11,7 +11,7 @@ extension CoreTests {
             _ check: @escaping @Sendable (CoreResult) throws -> Void
         ) async throws {
             try await withCore { core, server in
-                server.script(path: "/head", steps)
+                server.script(path: "/head", LoopbackScript(steps.steps + [.serve]))
                 var request = CoreRequest("GET", server.baseURL + "/head")
                 change(&request)
                 try check(try await core.run(request))

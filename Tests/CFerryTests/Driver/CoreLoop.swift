@@ -1,5 +1,6 @@
 import CFerry
 import Synchronization
+import Testing
 
 /// A loop of the core, driven through its header alone.
 final class CoreLoop: Sendable {
@@ -82,7 +83,7 @@ final class CoreLoop: Sendable {
 
     func result(of id: UInt64) async -> CoreResult {
         await record.until { $0.results[id] != nil }
-        return record.read { $0.results[id]![0] }
+        return record.read { $0.results[id]?.first } ?? CoreResult(copying: ferry_result())
     }
 
     func results(of ids: [UInt64]) async -> [CoreResult] {

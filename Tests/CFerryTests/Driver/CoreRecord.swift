@@ -1,5 +1,6 @@
 import CFerry
 import Synchronization
+import Testing
 
 /// What the callbacks of one loop have told: the context pointer of the loop. Every change wakes who waits for it.
 final class CoreRecord: Sendable {
@@ -9,6 +10,11 @@ final class CoreRecord: Sendable {
         case body(Int)
         case pull
         case finished
+    }
+
+    struct Waiter {
+        var isReached: @Sendable (borrowing State) -> Bool
+        var continuation: CheckedContinuation<Void, Never>
     }
 
     struct State {
@@ -25,7 +31,8 @@ final class CoreRecord: Sendable {
         var isStopped = false
         /// Callbacks after on_stopped, which is a fault of the core.
         var late = 0
-        var waiters: [(isReached: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+        var waits = 0
+        var waiters: [Int: Waiter] = [:]
     }
 
     private let state = Mutex(State())
@@ -39,31 +46,37 @@ final class CoreRecord: Sendable {
         let ready = state.withLock { state in
             if state.isStopped { state.late += 1 }
             change(&state)
-            var ready: [CheckedContinuation<Void, Never>] = []
-            let waiting = state.waiters
-            state.waiters = []
-            for waiter in waiting {
-                if waiter.isReached(state) {
-                    ready.append(waiter.continuation)
-                } else {
-                    state.waiters.append(waiter)
-                }
-            }
-            return ready
+            let ready = state.waiters.filter { $0.value.isReached(state) }
+            for number in ready.keys { state.waiters[number] = nil }
+            return ready.values.map(\.continuation)
         }
         for continuation in ready { continuation.resume() }
     }
 
-    /// Waits until the state is as wanted.
-    func until(_ isReached: @escaping @Sendable (borrowing State) -> Bool) async {
+    /// Waits until the state is as wanted. Half a minute without it is recorded as an issue, and the test goes on.
+    func until(
+        _ isReached: @escaping @Sendable (borrowing State) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        let number = state.withLock { state in
+            state.waits += 1
+            return state.waits
+        }
+        let watchdog = Task {
+            try await Task.sleep(for: .seconds(25))
+            let waiter = state.withLock { $0.waiters.removeValue(forKey: number) }
+            guard let waiter else { return }
+            Issue.record("what was awaited never came", sourceLocation: sourceLocation)
+            waiter.continuation.resume()
+        }
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in
                 if isReached(state) { return true }
-                state.waiters.append((isReached, continuation))
+                state.waiters[number] = Waiter(isReached: isReached, continuation: continuation)
                 return false
             }
             if isReady { continuation.resume() }
         }
+        watchdog.cancel()
     }
 
     func finished(_ result: CoreResult) {
