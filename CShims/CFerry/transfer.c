@@ -116,6 +116,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     t->fault = fault;
     return 0;
   }
+  if (!handle->head.in_fields && !handle->head.complete)
+    t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
   if (handle->head.complete && !before) {
     t->phase = FERRY_PHASE_BODY;
     if (!ferry__body_begin(handle->loop, t) ||
