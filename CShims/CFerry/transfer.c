@@ -186,7 +186,13 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_completed(loop, t, CURLE_OK);
     return;
   }
+  /* What libcurl held goes to our callback here. When that refuses it, only
+   * this call is told, and libcurl would go on without those bytes. */
   curl_easy_pause(t->handle->easy, CURLPAUSE_CONT);
+  if (t->fault.code) {
+    ferry__transfer_end(loop, t, t->fault);
+    return;
+  }
   t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
   ferry__shard_touch(t->handle->shard);
 }
