@@ -46,21 +46,14 @@ static void begin(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard_touch(shard);
 }
 
-void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
-  t->started_ns = loop->now_ns;
-  t->started_ms = t->last_ms = ferry__now(loop);
-  if ((t->flags & FERRY_NOTIFY_START) && loop->options.on_started)
-    loop->options.on_started(loop->options.context, t->result.id);
-  if (ferry__name_known(loop, t->host)) {
-    begin(loop, t);
-  } else {
-    t->state = FERRY__RESOLVING;
-    t->phase = FERRY_PHASE_DNS;
-    ferry__fifo_push(&t->host->resolving, t);
-    ferry__count(&loop->counters.resolving, 1);
-  }
-  if (t->state == FERRY__DONE)
-    return;
+/* Ends one that has its place and is not in libcurl yet. */
+static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
+  ferry__leave(loop, t->host);
+  t->fault = fault;
+  ferry__finish(loop, t);
+}
+
+static void watch_limits(ferry_loop *loop, ferry__transfer *t) {
   ferry__fault fault = {0, 0};
   uint64_t next = ferry__timeout_check(loop, t, &fault);
   if (fault.code)
@@ -69,17 +62,35 @@ void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
     ferry__wheel_set(loop, t, next);
 }
 
+void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
+  t->started_ns = loop->now_ns;
+  t->started_ms = t->last_ms = ferry__now(loop);
+  if ((t->flags & FERRY_NOTIFY_START) && loop->options.on_started)
+    loop->options.on_started(loop->options.context, t->result.id);
+  if (ferry__name_known(loop, t->host)) {
+    begin(loop, t);
+  } else if (!t->host->looking_up) {
+    /* Neither known nor to be asked for: nobody would come back to it. */
+    give_up(loop, t, (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_FAILED});
+  } else {
+    t->state = FERRY__RESOLVING;
+    t->phase = FERRY_PHASE_DNS;
+    ferry__fifo_push(&t->host->resolving, t);
+    ferry__count(&loop->counters.resolving, 1);
+  }
+  watch_limits(loop, t);
+}
+
 void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
                            ferry__fault fault) {
   ferry__fifo_remove(&t->host->resolving, t);
   ferry__count(&loop->counters.resolving, -1);
   t->state = FERRY__NEW;
   if (fault.code) {
-    ferry__leave(loop, t->host);
-    t->fault = fault;
-    ferry__finish(loop, t);
+    give_up(loop, t, fault);
   } else {
     begin(loop, t);
+    watch_limits(loop, t); /* some begin only now */
   }
 }
 
