@@ -272,6 +272,8 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
 curl_socket_t ferry__on_open(void *handle, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int ferry__on_close(void *loop, curl_socket_t fd);
+/* True when a socket that this handle opened has its peer. */
+bool ferry__is_connected(const ferry__handle *handle);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 
@@ -379,6 +381,9 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
 void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__wheel_turn(ferry_loop *loop);
 uint64_t ferry__wheel_next(const ferry_loop *loop);
+/* libcurl has no callback for «TCP is connected, TLS begins», and none for
+ * «the body has left». */
+void ferry__look_at_phase(ferry__transfer *transfer);
 /* The next moment at which something of this transfer may expire; 0 = none.
  * *fault is set when it has (timeout.c). */
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *transfer,

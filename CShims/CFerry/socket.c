@@ -109,6 +109,17 @@ static int local_port(int fd) {
                    : ((struct sockaddr_in *)&a)->sin_port);
 }
 
+/* libcurl 7.88 tells the time of the connect only when TLS is done too. */
+bool ferry__is_connected(const ferry__handle *handle) {
+  for (unsigned i = 0; i < handle->opened_count; i++) {
+    struct sockaddr_storage a;
+    socklen_t length = sizeof a;
+    if (!getpeername(handle->opened[i], (struct sockaddr *)&a, &length))
+      return true;
+  }
+  return false;
+}
+
 /* Of the sockets that this transfer opened, the one that got connected. */
 static void remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port) {

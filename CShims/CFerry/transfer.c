@@ -170,6 +170,8 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
     return CURL_READFUNC_PAUSE;
   }
   bool early = n == 0 && t->body_length != FERRY_UNKNOWN_LENGTH;
+  if (n == 0 && !early)
+    t->body_length = t->pulled; /* known now */
   if (n < 0 || (uint64_t)n > size || early) {
     t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
     return CURL_READFUNC_ABORT;
@@ -212,6 +214,7 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
 
 /* Out of libcurl, the handle still at hand for its figures. */
 static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
+  ferry__look_at_phase(t); /* its sockets may be closed now */
   ferry__shard *shard = t->handle->shard;
   curl_multi_remove_handle(shard->multi, t->handle->easy);
   shard->running--;
