@@ -48,7 +48,10 @@ static bool passed(uint64_t now, uint64_t from, uint32_t limit,
 }
 
 static uint64_t moved(const ferry__transfer *t) {
-  return t->result.body_received + t->pulled;
+  curl_off_t sent = 0;
+  if (t->body_kind == FERRY_BODY_BYTES && t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+  return t->result.body_received + t->pulled + (uint64_t)sent;
 }
 
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,

@@ -185,8 +185,8 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   if (!paused || (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING))
     return;
   t->receive_paused = t->send_paused = false;
-  t->last_ms = t->window_ms = ferry__now(loop);
-  t->window_bytes = t->result.body_received + t->pulled;
+  t->last_ms = ferry__now(loop);
+  t->window_ms = 0; /* begins anew at the next look */
   if (t->inflate && t->inflate->held) {
     if (!ferry__inflate_drain(loop, t)) {
       ferry__transfer_end(loop, t, t->fault);
