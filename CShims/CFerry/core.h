@@ -206,6 +206,7 @@ struct ferry__handle {
   ferry__shard *shard;
   ferry__transfer *transfer; /* NULL while idle */
   uint64_t host_serial;      /* whose CURLU is set */
+  uint32_t answer;           /* of its host, that has_resolve stands for */
   uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1;
@@ -326,7 +327,7 @@ void ferry__host_rest(ferry_loop *loop, ferry__host *host);
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);
 /* The list for CURLOPT_RESOLVE, NULL when the shard knows the answer. */
 struct curl_slist *ferry__name_feed(ferry__host *host, ferry__shard *shard);
-void ferry__name_fed(ferry__host *host, ferry__shard *shard);
+void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
 
 /* Lookups (lookup.c): a bounded set of threads, one lookup a name at a time,
  * for all loops of the process. */

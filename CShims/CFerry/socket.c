@@ -186,12 +186,13 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   t->result.peer_port = (uint16_t)peer_port;
   strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
   if (handle->has_resolve)
-    ferry__name_fed(t->host, handle->shard);
+    ferry__name_fed(t->host, handle->shard, handle->answer);
   if (handle->attempts > 1) {
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
     curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
     if ((sent && !(t->flags & FERRY_IDEMPOTENT)) ||
+        t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
       t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
       t->phase = FERRY_PHASE_WAIT_HEAD;

@@ -39,7 +39,6 @@ static void begin(ferry_loop *loop, ferry__transfer *t) {
   shard->running++;
   if (!ferry__handle_prepare(handle, t) ||
       curl_multi_add_handle(shard->multi, handle->easy)) {
-    handle->transfer = t;
     ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_INTERNAL, 0});
     return;
   }
