@@ -84,6 +84,8 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_COULDNT_CONNECT:
     return connect_fault(t);
   case CURLE_WEIRD_SERVER_REPLY:
+    if (says(words, "Content-Length"))
+      return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_LENGTH);
     return fault(FERRY_E_MALFORMED_RESPONSE,
                  t->phase < FERRY_PHASE_HEAD ? FERRY_D_STATUS_LINE
                                              : FERRY_D_HEADER);
@@ -118,9 +120,9 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return receive_fault(t, words);
   case CURLE_BAD_CONTENT_ENCODING:
     return fault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT);
-  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a bad trailer or chunk */
+  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a trailer without a colon */
     return t->phase == FERRY_PHASE_BODY
-               ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK)
+               ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER)
                : fault(FERRY_E_INTERNAL, 0);
   case CURLE_HTTP2:
   case CURLE_HTTP2_STREAM:

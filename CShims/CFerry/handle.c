@@ -165,6 +165,12 @@ static void set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
+  /* First, so that no fault below meets what the last transfer left. */
+  handle->transfer = t;
+  handle->attempts = 0;
+  handle->opened_count = 0;
+  handle->words[0] = 0;
+  ferry__head_begin(&handle->head, t->max_head);
   if (handle->host_serial != host->serial) {
     /* One CURLU an origin: nothing is parsed again (-19 % instructions). */
     if (SET(CURLOPT_CURLU, host->url))
@@ -183,6 +189,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   if (resolve || handle->has_resolve) {
     SET(CURLOPT_RESOLVE, resolve);
     handle->has_resolve = resolve != NULL;
+    handle->answer = host->answer;
   }
   bool big = host->large || t->response_kind != FERRY_COLLECT;
   if (big != handle->big) {
@@ -190,10 +197,5 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     handle->big = big;
   }
   set_method(e, handle, t);
-  handle->transfer = t;
-  handle->attempts = 0;
-  handle->opened_count = 0;
-  handle->words[0] = 0;
-  ferry__head_begin(&handle->head, t->max_head);
   return true;
 }

@@ -4,7 +4,6 @@
 #include "core.h"
 
 static int idle_detail(const ferry__transfer *t) {
-  curl_off_t sent = 0;
   if (t->phase <= FERRY_PHASE_DNS)
     return FERRY_D_TIMEOUT_DNS;
   if (t->phase == FERRY_PHASE_CONNECT)
@@ -13,23 +12,23 @@ static int idle_detail(const ferry__transfer *t) {
     return FERRY_D_TIMEOUT_TLS;
   if (t->phase == FERRY_PHASE_BODY)
     return FERRY_D_TIMEOUT_READ;
-  if (t->phase == FERRY_PHASE_SEND && t->handle) {
-    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-    if (t->body_length == FERRY_UNKNOWN_LENGTH ||
-        (uint64_t)sent < t->body_length)
-      return FERRY_D_TIMEOUT_WRITE;
-  }
+  if (t->phase == FERRY_PHASE_SEND)
+    return FERRY_D_TIMEOUT_WRITE;
   return FERRY_D_TIMEOUT_RESPONSE_HEAD;
 }
 
-/* libcurl has no callback for «TCP is connected, TLS begins». */
-static void look_for_tls(ferry__transfer *t) {
-  curl_off_t connected = 0;
-  if (t->phase != FERRY_PHASE_CONNECT || !t->handle)
+void ferry__look_at_phase(ferry__transfer *t) {
+  curl_off_t sent = 0;
+  if (!t->handle)
     return;
-  curl_easy_getinfo(t->handle->easy, CURLINFO_CONNECT_TIME_T, &connected);
-  if (connected > 0)
+  if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
+      ferry__is_connected(t->handle))
     t->phase = FERRY_PHASE_TLS;
+  if (t->phase == FERRY_PHASE_SEND && t->body_length != FERRY_UNKNOWN_LENGTH) {
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    if ((uint64_t)sent >= t->body_length)
+      t->phase = FERRY_PHASE_WAIT_HEAD;
+  }
 }
 
 static void sooner(uint64_t *next, uint64_t at) {
@@ -49,7 +48,10 @@ static bool passed(uint64_t now, uint64_t from, uint32_t limit,
 }
 
 static uint64_t moved(const ferry__transfer *t) {
-  return t->result.body_received + t->pulled;
+  curl_off_t sent = 0;
+  if (t->body_kind == FERRY_BODY_BYTES && t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+  return t->result.body_received + t->pulled + (uint64_t)sent;
 }
 
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
@@ -63,7 +65,7 @@ uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
     detail = t->state == FERRY__WAITING ? FERRY_D_TIMEOUT_QUEUE
                                         : FERRY_D_TIMEOUT_DEADLINE;
   } else if (t->state != FERRY__WAITING) {
-    look_for_tls(t);
+    ferry__look_at_phase(t);
     if (passed(now, t->started_ms, t->total_ms, &next))
       detail = FERRY_D_TIMEOUT_TOTAL;
     else if (t->phase < FERRY_PHASE_SEND &&
