@@ -1,6 +1,6 @@
 import Ferry
 import FerryTesting
-import FoundationEssentials
+import Foundation
 import Testing
 
 // README: begin
