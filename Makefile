@@ -10,8 +10,6 @@ BENCH ?=
 SANITIZED = SWIFT_BACKTRACE=enable=no
 # Only Swift Testing is used; without this every run ends with a second, empty report.
 TEST = $(SWIFT) test --disable-xctest
-# The one of Swift's toolchain: it knows Swift's calling convention.
-CLANG ?= $(dir $(realpath $(shell command -v $(SWIFT))))clang
 SOURCES = Package.swift Sources Tests Benchmarks
 
 .DEFAULT_GOAL := help
@@ -39,10 +37,7 @@ test-package: setup ## Builds and runs a package that depends on Ferry by path
 	@Tests/Package/run
 
 test-tsan: setup ## Runs the tests under the thread sanitizer
-	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build-tsan
-	$(CLANG) -shared -fPIC -O1 -Wall -o .build-tsan/mutex.so Tests/Sanitizers/mutex.c
-	$(SANITIZED) LD_PRELOAD=$(CURDIR)/.build-tsan/mutex.so \
-		$(TEST) --skip-build --sanitize=thread --scratch-path .build-tsan
+	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
 test-asan: setup ## Runs the tests under the address sanitizer
 	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan

@@ -155,6 +155,8 @@ struct ferry__transfer {
 
 enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
 
+/* The end of every list that has no Accept of its own. */
+extern struct curl_slist ferry__no_accept;
 /* [any thread] Checks and copies a request; *out is NULL when refused. */
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);
@@ -207,6 +209,7 @@ struct ferry__handle {
   ferry__shard *shard;
   ferry__transfer *transfer; /* NULL while idle */
   uint64_t host_serial;      /* whose CURLU is set */
+  uint32_t answer;           /* of its host, that has_resolve stands for */
   uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1;
@@ -273,6 +276,8 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
 curl_socket_t ferry__on_open(void *handle, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int ferry__on_close(void *loop, curl_socket_t fd);
+/* True when a socket that this handle opened has its peer. */
+bool ferry__is_connected(const ferry__handle *handle);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 
@@ -325,7 +330,7 @@ void ferry__host_rest(ferry_loop *loop, ferry__host *host);
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);
 /* The list for CURLOPT_RESOLVE, NULL when the shard knows the answer. */
 struct curl_slist *ferry__name_feed(ferry__host *host, ferry__shard *shard);
-void ferry__name_fed(ferry__host *host, ferry__shard *shard);
+void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
 
 /* Lookups (lookup.c): a bounded set of threads, one lookup a name at a time,
  * for all loops of the process. */
@@ -380,8 +385,9 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
 void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__wheel_turn(ferry_loop *loop);
 uint64_t ferry__wheel_next(const ferry_loop *loop);
-/* Brings the phase up to what libcurl has no callback for (timeout.c). */
-void ferry__phase_look(ferry__transfer *transfer);
+/* libcurl has no callback for «TCP is connected, TLS begins», and none for
+ * «the body has left». */
+void ferry__look_at_phase(ferry__transfer *transfer);
 /* The next moment at which something of this transfer may expire; 0 = none.
  * *fault is set when it has (timeout.c). */
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *transfer,

@@ -84,7 +84,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_COULDNT_CONNECT:
     return connect_fault(t);
   case CURLE_WEIRD_SERVER_REPLY:
-    if (says(words, "Content-Length")) /* seen before our look at the line */
+    if (says(words, "Content-Length"))
       return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_LENGTH);
     return fault(FERRY_E_MALFORMED_RESPONSE,
                  t->phase < FERRY_PHASE_HEAD ? FERRY_D_STATUS_LINE

@@ -55,6 +55,7 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_CLOSESOCKETDATA, loop);
   SET(CURLOPT_PREREQFUNCTION, ferry__on_request);
   SET(CURLOPT_PREREQDATA, handle);
+  SET(CURLOPT_HTTPHEADER, &ferry__no_accept);
   if (loop->user_agent)
     SET(CURLOPT_USERAGENT, loop->user_agent);
   if (loop->encodings)
@@ -164,6 +165,12 @@ static void set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
+  /* First, so that no fault below meets what the last transfer left. */
+  handle->transfer = t;
+  handle->attempts = 0;
+  handle->opened_count = 0;
+  handle->words[0] = 0;
+  ferry__head_begin(&handle->head, t->max_head);
   if (handle->host_serial != host->serial) {
     /* One CURLU an origin: nothing is parsed again (-19 % instructions). */
     if (SET(CURLOPT_CURLU, host->url))
@@ -173,14 +180,16 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   /* Path and query go around libcurl's URL parser, byte by byte as given. */
   if (SET(CURLOPT_REQUEST_TARGET, t->target))
     return false;
-  if (t->headers || handle->has_headers) {
+  bool has_headers = t->headers != &ferry__no_accept;
+  if (has_headers || handle->has_headers) {
     SET(CURLOPT_HTTPHEADER, t->headers);
-    handle->has_headers = t->headers != NULL;
+    handle->has_headers = has_headers;
   }
   struct curl_slist *resolve = ferry__name_feed(host, handle->shard);
   if (resolve || handle->has_resolve) {
     SET(CURLOPT_RESOLVE, resolve);
     handle->has_resolve = resolve != NULL;
+    handle->answer = host->answer;
   }
   bool big = host->large || t->response_kind != FERRY_COLLECT;
   if (big != handle->big) {
@@ -188,10 +197,5 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     handle->big = big;
   }
   set_method(e, handle, t);
-  handle->transfer = t;
-  handle->attempts = 0;
-  handle->opened_count = 0;
-  handle->words[0] = 0;
-  ferry__head_begin(&handle->head, t->max_head);
   return true;
 }

@@ -110,6 +110,7 @@ static ferry__fault status_line(ferry__head *head, const char *p, size_t n) {
 
 static ferry__fault end_of_head(ferry__head *head) {
   if (head->status < 200) {
+    head->status = 0; /* it is no answer yet */
     ferry__head_expect_status(head);
     return taken;
   }

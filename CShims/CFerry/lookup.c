@@ -48,8 +48,8 @@ typedef struct job {
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t work;
-  job *jobs; /* waiting and running */
-  unsigned threads, idle;
+  job *jobs; /* waiting and running, oldest first */
+  unsigned threads, idle, untaken;
 } desk = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 /* ---- Ports --------------------------------------------------------------- */
@@ -179,17 +179,18 @@ static int look_up(const job *job, char *list, size_t size) {
 
 static job *wait_for_job(void) {
   struct timespec until;
+  int code = 0;
   for (;;) {
     for (job *job = desk.jobs; job; job = job->next)
       if (!job->taken)
         return job;
+    if (code == ETIMEDOUT) /* and nothing came in the last moment */
+      return NULL;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_SECONDS;
     desk.idle++;
-    int code = pthread_cond_timedwait(&desk.work, &desk.lock, &until);
+    code = pthread_cond_timedwait(&desk.work, &desk.lock, &until);
     desk.idle--;
-    if (code == ETIMEDOUT)
-      return NULL;
   }
 }
 
@@ -199,6 +200,7 @@ static void *run(void *unused) {
   job *job;
   while ((job = wait_for_job())) {
     job->taken = true;
+    desk.untaken--;
     pthread_mutex_unlock(&desk.lock);
     int eai = look_up(job, list, sizeof list);
     pthread_mutex_lock(&desk.lock);
@@ -246,11 +248,13 @@ int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
   new->port = port;
   new->serial = serial;
   pthread_mutex_lock(&desk.lock);
-  job *job = desk.jobs;
-  while (job && !(job->lookup == lookup && !strcmp(job->name, name)))
-    job = job->next;
+  struct job **at = &desk.jobs;
+  while (*at && !((*at)->lookup == lookup && !strcmp((*at)->name, name)))
+    at = &(*at)->next;
+  job *job = *at;
   if (!job) {
-    if (!desk.idle && desk.threads < THREADS) {
+    /* An idle thread that has not woken yet may be another job's. */
+    if (desk.idle <= desk.untaken && desk.threads < THREADS) {
       if (start_thread())
         desk.threads++;
       else if (!desk.threads)
@@ -261,8 +265,8 @@ int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
       goto done;
     strcpy(job->name, name);
     job->lookup = lookup;
-    job->next = desk.jobs;
-    desk.jobs = job;
+    *at = job;
+    desk.untaken++;
     pthread_cond_signal(&desk.work);
   }
   atomic_fetch_add(&port->owners, 1);

@@ -94,11 +94,10 @@ static bool round_of_work(ferry_loop *loop) {
 
 static void on_idle(uv_idle_t *idle) { uv_idle_stop(idle); }
 
-static void show_gauges(ferry_loop *loop) {
-  ferry__counters *counters = &loop->counters;
-  atomic_store_explicit(&counters->waiting, loop->admission.waiting,
+static void write_gauges(ferry_loop *loop) {
+  atomic_store_explicit(&loop->counters.waiting, loop->admission.waiting,
                         memory_order_relaxed);
-  atomic_store_explicit(&counters->running, loop->admission.running,
+  atomic_store_explicit(&loop->counters.running, loop->admission.running,
                         memory_order_relaxed);
 }
 
@@ -115,7 +114,7 @@ static void turn(ferry_loop *loop) {
     uv_idle_start(&loop->idle, on_idle);
   ferry__counters *counters = &loop->counters;
   ferry__count(&counters->turns, 1);
-  show_gauges(loop);
+  write_gauges(loop);
   uint64_t us = (uv_hrtime() - began) / 1000;
   if (us > atomic_load_explicit(&counters->longest_turn_us,
                                 memory_order_relaxed))
@@ -187,8 +186,8 @@ static void begin_stop(ferry_loop *loop) {
   }
   loop->now_ns = uv_hrtime();
   fail_all(loop);
-  show_gauges(loop); /* no turn comes any more */
   loop->closing = true;
+  write_gauges(loop);
   deliver(loop);
   for (unsigned i = 0; i < loop->shard_count; i++)
     ferry__shard_close(&loop->shards[i]);

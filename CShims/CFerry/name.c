@@ -44,8 +44,9 @@ struct curl_slist *ferry__name_feed(ferry__host *host, ferry__shard *shard) {
              : host->resolve;
 }
 
-void ferry__name_fed(ferry__host *host, ferry__shard *shard) {
-  host->fed[shard->index] = host->answer;
+void ferry__name_fed(ferry__host *host, ferry__shard *shard,
+                     uint32_t answer) {
+  host->fed[shard->index] = answer;
 }
 
 /* Running transfers may still have the old list set: it goes later. */

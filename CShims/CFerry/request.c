@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+/* libcurl's request ends at 1 MiB, its own fields included. */
+enum { MOST_HEAD = 1000000 };
+
 static ferry__fault refuse(int code, int detail) {
   return (ferry__fault){code, detail};
 }
@@ -34,6 +37,8 @@ typedef struct parts {
 
 static ferry__fault split_url(const char *url, size_t n, parts *out) {
   size_t scheme;
+  if (n > MOST_HEAD)
+    return refuse(FERRY_E_INVALID_URL, 0);
   for (size_t i = 0; i < n; i++)
     if ((unsigned char)url[i] <= ' ' || url[i] == 0x7f)
       return refuse(FERRY_E_INVALID_URL, 0);
@@ -94,9 +99,21 @@ static bool named(const field *f, const char *name) {
          !strncasecmp(f->name, name, f->name_length);
 }
 
+/* libcurl adds an Accept of its own, for anything. It says nothing, and every
+ * byte of a request costs some 80 instructions. */
+struct curl_slist ferry__no_accept = {(char[]){"Accept:"}, NULL};
+
+/* White space around a value is not a part of it (RFC 9110, 5.5). */
+static bool is_blank(const field *f) {
+  for (uint32_t i = 0; i < f->value_length; i++)
+    if (f->value[i] != ' ' && f->value[i] != '\t')
+      return false;
+  return true;
+}
+
 typedef struct survey {
   size_t count, bytes; /* what the list will take */
-  bool content_type, expect;
+  bool accept, content_type, expect;
 } survey;
 
 /* A field of the caller's about framing is either what will be sent anyway,
@@ -121,7 +138,8 @@ static ferry__fault look_at_framing(const field *f,
       request->body_kind == FERRY_BODY_NONE ? 0 : request->body_length;
   if (length != body)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
-  *leave_out = true;
+  /* Of a request without a body libcurl adds none. */
+  *leave_out = request->body_kind != FERRY_BODY_NONE;
   return accepted;
 }
 
@@ -147,6 +165,7 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
       return fault;
     if (leave_out)
       continue;
+    out->accept |= named(&f, "Accept");
     out->content_type |= named(&f, "Content-Type");
     out->expect |= named(&f, "Expect");
     out->count++;
@@ -172,6 +191,8 @@ static void write_fields(const ferry_request *request, const survey *seen,
     memcpy(text, f.name, f.name_length);
     text += f.name_length;
     /* For libcurl «Name:» takes a field away, and «Name;» sends it empty. */
+    if (is_blank(&f))
+      f.value_length = 0;
     *text++ = f.value_length ? ':' : ';';
     if (f.value_length)
       *text++ = ' ';
@@ -201,7 +222,7 @@ static void write_fields(const ferry_request *request, const survey *seen,
     *last = nodes;
     last = &nodes->next;
   }
-  *last = NULL;
+  *last = seen->accept ? NULL : &ferry__no_accept;
 }
 
 static uint8_t method_kind(const char *method, size_t length) {
@@ -223,10 +244,14 @@ static char *write_target(char *to, const char *from, size_t length) {
   return to + length + 1;
 }
 
+static bool is_head(const ferry_request *request) {
+  return method_kind(request->method, request->method_length) == FERRY__HEAD;
+}
+
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out) {
   parts url;
-  survey seen = {0, 0, false, false};
+  survey seen = {0, 0, false, false, false};
   *out = NULL;
   if (!request->url || !request->method)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD);
@@ -238,9 +263,17 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
       (request->body_kind == FERRY_BODY_BYTES && request->body_length &&
        !request->body))
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD);
+  if (request->body_kind > FERRY_BODY_PULL ||
+      request->response_kind > FERRY_DESCRIPTOR)
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_NONE);
+  /* libcurl would wait for a body of the answer. */
+  if (is_head(request) && request->body_kind != FERRY_BODY_NONE)
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
   fault = survey_fields(request, &seen);
   if (fault.code)
     return fault;
+  if (request->url_length + request->method_length + seen.bytes > MOST_HEAD)
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE);
 
   size_t nodes = (seen.count + 3) * sizeof(struct curl_slist);
   _Static_assert(offsetof(ferry__transfer, arena) % sizeof(void *) == 0,

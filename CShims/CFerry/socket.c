@@ -109,6 +109,17 @@ static int local_port(int fd) {
                    : ((struct sockaddr_in *)&a)->sin_port);
 }
 
+/* libcurl 7.88 tells the time of the connect only when TLS is done too. */
+bool ferry__is_connected(const ferry__handle *handle) {
+  for (unsigned i = 0; i < handle->opened_count; i++) {
+    struct sockaddr_storage a;
+    socklen_t length = sizeof a;
+    if (!getpeername(handle->opened[i], (struct sockaddr *)&a, &length))
+      return true;
+  }
+  return false;
+}
+
 /* Of the sockets that this transfer opened, the one that got connected. */
 static void remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port) {
@@ -175,12 +186,13 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   t->result.peer_port = (uint16_t)peer_port;
   strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
   if (handle->has_resolve)
-    ferry__name_fed(t->host, handle->shard);
+    ferry__name_fed(t->host, handle->shard, handle->answer);
   if (handle->attempts > 1) {
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
     curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
     if ((sent && !(t->flags & FERRY_IDEMPOTENT)) ||
+        t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
       t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
       t->phase = FERRY_PHASE_WAIT_HEAD;

@@ -3,58 +3,31 @@
  * happens. */
 #include "core.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-/* libcurl has no callback for «TCP is connected, TLS begins», and its time
- * of the connect is that of both: the sockets know. 7.88.1 may have closed
- * one without telling, so what has its number must lead to our port. */
-static bool is_connected(const ferry__transfer *t) {
-  const ferry__handle *handle = t->handle;
-  for (unsigned i = 0; i < handle->opened_count && i < FERRY__OPENED; i++) {
-    struct sockaddr_storage a;
-    socklen_t length = sizeof a;
-    if (getpeername(handle->opened[i], (struct sockaddr *)&a, &length))
-      continue;
-    if ((a.ss_family == AF_INET &&
-         ntohs(((struct sockaddr_in *)&a)->sin_port) == t->host->port) ||
-        (a.ss_family == AF_INET6 &&
-         ntohs(((struct sockaddr_in6 *)&a)->sin6_port) == t->host->port))
-      return true;
-  }
-  return false;
+static int idle_detail(const ferry__transfer *t) {
+  if (t->phase <= FERRY_PHASE_DNS)
+    return FERRY_D_TIMEOUT_DNS;
+  if (t->phase == FERRY_PHASE_CONNECT)
+    return FERRY_D_TIMEOUT_CONNECT;
+  if (t->phase == FERRY_PHASE_TLS)
+    return FERRY_D_TIMEOUT_TLS;
+  if (t->phase == FERRY_PHASE_BODY)
+    return FERRY_D_TIMEOUT_READ;
+  if (t->phase == FERRY_PHASE_SEND)
+    return FERRY_D_TIMEOUT_WRITE;
+  return FERRY_D_TIMEOUT_RESPONSE_HEAD;
 }
 
-void ferry__phase_look(ferry__transfer *t) {
+void ferry__look_at_phase(ferry__transfer *t) {
   curl_off_t sent = 0;
   if (!t->handle)
     return;
-  if (t->phase == FERRY_PHASE_CONNECT && t->host->secure && is_connected(t)) {
+  if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
+      ferry__is_connected(t->handle))
     t->phase = FERRY_PHASE_TLS;
-  } else if (t->phase == FERRY_PHASE_SEND &&
-             t->body_length != FERRY_UNKNOWN_LENGTH) {
+  if (t->phase == FERRY_PHASE_SEND && t->body_length != FERRY_UNKNOWN_LENGTH) {
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     if ((uint64_t)sent >= t->body_length)
       t->phase = FERRY_PHASE_WAIT_HEAD;
-  }
-}
-
-static int idle_detail(ferry__transfer *t) {
-  ferry__phase_look(t);
-  switch (t->phase) {
-  case FERRY_PHASE_QUEUED:
-  case FERRY_PHASE_DNS:
-    return FERRY_D_TIMEOUT_DNS;
-  case FERRY_PHASE_CONNECT:
-    return FERRY_D_TIMEOUT_CONNECT;
-  case FERRY_PHASE_TLS:
-    return FERRY_D_TIMEOUT_TLS;
-  case FERRY_PHASE_SEND:
-    return FERRY_D_TIMEOUT_WRITE;
-  case FERRY_PHASE_BODY:
-    return FERRY_D_TIMEOUT_READ;
-  default:
-    return FERRY_D_TIMEOUT_RESPONSE_HEAD;
   }
 }
 
@@ -75,7 +48,10 @@ static bool passed(uint64_t now, uint64_t from, uint32_t limit,
 }
 
 static uint64_t moved(const ferry__transfer *t) {
-  return t->result.body_received + t->pulled;
+  curl_off_t sent = 0;
+  if (t->body_kind == FERRY_BODY_BYTES && t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+  return t->result.body_received + t->pulled + (uint64_t)sent;
 }
 
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
@@ -89,6 +65,7 @@ uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
     detail = t->state == FERRY__WAITING ? FERRY_D_TIMEOUT_QUEUE
                                         : FERRY_D_TIMEOUT_DEADLINE;
   } else if (t->state != FERRY__WAITING) {
+    ferry__look_at_phase(t);
     if (passed(now, t->started_ms, t->total_ms, &next))
       detail = FERRY_D_TIMEOUT_TOTAL;
     else if (t->phase < FERRY_PHASE_SEND &&

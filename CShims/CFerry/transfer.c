@@ -39,11 +39,26 @@ static void begin(ferry_loop *loop, ferry__transfer *t) {
   shard->running++;
   if (!ferry__handle_prepare(handle, t) ||
       curl_multi_add_handle(shard->multi, handle->easy)) {
-    handle->transfer = t;
     ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_INTERNAL, 0});
     return;
   }
   ferry__shard_touch(shard);
+}
+
+/* Ends one that has its place and is not in libcurl yet. */
+static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
+  ferry__leave(loop, t->host);
+  t->fault = fault;
+  ferry__finish(loop, t);
+}
+
+static void watch_limits(ferry_loop *loop, ferry__transfer *t) {
+  ferry__fault fault = {0, 0};
+  uint64_t next = ferry__timeout_check(loop, t, &fault);
+  if (fault.code)
+    ferry__transfer_end(loop, t, fault);
+  else if (next)
+    ferry__wheel_set(loop, t, next);
 }
 
 void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
@@ -53,20 +68,16 @@ void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
     loop->options.on_started(loop->options.context, t->result.id);
   if (ferry__name_known(loop, t->host)) {
     begin(loop, t);
+  } else if (!t->host->looking_up) {
+    /* Neither known nor to be asked for: nobody would come back to it. */
+    give_up(loop, t, (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_FAILED});
   } else {
     t->state = FERRY__RESOLVING;
     t->phase = FERRY_PHASE_DNS;
     ferry__fifo_push(&t->host->resolving, t);
     ferry__count(&loop->counters.resolving, 1);
   }
-  if (t->state == FERRY__DONE)
-    return;
-  ferry__fault fault = {0, 0};
-  uint64_t next = ferry__timeout_check(loop, t, &fault);
-  if (fault.code)
-    ferry__transfer_end(loop, t, fault);
-  else if (next)
-    ferry__wheel_set(loop, t, next);
+  watch_limits(loop, t);
 }
 
 void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
@@ -75,11 +86,10 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
   ferry__count(&loop->counters.resolving, -1);
   t->state = FERRY__NEW;
   if (fault.code) {
-    ferry__leave(loop, t->host);
-    t->fault = fault;
-    ferry__finish(loop, t);
+    give_up(loop, t, fault);
   } else {
     begin(loop, t);
+    watch_limits(loop, t); /* some begin only now */
   }
 }
 
@@ -117,7 +127,7 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     return 0;
   }
   if (!handle->head.in_fields && !handle->head.complete)
-    t->phase = FERRY_PHASE_WAIT_HEAD; /* a 1xx, and its answer still to come */
+    t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
   if (handle->head.complete && !before) {
     t->phase = FERRY_PHASE_BODY;
     if (!ferry__body_begin(handle->loop, t) ||
@@ -159,6 +169,8 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
     return CURL_READFUNC_PAUSE;
   }
   bool early = n == 0 && t->body_length != FERRY_UNKNOWN_LENGTH;
+  if (n == 0 && !early)
+    t->body_length = t->pulled; /* known now */
   if (n < 0 || (uint64_t)n > size || early) {
     t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
     return CURL_READFUNC_ABORT;
@@ -172,8 +184,8 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   if (!paused || (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING))
     return;
   t->receive_paused = t->send_paused = false;
-  t->last_ms = t->window_ms = ferry__now(loop);
-  t->window_bytes = t->result.body_received + t->pulled;
+  t->last_ms = ferry__now(loop);
+  t->window_ms = 0; /* begins anew at the next look */
   if (t->inflate && t->inflate->held) {
     if (!ferry__inflate_drain(loop, t)) {
       ferry__transfer_end(loop, t, t->fault);
@@ -186,7 +198,13 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_completed(loop, t, CURLE_OK);
     return;
   }
+  /* What libcurl held goes to our callback here. When that refuses it, only
+   * this call is told, and libcurl would go on without those bytes. */
   curl_easy_pause(t->handle->easy, CURLPAUSE_CONT);
+  if (t->fault.code) {
+    ferry__transfer_end(loop, t, t->fault);
+    return;
+  }
   t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
   ferry__shard_touch(t->handle->shard);
 }
@@ -195,6 +213,7 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
 
 /* Out of libcurl, the handle still at hand for its figures. */
 static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
+  ferry__look_at_phase(t); /* its sockets may be closed now */
   ferry__shard *shard = t->handle->shard;
   curl_multi_remove_handle(shard->multi, t->handle->easy);
   shard->running--;
@@ -266,8 +285,6 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
   t->result.curl_code = (int32_t)code;
-  if (code)
-    ferry__phase_look(t);
   if (t->state == FERRY__RUNNING)
     leave_libcurl(loop, t);
   if (code && !t->fault.code) {
@@ -300,7 +317,6 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
                          ferry__fault fault) {
   t->fault = fault;
-  ferry__phase_look(t);
   switch (t->state) {
   case FERRY__WAITING:
     ferry__dequeue(loop, t);

@@ -32,13 +32,11 @@ public final class NetworkAgent: Sendable {
     ///
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
-    public func send<R: Request>(
-        _ request: R, isolation: isolated (any Actor)? = #isolation
-    ) async throws(RequestError) -> Reply<R.Value> {
+    public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
         let run = try core.awaitedRun(of: request)
         let answer = await core.answer(to: run)
         // A caller on no actor stays where it is: every hop asks the runtime for an executor.
-        if isolation == nil { return try core.reply(to: request, answer, of: run) }
+        if isOnNoActor() { return try core.reply(to: request, answer, of: run) }
         return try await core.replyOffActor(to: request, answer, of: run)
     }
 
@@ -64,6 +62,8 @@ public final class NetworkAgent: Sendable {
     /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
 }
+
+private func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }
 
 extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.

@@ -1,0 +1,152 @@
+import CFerry
+import FerryTesting
+import Testing
+
+extension CoreTests {
+    /// gzip and deflate.
+    @Suite struct Decoding {
+        private func get(_ core: CoreLoop, _ url: String, _ change: (inout CoreRequest) -> Void = { _ in }) async throws -> CoreResult {
+            try await core.run(CoreRequest("GET", url).with {
+                $0.flags = .decode
+                change(&$0)
+            })
+        }
+
+        private static let hello: [UInt8] = [
+            31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 203, 72, 205, 201, 201, 7, 0, 134, 166, 16, 54, 5, 0, 0, 0,
+        ]
+
+        private func script(_ server: LoopbackServer, _ path: String, _ coding: String, _ pieces: [[UInt8]]) {
+            var steps: [LoopbackScript.Step] = [
+                .send("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: \(pieces.joined().count)\r\n\r\n")
+            ]
+            for piece in pieces {
+                steps.append(.pause(.milliseconds(30)))  // each piece in a segment of its own
+                steps.append(.sendBytes(piece))
+            }
+            server.script(path: path, LoopbackScript(steps + [.serve]))
+        }
+
+        @Test(arguments: [0, 1, 1_000, 100_000, 5_000_000])
+        func codedBodiesComeOutWhole(size: Int) async throws {
+            try await withCore { core, server in
+                for path in ["/gzip/\(size)", "/deflate/\(size)", "/deflate/\(size)?raw=1"] {
+                    let result = try await get(core, server.baseURL + path)
+                    #expect(result.fault == .ok, "\(path)")
+                    #expect(result.body ?? [] == LoopbackServer.pattern(0..<size), "\(path)")
+                    #expect(result.isDecoded && result.bodyReceived > 0)
+                    if size > 0 { #expect(result.spare == Array(repeating: 0, count: 64)) }
+                }
+            }
+        }
+
+        @Test func withoutTheFlagTheBodyStaysAsItIs() async throws {
+            try await withCore { core, server in
+                let result = try await core.get(server.baseURL + "/gzip/1000")
+                #expect(result.fault == .ok && !result.isDecoded)
+                #expect(result.body?.prefix(2) == [0x1f, 0x8b])
+            }
+        }
+
+        @Test(arguments: ["gzip", "x-gzip", "GZip"])
+        func aLoneFirstByteAndSingleBytes(coding: String) async throws {
+            try await withCore { core, server in
+                script(server, "/one", coding, [[31], [139], Array(Self.hello.dropFirst(2))])
+                let result = try await get(core, server.baseURL + "/one")
+                #expect(result.fault == .ok && result.text == "hello")
+            }
+        }
+
+        @Test func aLoneFirstByteOfDeflateInBothFormats() async throws {
+            let bare = Array(Self.hello.dropFirst(10).dropLast(8))
+            let zlib: [UInt8] = [0x78, 0x9c] + bare + [0x06, 0x2c, 0x02, 0x15]
+            try await withCore { core, server in
+                for (path, bytes) in [("/bare", bare), ("/zlib", zlib)] {
+                    script(server, path, "deflate", [Array(bytes.prefix(1)), Array(bytes.dropFirst(1))])
+                    let result = try await get(core, server.baseURL + path)
+                    #expect(result.fault == .ok && result.text == "hello", "\(path)")
+                }
+                script(server, "/only", "deflate", [[0x78]])
+                let only = try await get(core, server.baseURL + "/only")
+                #expect(only.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_TRUNCATED))
+            }
+        }
+
+        @Test func severalMembers() async throws {
+            try await withCore { core, server in
+                script(server, "/two", "gzip", [Self.hello + Self.hello])
+                script(server, "/apart", "gzip", [Self.hello, Self.hello])
+                for path in ["/two", "/apart"] {
+                    let result = try await get(core, server.baseURL + path)
+                    #expect(result.fault == .ok && result.text == "hellohello", "\(path)")
+                }
+                script(server, "/cut", "gzip", [Self.hello + Self.hello.prefix(12)])
+                let cut = try await get(core, server.baseURL + "/cut")
+                #expect(cut.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_TRUNCATED))
+                script(server, "/junk", "gzip", [Self.hello + [1, 2, 3, 4]])
+                let junk = try await get(core, server.baseURL + "/junk")
+                #expect(junk.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT))
+            }
+        }
+
+        @Test(arguments: ["/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1"])
+        func cutShortThoughTheLengthAgrees(path: String) async throws {
+            try await withCore { core, server in
+                let result = try await get(core, server.baseURL + path)
+                #expect(result.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_TRUNCATED))
+                #expect(result.body == nil)
+            }
+        }
+
+        @Test(arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1"])
+        func corrupt(path: String) async throws {
+            try await withCore { core, server in
+                let result = try await get(core, server.baseURL + path)
+                #expect(result.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT))
+            }
+        }
+
+        @Test func aBombStopsAtTheLimit() async throws {
+            try await withCore { core, server in
+                let result = try await get(core, server.baseURL + "/gzip/200000000?zeros=1") { $0.maxBody = 1_000_000 }
+                #expect(result.fault == CoreFault(FERRY_E_BODY_TOO_LARGE))
+                #expect(result.bodyLength <= 1_000_000 && result.bodyReceived < 100_000)
+            }
+        }
+
+        @Test func twoCodingsAndUnknownOnesAreLeftToTheCaller() async throws {
+            try await withCore { core, server in
+                for (path, coding) in [("/br", "br"), ("/two", "gzip, gzip"), ("/id", "identity")] {
+                    script(server, path, coding, [Self.hello])
+                    let result = try await get(core, server.baseURL + path)
+                    #expect(result.fault == .ok && result.body == Self.hello && !result.isDecoded, "\(path)")
+                }
+            }
+        }
+
+        @Test func headAndEmptyBodiesWithACodingAreFine() async throws {
+            try await withCore { core, server in
+                script(server, "/empty", "gzip", [])
+                let empty = try await get(core, server.baseURL + "/empty")
+                #expect(empty.fault == .ok)
+                let head = try await get(core, server.baseURL + "/gzip/100") { $0.method = Array("HEAD".utf8) }
+                #expect(head.fault == .ok && head.body == nil)
+                server.script(
+                    path: "/chunked", [.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), .serve])
+                let chunked = try await get(core, server.baseURL + "/chunked")
+                #expect(chunked.fault == .ok)
+            }
+        }
+
+        @Test func decodersAreReusedWithoutATrace() async throws {
+            try await withCore { core, server in
+                for path in ["/gzip/1000?cut=1", "/gzip/1000", "/deflate/1000?raw=1", "/deflate/1000", "/gzip/1000?corrupt=1", "/gzip/1000"] {
+                    let result = try await get(core, server.baseURL + path)
+                    if !path.contains("cut") && !path.contains("corrupt") {
+                        #expect(result.body == LoopbackServer.pattern(0..<1000), "\(path)")
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import CFerry
+
+// The core's callbacks, and the way a `CoreRecord` travels through C: the loop holds one reference, taken before it
+// starts and given back by on_stopped, after which the core calls nothing; or by `ferry_loop_start` failing. That is
+// all the Unmanaged there is in these tests.
+
+func coreContext(_ record: CoreRecord) -> UnsafeMutableRawPointer {
+    Unmanaged.passRetained(record).toOpaque()
+}
+
+func releaseCoreContext(_ context: UnsafeMutableRawPointer) {
+    Unmanaged<CoreRecord>.fromOpaque(context).release()
+}
+
+private func record(_ context: UnsafeMutableRawPointer?) -> CoreRecord {
+    guard let context else { preconditionFailure("a callback without its context") }
+    return Unmanaged<CoreRecord>.fromOpaque(context).takeUnretainedValue()
+}
+
+func coreOnFinished(_ context: UnsafeMutableRawPointer?, _ first: UnsafeMutablePointer<ferry_result>, _ count: Int) {
+    var next: UnsafeMutablePointer<ferry_result>? = first
+    var found = 0
+    while let raw = next {
+        next = raw.pointee.next
+        found += 1
+        let result = CoreResult(copying: raw.pointee)
+        ferry_result_free(raw)
+        record(context).finished(result)
+    }
+    precondition(found == count, "a list of \(found) results that says \(count)")
+}
+
+func coreOnStarted(_ context: UnsafeMutableRawPointer?, _ id: UInt64) {
+    record(context).started(id)
+}
+
+func coreOnHead(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
+    record(context).head(id, CoreResult(copying: soFar.pointee))
+}
+
+func coreOnBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UnsafeRawPointer, _ length: Int) -> Int32 {
+    Int32(record(context).body(id, Array(UnsafeRawBufferPointer(start: bytes, count: length))))
+}
+
+func coreOnPull(
+    _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ space: UnsafeMutableRawPointer, _ size: Int
+) -> Int64 {
+    Int64(record(context).pull(id, UnsafeMutableRawBufferPointer(start: space, count: size)))
+}
+
+func coreOnCall(_ context: UnsafeMutableRawPointer?) {
+    record(context).change { $0.calls += 1 }
+}
+
+func coreOnStopped(_ context: UnsafeMutableRawPointer?) {
+    record(context).change { $0.isStopped = true }
+    if let context { releaseCoreContext(context) }
+}

@@ -1,0 +1,143 @@
+import CFerry
+import Synchronization
+import Testing
+
+/// A loop of the core, driven through its header alone.
+final class CoreLoop: Sendable {
+    struct Options: Sendable {
+        var maxTransfers = 0
+        var maxPerHost = 0
+        var idle = 0
+        var caFile: String?
+        var pins: String?
+        var isInsecure = false
+        var userAgent: String?
+        var encodings: String?
+        var usesLookupStub = false
+    }
+
+    let record = CoreRecord()
+    let pointer: CorePointer
+    private let ids = Atomic<UInt64>(0)
+    private let isFreed = Atomic(false)
+
+    init(_ options: Options = Options()) throws {
+        let context = coreContext(record)
+        var c = ferry_options()
+        c.context = context
+        c.on_finished = coreOnFinished
+        c.on_started = coreOnStarted
+        c.on_head = coreOnHead
+        c.on_body = coreOnBody
+        c.on_pull = coreOnPull
+        c.on_call = coreOnCall
+        c.on_stopped = coreOnStopped
+        c.max_transfers = UInt32(options.maxTransfers)
+        c.max_per_host = UInt32(options.maxPerHost)
+        c.idle_ms = UInt32(options.idle)
+        c.insecure = options.isInsecure ? 1 : 0
+        if options.usesLookupStub { c.lookup = lookupStub }
+        var made: OpaquePointer?
+        let code = options.caFile.withCopy { caFile in
+            options.pins.withCopy { pins in
+                options.userAgent.withCopy { userAgent in
+                    options.encodings.withCopy { encodings in
+                        c.ca_file = caFile
+                        c.pinned_keys = pins
+                        c.user_agent = userAgent
+                        c.encodings = encodings
+                        return ferry_loop_start(&c, &made)
+                    }
+                }
+            }
+        }
+        guard let made, code == FERRY_OK else {
+            releaseCoreContext(context)
+            throw CoreFault(Int(code))
+        }
+        pointer = CorePointer(raw: made)
+    }
+
+    /// Submits; throws what it was refused with.
+    @discardableResult
+    func submit(_ request: CoreRequest) throws(CoreFault) -> UInt64 {
+        let id = ids.add(1, ordering: .relaxed).newValue
+        record.read { $0.requests[id] = request }
+        var detail: Int32 = -1
+        let code = request.withCore(id: id) { ferry_submit(pointer.raw, $0, &detail) }
+        guard code == FERRY_OK else {
+            record.read { $0.requests[id] = nil }
+            throw CoreFault(Int(code), Int(detail))
+        }
+        return id
+    }
+
+    /// Submits and waits for the result.
+    func run(_ request: CoreRequest) async throws -> CoreResult {
+        await result(of: try submit(request))
+    }
+
+    func get(_ url: String) async throws -> CoreResult {
+        try await run(CoreRequest("GET", url))
+    }
+
+    func result(of id: UInt64) async -> CoreResult {
+        await record.until { $0.results[id] != nil }
+        return record.read { $0.results[id]?.first } ?? CoreResult(copying: ferry_result())
+    }
+
+    func results(of ids: [UInt64]) async -> [CoreResult] {
+        var all: [CoreResult] = []
+        for id in ids { all.append(await result(of: id)) }
+        return all
+    }
+
+    func streamed(_ id: UInt64) -> [UInt8] { record.read { $0.streamed[id] ?? [] } }
+    func events(_ id: UInt64) -> [CoreRecord.Event] { record.read { $0.events[id] ?? [] } }
+    /// Waits for the first piece of a streamed body.
+    func untilBody(_ id: UInt64) async { await record.until { !($0.streamed[id] ?? []).isEmpty } }
+    func untilStarted(_ id: UInt64) async { await record.until { $0.startOrder.contains(id) } }
+
+    func cancel(_ id: UInt64) { ferry_cancel(pointer.raw, id) }
+    func resume(_ id: UInt64) { ferry_resume(pointer.raw, id) }
+    func setPriority(_ id: UInt64, _ priority: Int) { ferry_set_priority(pointer.raw, id, Int32(priority)) }
+    func call() { ferry_call(pointer.raw) }
+    func stop() { ferry_loop_stop(pointer.raw) }
+
+    var statistics: ferry_statistics {
+        var statistics = ferry_statistics()
+        ferry_loop_statistics(pointer.raw, &statistics)
+        return statistics
+    }
+
+    /// Waits until the loop has had a whole turn from here on.
+    func turn() async {
+        let calls = record.read { $0.calls }
+        call()
+        await record.until { $0.calls > calls }
+    }
+
+    /// Waits until the loop has gone to sleep with its gauges as wanted; a turn's gauges are written at its end.
+    func untilStatistics(_ isReached: (ferry_statistics) -> Bool) async {
+        while !isReached(statistics) {
+            await turn()
+            await Task.yield()
+        }
+    }
+
+    /// Ends the loop, once.
+    func free() {
+        if !isFreed.exchange(true, ordering: .relaxed) { ferry_loop_free(pointer.raw) }
+    }
+
+    /// Says that somebody else frees the loop, which then may be gone.
+    func isFreedElsewhere() { isFreed.store(true, ordering: .relaxed) }
+    var wasFreed: Bool { isFreed.load(ordering: .relaxed) }
+}
+
+extension String? {
+    /// The C string, nil for nil, as long as `use` runs.
+    fileprivate func withCopy<R>(_ use: (UnsafePointer<CChar>?) -> R) -> R {
+        if let self { self.withCString(use) } else { use(nil) }
+    }
+}

@@ -1,0 +1,117 @@
+import CFerry
+import Synchronization
+import Testing
+
+/// What the callbacks of one loop have told: the context pointer of the loop. Every change wakes who waits for it.
+final class CoreRecord: Sendable {
+    enum Event: Sendable, Equatable {
+        case started
+        case head(status: Int)
+        case body(Int)
+        case pull
+        case finished
+    }
+
+    struct Waiter {
+        var isReached: @Sendable (borrowing State) -> Bool
+        var continuation: CheckedContinuation<Void, Never>
+    }
+
+    struct State {
+        var requests: [UInt64: CoreRequest] = [:]
+        var events: [UInt64: [Event]] = [:]
+        var streamed: [UInt64: [UInt8]] = [:]
+        var heads: [UInt64: CoreResult] = [:]
+        /// All results of each id: more than one is a fault of the core.
+        var results: [UInt64: [CoreResult]] = [:]
+        /// Ids in the order of their start and of their end.
+        var startOrder: [UInt64] = []
+        var finishOrder: [UInt64] = []
+        var calls = 0
+        var isStopped = false
+        /// Callbacks after on_stopped, which is a fault of the core.
+        var late = 0
+        var waits = 0
+        var waiters: [Int: Waiter] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    func read<R: Sendable>(_ look: (inout State) -> R) -> R {
+        state.withLock { look(&$0) }
+    }
+
+    /// Changes the state and wakes those whose condition has come true.
+    func change(_ change: (inout State) -> Void) {
+        let ready = state.withLock { state in
+            if state.isStopped { state.late += 1 }
+            change(&state)
+            let ready = state.waiters.filter { $0.value.isReached(state) }
+            for number in ready.keys { state.waiters[number] = nil }
+            return ready.values.map(\.continuation)
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    /// Waits until the state is as wanted. Half a minute without it is recorded as an issue, and the test goes on.
+    func until(
+        _ isReached: @escaping @Sendable (borrowing State) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        let number = state.withLock { state in
+            state.waits += 1
+            return state.waits
+        }
+        let watchdog = Task {
+            try await Task.sleep(for: .seconds(25))
+            let waiter = state.withLock { $0.waiters.removeValue(forKey: number) }
+            guard let waiter else { return }
+            Issue.record("what was awaited never came", sourceLocation: sourceLocation)
+            waiter.continuation.resume()
+        }
+        await withCheckedContinuation { continuation in
+            let isReady = state.withLock { state in
+                if isReached(state) { return true }
+                state.waiters[number] = Waiter(isReached: isReached, continuation: continuation)
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+        watchdog.cancel()
+    }
+
+    func finished(_ result: CoreResult) {
+        change { state in
+            state.events[result.id, default: []].append(.finished)
+            state.results[result.id, default: []].append(result)
+            state.finishOrder.append(result.id)
+        }
+        read { $0.requests[result.id]?.onFinished }?(result)
+    }
+
+    func started(_ id: UInt64) {
+        change { state in
+            state.events[id, default: []].append(.started)
+            state.startOrder.append(id)
+        }
+    }
+
+    func head(_ id: UInt64, _ soFar: CoreResult) {
+        change { state in
+            state.events[id, default: []].append(.head(status: soFar.status))
+            state.heads[id] = soFar
+        }
+    }
+
+    func body(_ id: UInt64, _ bytes: [UInt8]) -> Int {
+        change { state in
+            state.events[id, default: []].append(.body(bytes.count))
+            state.streamed[id, default: []] += bytes
+        }
+        return read { $0.requests[id]?.onBody }?(bytes) ?? FERRY_CONTINUE
+    }
+
+    func pull(_ id: UInt64, _ space: UnsafeMutableRawBufferPointer) -> Int {
+        change { $0.events[id, default: []].append(.pull) }
+        return read { $0.requests[id]?.onPull }?(space) ?? FERRY_ABORT
+    }
+}

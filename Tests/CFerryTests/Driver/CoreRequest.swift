@@ -1,0 +1,125 @@
+import CFerry
+
+/// A `ferry_request` as a value, and what its callbacks do.
+struct CoreRequest: Sendable {
+    enum Body: Sendable {
+        case none
+        case bytes([UInt8])
+        /// Pulled by `onPull`; nil is an unknown length.
+        case pull(UInt64?)
+    }
+
+    enum Answer: Sendable {
+        case collect
+        case stream
+        case descriptor(Int32)
+    }
+
+    struct Flags: OptionSet, Sendable {
+        let rawValue: UInt32
+        static let idempotent = Flags(rawValue: UInt32(FERRY_IDEMPOTENT))
+        static let decode = Flags(rawValue: UInt32(FERRY_DECODE))
+        static let notifyStart = Flags(rawValue: UInt32(FERRY_NOTIFY_START))
+        static let notifyHead = Flags(rawValue: UInt32(FERRY_NOTIFY_HEAD))
+    }
+
+    var url: [UInt8]
+    var method: [UInt8]
+    var headers: [(name: [UInt8], value: [UInt8])] = []
+    var body = Body.none
+    var answer = Answer.collect
+    var priority = FERRY_NORMAL
+    var flags: Flags = []
+    var connect = 0
+    var idle = 0
+    var total = 0
+    var deadline = 0
+    var lowSpeedBytes = 0
+    var lowSpeedTime = 0
+    var maxHead = 0
+    var maxBody = 0
+
+    /// What `on_body` answers; nil is FERRY_CONTINUE. On the loop's thread.
+    var onBody: (@Sendable ([UInt8]) -> Int)?
+    /// What `on_pull` answers, on the loop's thread.
+    var onPull: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
+    /// Called with the result, on the loop's thread.
+    var onFinished: (@Sendable (CoreResult) -> Void)?
+
+    init(_ method: String, _ url: String) {
+        self.method = Array(method.utf8)
+        self.url = Array(url.utf8)
+    }
+
+    /// Adds a field.
+    mutating func add(_ name: String, _ value: String) {
+        headers.append((Array(name.utf8), Array(value.utf8)))
+    }
+
+    func with(_ change: (inout CoreRequest) -> Void) -> CoreRequest {
+        var copy = self
+        change(&copy)
+        return copy
+    }
+
+    private var packedHeaders: [UInt8] {
+        var packed: [UInt8] = []
+        for field in headers {
+            withUnsafeBytes(of: UInt32(field.name.count)) { packed += $0 }
+            withUnsafeBytes(of: UInt32(field.value.count)) { packed += $0 }
+            packed += field.name
+            packed += field.value
+        }
+        return packed
+    }
+
+    /// The C request; all it points to lives until `body` returns.
+    func withCore<R>(id: UInt64, _ use: (UnsafePointer<ferry_request>) -> R) -> R {
+        var core = ferry_request()
+        core.id = id
+        core.priority = UInt8(truncatingIfNeeded: priority)
+        core.flags = flags.rawValue
+        core.connect_ms = UInt32(connect)
+        core.idle_ms = UInt32(idle)
+        core.total_ms = UInt32(total)
+        core.deadline_ms = UInt32(deadline)
+        core.low_speed_bytes = UInt32(lowSpeedBytes)
+        core.low_speed_ms = UInt32(lowSpeedTime)
+        core.max_head = UInt32(maxHead)
+        core.max_body = UInt64(maxBody)
+        switch answer {
+        case .collect: core.response_kind = UInt8(FERRY_COLLECT)
+        case .stream: core.response_kind = UInt8(FERRY_STREAM)
+        case .descriptor(let descriptor):
+            core.response_kind = UInt8(FERRY_DESCRIPTOR)
+            core.fd = descriptor
+        }
+        var bytes: [UInt8] = []
+        switch body {
+        case .none: core.body_kind = UInt8(FERRY_BODY_NONE)
+        case .bytes(let given):
+            bytes = given
+            core.body_kind = UInt8(FERRY_BODY_BYTES)
+            core.body_length = UInt64(given.count)
+        case .pull(let length):
+            core.body_kind = UInt8(FERRY_BODY_PULL)
+            core.body_length = length ?? UInt64.max
+        }
+        return url.withUnsafeBytes { url in
+            method.withUnsafeBytes { method in
+                packedHeaders.withUnsafeBytes { headers in
+                    bytes.withUnsafeBytes { body in
+                        core.url = url.bindMemory(to: CChar.self).baseAddress
+                        core.url_length = url.count
+                        core.method = method.bindMemory(to: CChar.self).baseAddress
+                        core.method_length = method.count
+                        core.headers = headers.baseAddress
+                        core.headers_length = headers.count
+                        core.body = body.baseAddress
+                        return use(&core)
+                    }
+                }
+            }
+        }
+    }
+}

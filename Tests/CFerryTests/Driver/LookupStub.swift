@@ -1,0 +1,104 @@
+import Foundation
+import Synchronization
+
+/// What `lookupStub` answers, by name. The hook of the core has no context, so the table is the process's, and every
+/// test uses names of its own.
+final class LookupStub: Sendable {
+    struct Entry {
+        var addresses: [String] = []
+        var code = EAI_NONAME
+        var isHeld = false
+        var lookups = 0
+        var atWork = 0
+        var mostAtWork = 0
+    }
+
+    struct State {
+        var entries: [String: Entry] = [:]
+        var atWork = 0
+        var mostAtWork = 0
+        var waiters: [(name: String, lookups: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    static let shared = LookupStub()
+    let state = Mutex(State())
+
+    /// Answers `name` with these addresses; with an error when there are none. Held until `release`.
+    func set(_ name: String, _ addresses: [String], code: Int32 = EAI_NONAME, isHeld: Bool = false) {
+        state.withLock { state in
+            var entry = state.entries[name] ?? Entry()
+            entry.addresses = addresses
+            entry.code = code
+            entry.isHeld = isHeld
+            state.entries[name] = entry
+        }
+    }
+
+    func release(_ name: String) {
+        state.withLock { $0.entries[name]?.isHeld = false }
+    }
+
+    func lookups(_ name: String) -> Int { state.withLock { $0.entries[name]?.lookups ?? 0 } }
+    func mostAtWork(_ name: String) -> Int { state.withLock { $0.entries[name]?.mostAtWork ?? 0 } }
+    var atWork: Int { state.withLock { $0.atWork } }
+
+    /// Waits until a name has been asked for so often.
+    func until(_ name: String, lookups: Int) async {
+        await withCheckedContinuation { continuation in
+            let isReady = state.withLock { state in
+                if state.entries[name]?.lookups ?? 0 >= lookups { return true }
+                state.waiters.append((name, lookups, continuation))
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+    }
+
+    fileprivate func begin(_ name: String) {
+        let ready = state.withLock { state in
+            state.atWork += 1
+            state.mostAtWork = max(state.mostAtWork, state.atWork)
+            var entry = state.entries[name] ?? Entry()
+            entry.lookups += 1
+            entry.atWork += 1
+            entry.mostAtWork = max(entry.mostAtWork, entry.atWork)
+            state.entries[name] = entry
+            let ready = state.waiters.filter { $0.name == name && $0.lookups <= entry.lookups }
+            state.waiters.removeAll { $0.name == name && $0.lookups <= entry.lookups }
+            return ready
+        }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    fileprivate func end(_ name: String) -> Entry {
+        // The hook stands for a resolver that hangs: it blocks a lookup thread, and looks every millisecond.
+        while state.withLock({ $0.entries[name]?.isHeld ?? false }) { usleep(1000) }
+        return state.withLock { state in
+            state.atWork -= 1
+            state.entries[name]?.atWork -= 1
+            return state.entries[name] ?? Entry()
+        }
+    }
+}
+
+/// getaddrinfo()'s stand-in.
+func lookupStub(
+    _ host: UnsafePointer<CChar>, _ out: UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>
+) -> Int32 {
+    let name = String(cString: host)
+    LookupStub.shared.begin(name)
+    let entry = LookupStub.shared.end(name)
+    guard !entry.addresses.isEmpty else { return entry.code }
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    hints.ai_flags = AI_NUMERICHOST
+    var first: UnsafeMutablePointer<addrinfo>?
+    for address in entry.addresses.reversed() {
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(address, nil, &hints, &found) == 0, let found else { continue }
+        found.pointee.ai_next = first
+        first = found
+    }
+    out.pointee = first
+    return first == nil ? EAI_NONAME : 0
+}
