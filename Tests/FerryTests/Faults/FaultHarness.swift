@@ -192,11 +192,12 @@ extension Transporting {
 }
 
 /// Whether it becomes true, asked again and again; false after a time that is longer than any machine is busy.
-func eventually(within bound: Duration = .seconds(20), _ isTrue: () -> Bool) async -> Bool {
+func eventually(within bound: Duration = .seconds(60), _ isTrue: () -> Bool) async -> Bool {
     let end = ContinuousClock.now + bound
     while !isTrue() {
         if ContinuousClock.now > end { return false }
-        await Task.yield()
+        // Only so that looking does not take the processor from what is looked for.
+        try? await Task.sleep(for: .milliseconds(1))
     }
     return true
 }
