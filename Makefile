@@ -9,7 +9,8 @@ BENCH ?=
 # A crash under a sanitizer is reported by the sanitizer; Swift's own backtracer would run inside it and hang.
 SANITIZED = SWIFT_BACKTRACE=enable=no
 # Only Swift Testing is used; without this every run ends with a second, empty report.
-TEST = $(SWIFT) test --disable-xctest
+# One after another: many of the tests are about times, and a server of theirs that cannot run is late.
+TEST = $(SWIFT) test --disable-xctest --no-parallel
 SOURCES = Package.swift Sources Tests Benchmarks
 
 .DEFAULT_GOAL := help

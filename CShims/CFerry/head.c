@@ -81,6 +81,17 @@ static bool keep_field(ferry__head *head, size_t name_length, size_t value,
   return true;
 }
 
+/* A CR, a NUL and their kind are never a part of a line (RFC 9110, 5.5);
+ * no branch inside, so that the compiler takes 16 bytes at a time. */
+static bool has_control(const char *line, size_t n) {
+  unsigned found = 0;
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)line[i];
+    found |= (c < ' ' && c != '\t') | (c == 0x7f);
+  }
+  return found;
+}
+
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
 static ferry__fault status_line(ferry__head *head, const char *p, size_t n) {
@@ -178,7 +189,7 @@ ferry__fault ferry__head_line(ferry__head *head, const char *line,
   if (length < 2 || line[length - 1] != '\n' || line[length - 2] != '\r')
     return malformed(broken); /* a bare LF */
   size_t n = length - 2;
-  if (memchr(line, '\r', n) || memchr(line, 0, n))
+  if (has_control(line, n))
     return malformed(broken);
   if (first) {
     ferry__fault fault = status_line(head, line, n);

@@ -9,6 +9,8 @@ import Synchronization
 final class LoopExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
+        /// Empty, with the space of an earlier turn.
+        var spare: [UnownedJob] = []
         /// `nil` before the loop starts and after it has ended.
         var loop: LoopPointer?
     }
@@ -33,12 +35,13 @@ final class LoopExecutor: TaskExecutor {
 
     /// On the loop's thread. What the jobs themselves enqueue is left for the next turn.
     func run() {
-        let jobs = state.withLock { state in
-            let jobs = state.jobs
-            state.jobs.removeAll(keepingCapacity: false)
-            return jobs
+        var jobs = state.withLock { state in
+            swap(&state.jobs, &state.spare)
+            return state.spare.moved()
         }
         for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
+        jobs.removeAll(keepingCapacity: true)
+        state.withLock { $0.spare = jobs }
     }
 
     func disconnect() {
@@ -53,5 +56,14 @@ final class LoopExecutor: TaskExecutor {
 
     private func runElsewhere(_ job: UnownedJob) {
         DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+extension Array {
+    /// The array, and nothing left behind: it has one owner, and its space can be used again.
+    fileprivate mutating func moved() -> [Element] {
+        let moved = self
+        self = []
+        return moved
     }
 }

@@ -36,10 +36,7 @@ final class AgentCore: TransferReceiver {
     var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
     /// Hands a run over. It gets its one answer in every case, perhaps before this returns.
-    func start(_ run: Run, reportsStart: Bool = false) {
-        guard var transfer = run.takeTransfer() else { preconditionFailure("a run is started once") }
-        if run.wasCancelledBefore { return refuse(run, .cancelled(nil, url: run.url)) }
-        transfer.reportsStart = reportsStart
+    func start(_ run: Run, _ transfer: borrowing TransferRequest) {
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }

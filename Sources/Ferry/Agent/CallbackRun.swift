@@ -18,13 +18,12 @@ class CallbackRun: Run, @unchecked Sendable {
     let queue: DispatchQueue
 
     init(
-        _ transfer: consuming TransferRequest?, url: String, tag: String?, number: UInt64, queue: DispatchQueue,
-        core: AgentCore
+        url: String, tag: String?, number: UInt64, queue: DispatchQueue, core: AgentCore
     ) {
         life = Mutex(Life(core: core))
         self.number = number
         self.queue = queue
-        super.init(transfer, url: url, tag: tag, goesByQueues: true)
+        super.init(url: url, tag: tag, goesByQueues: true)
     }
 
     final var state: RunState { life.withLock { $0.machine.state } }

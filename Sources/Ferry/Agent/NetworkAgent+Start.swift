@@ -30,14 +30,15 @@ extension NetworkAgent {
         let number = core.nextNumber
         let run: RequestRun<R>
         do throws(RequestError) {
-            let transfer = try core.builder.build(request)
+            var transfer = try core.builder.build(request)
+            transfer.reportsStart = true
             run = RequestRun(
-                request, transfer, url: transfer.url, number: number, queue: queue, core: core, receiver: receiver)
-            core.start(run, reportsStart: true)
+                request, url: transfer.url, number: number, queue: queue, core: core, receiver: receiver)
+            core.start(run, transfer)
         } catch {
             // The same way as any other result.
             run = RequestRun(
-                request, nil, url: error.url, number: number, queue: queue, core: core, receiver: receiver)
+                request, url: error.url, number: number, queue: queue, core: core, receiver: receiver)
             core.refuse(run, error)
         }
         return RequestTask(run: run)

@@ -33,7 +33,7 @@ public final class NetworkAgent: Sendable {
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
-        let run = try core.awaitedRun(of: request)
+        let run = try core.startAwaited(request)
         let answer = await core.answer(to: run)
         // A caller on no actor stays where it is: every hop asks the runtime for an executor.
         if isOnNoActor() { return try core.reply(to: request, answer, of: run) }
@@ -69,9 +69,15 @@ extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
     @inline(never)
-    fileprivate func awaitedRun<R: Request>(of request: R) throws(RequestError) -> AwaitedRun {
+    fileprivate func startAwaited<R: Request>(_ request: R) throws(RequestError) -> AwaitedRun {
         let transfer = try builder.build(request)
-        return AwaitedRun(transfer, url: transfer.url, tag: request.tag)
+        let run = AwaitedRun(url: transfer.url, tag: request.tag)
+        if Task.isCancelled {
+            refuse(run, .cancelled(nil, url: run.url))
+        } else {
+            start(run, transfer)
+        }
+        return run
     }
 
     @inline(never)
@@ -91,13 +97,10 @@ extension AgentCore {
         try reply(to: request, answer, of: run)
     }
 
-    /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.
+    /// Waits for the answer of a run that was started.
     nonisolated(nonsending) func answer(to run: AwaitedRun) async -> Answer {
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                run.wait(by: continuation)
-                start(run)
-            }
+            await withUnsafeContinuation { run.wait(by: $0) }
         } onCancel: {
             cancel(run)
         }

@@ -19,12 +19,11 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private var reply: Result<Reply<R.Value>, RequestError>?
 
     init(
-        _ request: R, _ transfer: consuming TransferRequest?, url: String, number: UInt64, queue: DispatchQueue,
-        core: AgentCore, receiver: Receiver
+        _ request: R, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore, receiver: Receiver
     ) {
         self.request = request
         self.receiver = receiver
-        super.init(transfer, url: url, tag: request.tag, number: number, queue: queue, core: core)
+        super.init(url: url, tag: request.tag, number: number, queue: queue, core: core)
     }
 
     override func finish(_ result: TransferResult, _ builder: RequestBuilder) {

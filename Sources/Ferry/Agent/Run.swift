@@ -3,13 +3,10 @@ import Synchronization
 
 /// The record of one run: what the table holds under its id, one object for each.
 ///
-/// Sendable because of three rules: `transfer` is touched only by the thread that starts the run, before it is handed
-/// over; subclasses set their waiter before that, too, and read it when the table gives the run out, which it does
-/// once; all else is atomic, constant, or behind a lock.
+/// Sendable because all of it is atomic or constant; what subclasses add is behind a lock, or says why not.
 class Run: @unchecked Sendable {
     /// 0 before it is handed over, 1 when it was cancelled before that, afterwards its id.
     private let link = Atomic<UInt64>(0)
-    private var transfer: TransferRequest?
     let url: String
     let tag: String?
     /// Whether its answer goes by queues to a callback.
@@ -17,11 +14,10 @@ class Run: @unchecked Sendable {
 
     private static let cancelledBefore: UInt64 = 1
 
-    init(_ transfer: consuming TransferRequest?, url: String, tag: String?, goesByQueues: Bool = false) {
+    init(url: String, tag: String?, goesByQueues: Bool) {
         self.goesByQueues = goesByQueues
         self.url = url
         self.tag = tag
-        self.transfer = consume transfer
     }
 
     /// Its id in the transport; 0 before it was handed over.
@@ -36,11 +32,6 @@ class Run: @unchecked Sendable {
     final func publish() { published.store(1, ordering: .releasing) }
     final func observe() { _ = published.load(ordering: .acquiring) }
     #endif
-
-    /// Gives the transfer out, once.
-    final func takeTransfer() -> TransferRequest? { transfer.take() }
-
-    final var wasCancelledBefore: Bool { link.load(ordering: .acquiring) == Self.cancelledBefore }
 
     /// It has been handed over. False when it was cancelled meanwhile: then the cancel has yet to be passed on.
     final func handedOver(as id: TransferID) -> Bool {
@@ -70,18 +61,45 @@ enum Answer: Sendable {
     case refused(RequestError)
 }
 
-/// A run that a task waits for.
+/// A run that a task waits for. It is handed over before the task waits, so its answer may come first.
 final class AwaitedRun: Run, @unchecked Sendable {
-    /// Set before the run is handed over, taken when the table gives it out.
-    private var waiter: UnsafeContinuation<Answer, Never>?
+    private enum Slot {
+        case empty
+        case waiter(UnsafeContinuation<Answer, Never>)
+        case answer(Answer)
+        case done
+    }
 
-    func wait(by continuation: UnsafeContinuation<Answer, Never>) { waiter = continuation }
+    private let slot = Mutex(Slot.empty)
+
+    init(url: String, tag: String?) {
+        super.init(url: url, tag: tag, goesByQueues: false)
+    }
+
+    func wait(by continuation: UnsafeContinuation<Answer, Never>) {
+        let answer: Answer? = slot.withLock { slot in
+            if case .answer(let answer) = slot {
+                slot = .done
+                return answer
+            }
+            slot = .waiter(continuation)
+            return nil
+        }
+        if let answer { continuation.resume(returning: answer) }
+    }
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
-        guard let waiter = waiter.take() else { preconditionFailure("a run was answered twice") }
-        #if FERRY_TSAN
-        publish()
-        #endif
-        waiter.resume(returning: answer)
+        let waiter: UnsafeContinuation<Answer, Never>? = slot.withLock { slot in
+            switch slot {
+            case .empty:
+                slot = .answer(answer)
+                return nil
+            case .waiter(let waiter):
+                slot = .done
+                return waiter
+            case .answer, .done: preconditionFailure("a run was answered twice")
+            }
+        }
+        waiter?.resume(returning: answer)
     }
 }

@@ -8,7 +8,8 @@ final class RequestBuilder: Sendable {
     private let base: Result<BaseURL?, URLFault>
     private let baseText: String
     private let headers: Headers
-    private let packedHeaders: Result<HeaderBlock, RequestError>
+    private let packedHeaders: HeaderBlock
+    private let refusal: Refusal?
     private let timeouts: TransferRequest.Timeouts
     private let maxHeadBytes: UInt32
     private let maxBodyBytes: UInt64
@@ -20,14 +21,18 @@ final class RequestBuilder: Sendable {
             try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) }
         }
         headers = configuration.headers
-        packedHeaders = Result { () throws(RequestError) in
-            var block = HeaderBlock()
-            for field in configuration.headers { try block.appendChecked(field.name, field.value, url: "") }
+        var block = HeaderBlock()
+        var refused: Refusal?
+        do throws(RequestError) {
             // It is not in the block, as libcurl sends it by itself, but not checked there either.
             var unused = HeaderBlock()
             try unused.appendChecked("User-Agent", configuration.userAgent ?? "", url: "")
-            return block
+            for field in configuration.headers { try block.appendChecked(field.name, field.value, url: "") }
+        } catch {
+            refused = Refusal(error: error)
         }
+        packedHeaders = block
+        refusal = refused
         var timeouts = configuration.timeouts.packed
         timeouts.deadline = milliseconds(configuration.deadline)
         self.timeouts = timeouts
@@ -58,13 +63,12 @@ final class RequestBuilder: Sendable {
             method: method)
         let own = request.headers
         let authorization = request.authorization
-        switch packedHeaders {
-        case .failure(let error): throw RequestError(preparing: error.code, message: error.message, url: joined.url)
-        case .success(let block):
-            if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
-                transfer.headers = block
-                return transfer
-            }
+        if let error = refusal?.error {
+            throw RequestError(preparing: error.code, message: error.message, url: joined.url)
+        }
+        if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
+            transfer.headers = packedHeaders
+            return transfer
         }
         transfer.headers = try pack(
             own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
@@ -196,6 +200,13 @@ final class RequestBuilder: Sendable {
                 url: transfer.url)
         }
     }
+}
+
+/// Why nothing of this configuration can be sent. In a box: an error is large, and is passed by on every request.
+private final class Refusal: Sendable {
+    let error: RequestError
+
+    init(error: RequestError) { self.error = error }
 }
 
 extension TransferRequest {
