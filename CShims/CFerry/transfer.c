@@ -213,7 +213,6 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
 
 /* Out of libcurl, the handle still at hand for its figures. */
 static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
-  ferry__look_at_phase(t); /* its sockets may be closed now */
   ferry__shard *shard = t->handle->shard;
   curl_multi_remove_handle(shard->multi, t->handle->easy);
   shard->running--;
@@ -293,6 +292,11 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     t->result.os_errno = (int32_t)os_errno;
     t->fault = ferry__fault_of(t, code, t->handle->words);
   }
+  /* libcurl has closed the sockets of a fault: it tells by its code. */
+  if (t->fault.code == FERRY_E_TLS && t->phase == FERRY_PHASE_CONNECT)
+    t->phase = FERRY_PHASE_TLS;
+  if (t->phase == FERRY_PHASE_SEND)
+    ferry__look_at_phase(t);
   if (!t->fault.code && t->inflate) {
     if (t->inflate->held) {
       /* All is here, but the receiver has not taken it yet. */
@@ -322,6 +326,7 @@ void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
     break;
   case FERRY__RUNNING:
     if (t->handle) {
+      ferry__look_at_phase(t);
       leave_libcurl(loop, t);
       settle(loop, t);
       return;
