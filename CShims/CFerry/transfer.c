@@ -297,6 +297,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     t->phase = FERRY_PHASE_TLS;
   if (t->phase == FERRY_PHASE_SEND)
     ferry__look_at_phase(t);
+  if (!t->fault.code && (t->result.flags & FERRY_RESULT_CLOSE_FRAMED) &&
+      t->host->secure && !t->close_notified)
+    t->fault = (ferry__fault){FERRY_E_INCOMPLETE_BODY, 0};
   if (!t->fault.code && t->inflate) {
     if (t->inflate->held) {
       /* All is here, but the receiver has not taken it yet. */
