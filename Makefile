@@ -37,7 +37,7 @@ test-package: setup ## Builds and runs a package that depends on Ferry by path
 	@Tests/Package/run
 
 test-tsan: setup ## Runs the tests under the thread sanitizer
-	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan
+	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
 test-asan: setup ## Runs the tests under the address sanitizer
 	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan

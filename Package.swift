@@ -65,7 +65,7 @@ let package = Package(
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
-            name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement"],
+            name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting"],
             swiftSettings: strict),
 
         // Measurement.

@@ -17,16 +17,18 @@ enum FerryRivals {
 
     /// Its request is byte for byte that of the core alone and of the peer: neither of them sends `User-Agent` and
     /// `Accept-Encoding`, which cost about 0.7 µs.
-    private static func makeAgent() -> NetworkAgent {
-        NetworkAgent(configuration: .init(userAgent: nil, acceptedEncodings: []))
+    ///
+    /// The server stands in the configuration and the path in the request, as applications have it.
+    private static func makeAgent(_ load: Load) -> NetworkAgent {
+        NetworkAgent(configuration: .init(baseURL: load.origin, userAgent: nil, acceptedEncodings: []))
     }
 
     private static func measure(_ load: Load, on executor: (NetworkAgent) -> (any TaskExecutor)?) async -> Measurement {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
-        let agent = makeAgent()
+        let agent = makeAgent(load)
         let executor = executor(agent)
-        let request = Get(path: load.url)
+        let request = Get(path: load.path)
         let tickets = Tickets(load.total)
         let senders = await withTaskGroup(of: SenderResult.self) { group in
             for _ in 0..<load.concurrency {
@@ -60,7 +62,7 @@ enum FerryRivals {
     static func closures(_ load: Load) async throws -> Measurement {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
-        let agent = makeAgent()
+        let agent = makeAgent(load)
         let tickets = Tickets(load.total)
         let queue = DispatchQueue(label: "ferry.benchmarks")
         let senders = (0..<load.concurrency).map { _ in ClosureSender(load, agent, queue, tickets) }
@@ -106,7 +108,7 @@ private final class ClosureSender: Sendable {
         self.agent = agent
         self.queue = queue
         self.tickets = tickets
-        request = Get(path: load.url)
+        request = Get(path: load.path)
     }
 
     var result: SenderResult { state.withLock { $0.result } }

@@ -51,10 +51,12 @@ enum SlowCase {
         let answered = try await send(agent, Get(path: server + "/delay/500"))
         stopwatch.finish(&measurement)
         measurement.add(agent.statistics)
+        // The first may be answered before the last has started: as many as there are connections were at work at once.
+        let connections = Double(agent.statistics.connectionsOpened)
         measurement.extra = [
-            "answered": Double(answered),
-            "bytes_each": Double(ProcessUsage.peakMemory - before) * 1024 / Double(crowd),
-            "seconds": measurement.seconds, "connections": Double(agent.statistics.connectionsOpened),
+            "answered": Double(answered), "connections": connections,
+            "bytes_each": Double(ProcessUsage.peakMemory - before) * 1024 / max(1, connections),
+            "seconds": measurement.seconds,
             "longest_turn_ms": agent.statistics.longestTurn / .milliseconds(1),
         ]
         await agent.shutdown(grace: .zero)

@@ -7,6 +7,13 @@ struct Load: Sendable {
     var concurrency: Int
     /// Of every body.
     var length: Int
+
+    /// `http://127.0.0.1:PORT`.
+    var origin: String { String(url.prefix { $0 != "/" } + "//" + authority) }
+    /// What follows it.
+    var path: String { String(url.dropFirst(origin.count)) }
+
+    private var authority: Substring { url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" } }
 }
 
 /// Hands out the requests of a load one by one, so that all are at work until the last.

@@ -26,6 +26,7 @@ struct Main {
         var harness = Harness(options)
         try harness.run()
         print(Report(table: harness.table, server: harness.serverName, rounds: options.rounds).text)
+        if options.wantsMarkdown { print(MarkdownTable(table: harness.table).text) }
         if let folder = options.output {
             print("written to", try ResultFile(harness.table, server: harness.serverName, date: date).write(to: folder))
         }

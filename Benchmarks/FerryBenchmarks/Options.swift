@@ -9,6 +9,7 @@ struct Options {
     var output: String? = "Benchmarks/Results"
     var wantsHelp = false
     var wantsList = false
+    var wantsMarkdown = false
 
     static let help = """
         Usage: FerryBenchmarks [OPTIONS]
@@ -22,6 +23,7 @@ struct Options {
           --server KIND       nginx (where installed) or loopback
           --scale F           F times the requests (1)
           --output FOLDER     where the dated JSON goes (Benchmarks/Results); none: nowhere
+          --markdown          prints the README's table, too
           --list              names the cases
           --help              prints this
 
@@ -33,6 +35,7 @@ struct Options {
             switch name {
             case "--help", "-h": wantsHelp = true
             case "--list": wantsList = true
+            case "--markdown": wantsMarkdown = true
             default:
                 guard let value = rest.popFirst() else { throw BenchmarkError("\(name) is unknown or needs a value") }
                 try set(name, value)

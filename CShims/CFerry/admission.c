@@ -128,7 +128,9 @@ bool ferry__admissible(const ferry_loop *loop) {
 
 void ferry__admit(ferry_loop *loop) {
   ferry__admission *a = &loop->admission;
-  while (a->running < loop->options.max_transfers) {
+  for (int starts = 0; a->running < loop->options.max_transfers &&
+                       starts < FERRY__STARTS;
+       starts++) {
     ferry__transfer *t = next(loop);
     if (!t)
       return;

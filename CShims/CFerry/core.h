@@ -17,7 +17,8 @@ enum {
   FERRY__PER_SHARD = 64,   /* libcurl is O(n) in the transfers of a multi */
   FERRY__SPARE = 64,       /* readable bytes behind a collected body */
   FERRY__ROUNDS = 4,       /* of work a turn, then sockets get theirs */
-  FERRY__CANCELS = 128,    /* of running transfers a turn: each closes one */
+  FERRY__CANCELS = 128,    /* of running transfers a round: each closes one */
+  FERRY__STARTS = 64,      /* a round: each may open a connection (90 us) */
   FERRY__EVENTS = 512,     /* socket events a turn */
   FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
   FERRY__MAX_FIELDS = 1000,
@@ -154,6 +155,8 @@ struct ferry__transfer {
 
 enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
 
+/* The end of every list that has no Accept of its own. */
+extern struct curl_slist ferry__no_accept;
 /* [any thread] Checks and copies a request; *out is NULL when refused. */
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);

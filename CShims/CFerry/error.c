@@ -120,9 +120,11 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return receive_fault(t, words);
   case CURLE_BAD_CONTENT_ENCODING:
     return fault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT);
-  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a trailer without a colon */
-    return t->phase == FERRY_PHASE_BODY
-               ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER)
+  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a field without a colon */
+    if (t->phase == FERRY_PHASE_BODY)
+      return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER);
+    return t->phase == FERRY_PHASE_HEAD
+               ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_HEADER)
                : fault(FERRY_E_INTERNAL, 0);
   case CURLE_HTTP2:
   case CURLE_HTTP2_STREAM:

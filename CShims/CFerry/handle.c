@@ -55,6 +55,7 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_CLOSESOCKETDATA, loop);
   SET(CURLOPT_PREREQFUNCTION, ferry__on_request);
   SET(CURLOPT_PREREQDATA, handle);
+  SET(CURLOPT_HTTPHEADER, &ferry__no_accept);
   if (loop->user_agent)
     SET(CURLOPT_USERAGENT, loop->user_agent);
   if (loop->encodings)
@@ -179,9 +180,10 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   /* Path and query go around libcurl's URL parser, byte by byte as given. */
   if (SET(CURLOPT_REQUEST_TARGET, t->target))
     return false;
-  if (t->headers || handle->has_headers) {
+  bool has_headers = t->headers != &ferry__no_accept;
+  if (has_headers || handle->has_headers) {
     SET(CURLOPT_HTTPHEADER, t->headers);
-    handle->has_headers = t->headers != NULL;
+    handle->has_headers = has_headers;
   }
   struct curl_slist *resolve = ferry__name_feed(host, handle->shard);
   if (resolve || handle->has_resolve) {

@@ -291,12 +291,15 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &os_errno);
     t->result.os_errno = (int32_t)os_errno;
     t->fault = ferry__fault_of(t, code, t->handle->words);
+    if (t->fault.code == FERRY_E_TLS && t->phase == FERRY_PHASE_CONNECT &&
+        t->fault.detail != FERRY_D_TLS_CONFIGURATION)
+      t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
   }
-  /* libcurl has closed the sockets of a fault: it tells by its code. */
-  if (t->fault.code == FERRY_E_TLS && t->phase == FERRY_PHASE_CONNECT)
-    t->phase = FERRY_PHASE_TLS;
   if (t->phase == FERRY_PHASE_SEND)
     ferry__look_at_phase(t);
+  /* For libcurl a head may end with its connection. */
+  if (!t->fault.code && !t->handle->head.complete)
+    t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
   if (!t->fault.code && (t->result.flags & FERRY_RESULT_CLOSE_FRAMED) &&
       t->host->secure && !t->close_notified)
     t->fault = (ferry__fault){FERRY_E_INCOMPLETE_BODY, 0};

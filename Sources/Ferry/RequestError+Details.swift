@@ -5,7 +5,7 @@ extension RequestError.Code {
         case method
         /// Not a token.
         case headerName
-        /// A line break or a NUL.
+        /// A control character other than a tab.
         case headerValue
         /// A `Content-Length` that is not the body's, or a `Transfer-Encoding`.
         case framing

@@ -54,15 +54,9 @@ extension RequestError {
         self.init(facts)
     }
 
+    /// libcurl's words, or ours where it had none.
     private static func words(_ failure: TransferFailure) -> String {
-        if !failure.message.isEmpty { return failure.message }
-        return switch failure.code {
-        case .cancelled: "the run was cancelled"
-        case .shutdown: "the agent has been shut down"
-        case .invalidURL: "this is not a URL"
-        case .unsupportedScheme: "only http and https are carried"
-        default: ""
-        }
+        failure.message.isEmpty ? Code(failure).sentence : failure.message
     }
 }
 

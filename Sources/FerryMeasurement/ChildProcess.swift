@@ -37,7 +37,14 @@ public final class ChildProcess {
         posix_spawn_file_actions_adddup2(&actions, forOutput[1], STDOUT_FILENO)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
+        posix_spawnattr_setflags(
+            &attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        // Dispatch's threads block all signals, and a child would inherit that: nothing could end it.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        for signal in [SIGINT, SIGTERM, SIGPIPE] { sigaddset(&signals, signal) }
+        posix_spawnattr_setsigdefault(&attributes, &signals)
 
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let argv = arguments.map { strdup($0) } + [nil]

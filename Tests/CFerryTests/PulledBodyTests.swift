@@ -53,7 +53,7 @@ extension CoreTests {
                 let result = try await core.run(request)
                 #expect(result.fault == .ok && result.bodySent == UInt64(size))
                 let seen = server.requests.first!
-                #expect(seen.headers.fields.map(\.name) == ["Host", "Accept", "Content-Length"])
+                #expect(seen.headers.fields.map(\.name) == ["Host", "Content-Length"])
                 #expect(seen.headers["Content-Length"] == "\(size)")
                 #expect(seen.bodyLength == UInt64(size) && seen.body == Array(bytes.prefix(65_536)))
             }

@@ -8,14 +8,14 @@ extension CoreTests {
         /// The server's record of the latest request.
         private func last(_ server: LoopbackServer) -> LoopbackRequest { server.requests.last! }
 
-        @Test func getSendsOnlyHostAndAcceptByItself() async throws {
+        @Test func getSendsOnlyHostByItself() async throws {
             try await withCore { core, server in
                 let result = try await core.get(server.baseURL + "/hello?a=%2F&b=%20")
                 #expect(result.fault == .ok)
                 #expect(result.text == "Hello, ferry")
                 let request = last(server)
                 #expect(request.target == "/hello?a=%2F&b=%20")
-                #expect(request.headers.fields.map(\.name) == ["Host", "Accept"])
+                #expect(request.headers.fields.map(\.name) == ["Host"])
                 #expect(request.headers["Host"] == "127.0.0.1:\(server.port)")
                 #expect(result.attempts == 1 && result.version == 11 && result.phase == FERRY_PHASE_DONE)
                 #expect(result.peer == "127.0.0.1" && result.peerPort == Int(server.port))
@@ -71,7 +71,7 @@ extension CoreTests {
                     #expect(result.bodySent == UInt64(size))
                     let seen = last(server)
                     #expect(seen.method == method && seen.bodyLength == UInt64(size))
-                    #expect(seen.headers.fields.map(\.name) == ["Host", "Accept", "Content-Length"])
+                    #expect(seen.headers.fields.map(\.name) == ["Host", "Content-Length"])
                     #expect(seen.headers["Content-Length"] == "\(size)")
                     #expect(seen.body == Array(body.prefix(65_536)))
                 }

@@ -1,6 +1,6 @@
 import Ferry
 import FerryTesting
-import FoundationEssentials
+import Foundation
 import Testing
 
 // README: begin
@@ -42,8 +42,8 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
 
     @Test func readmeShowsExactlyThisExample() throws {
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
-        let begin = try #require(source.range(of: "// README: begin\n"))
-        let end = try #require(source.range(of: "// README: end\n"))
+        let begin = try #require(source.firstRange(of: "// README: begin\n"))
+        let end = try #require(source.firstRange(of: "// README: end\n"))
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let readme = try String(contentsOfFile: "/\(root)/README.md", encoding: .utf8)
         #expect(readme.contains("```swift\nimport Ferry\n\n" + source[begin.upperBound..<end.lowerBound] + "```\n"))

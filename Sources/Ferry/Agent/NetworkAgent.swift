@@ -32,9 +32,12 @@ public final class NetworkAgent: Sendable {
     ///
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
-    public func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
+    public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
         let run = try core.awaitedRun(of: request)
-        return try core.reply(to: request, await core.answer(to: run), of: run)
+        let answer = await core.answer(to: run)
+        // A caller on no actor stays where it is: every hop asks the runtime for an executor.
+        if isOnNoActor() { return try core.reply(to: request, answer, of: run) }
+        return try await core.replyOffActor(to: request, answer, of: run)
     }
 
     /// Cancels every run in flight. Each gets its one result, `cancelled`.
@@ -60,6 +63,8 @@ public final class NetworkAgent: Sendable {
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
 }
 
+private func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }
+
 extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
@@ -73,7 +78,17 @@ extension AgentCore {
     fileprivate func reply<R: Request>(
         to request: R, _ answer: Answer, of run: AwaitedRun
     ) throws(RequestError) -> Reply<R.Value> {
-        try builder.reply(to: request, answer, url: run.url)
+        #if FERRY_TSAN
+        run.observe()
+        #endif
+        return try builder.reply(to: request, answer, url: run.url)
+    }
+
+    @concurrent
+    fileprivate func replyOffActor<R: Request>(
+        to request: R, _ answer: Answer, of run: AwaitedRun
+    ) async throws(RequestError) -> Reply<R.Value> {
+        try reply(to: request, answer, of: run)
     }
 
     /// Starts a run and waits for its answer. The cancel may come before the start: the run itself remembers it.

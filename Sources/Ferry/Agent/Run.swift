@@ -30,6 +30,13 @@ class Run: @unchecked Sendable {
         return id == Self.cancelledBefore ? 0 : id
     }
 
+    #if FERRY_TSAN
+    /// The sanitizer does not see that a continuation that is resumed before it is awaited orders the two threads.
+    private let published = Atomic<Int>(0)
+    final func publish() { published.store(1, ordering: .releasing) }
+    final func observe() { _ = published.load(ordering: .acquiring) }
+    #endif
+
     /// Gives the transfer out, once.
     final func takeTransfer() -> TransferRequest? { transfer.take() }
 
@@ -72,6 +79,9 @@ final class AwaitedRun: Run, @unchecked Sendable {
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
         guard let waiter = waiter.take() else { preconditionFailure("a run was answered twice") }
+        #if FERRY_TSAN
+        publish()
+        #endif
         waiter.resume(returning: answer)
     }
 }

@@ -1,5 +1,5 @@
-/// A base, parsed once: paths are joined to `prefix`.
-struct BaseURL: Sendable {
+/// A base, parsed once and shared by all requests: paths are joined to `prefix`.
+final class BaseURL: Sendable {
     /// `http://host:port/v1`, without a slash at the end.
     let prefix: String
     /// The base alone: what an empty path stands for.
@@ -8,7 +8,7 @@ struct BaseURL: Sendable {
     let query: String
     let credentials: Authorization?
 
-    init(_ text: String) throws(URLFault) {
+    convenience init(_ text: String) throws(URLFault) {
         var text = text
         let outcome = text.withUTF8 { bytes -> Result<URLJoiner.Absolute?, URLFault> in
             guard let scheme = URLJoiner.schemeLength(bytes) else {

@@ -2,7 +2,8 @@ public import FoundationEssentials
 
 /// What a request carries.
 public struct RequestBody: Sendable {
-    enum Content: Sendable {
+    // Indirect, so that the body that most requests do not have costs nothing to pass on.
+    indirect enum Content: Sendable {
         case data(Data)
         case bytes([UInt8])
         case string(String)

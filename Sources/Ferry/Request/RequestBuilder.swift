@@ -23,6 +23,9 @@ final class RequestBuilder: Sendable {
         packedHeaders = Result { () throws(RequestError) in
             var block = HeaderBlock()
             for field in configuration.headers { try block.appendChecked(field.name, field.value, url: "") }
+            // It is not in the block, as libcurl sends it by itself, but not checked there either.
+            var unused = HeaderBlock()
+            try unused.appendChecked("User-Agent", configuration.userAgent ?? "", url: "")
             return block
         }
         var timeouts = configuration.timeouts.packed
@@ -55,13 +58,17 @@ final class RequestBuilder: Sendable {
             method: method)
         let own = request.headers
         let authorization = request.authorization
-        if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
-            transfer.headers = try packedHeaders.get()
-        } else {
-            transfer.headers = try pack(
-                own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
-                for: transfer)
+        switch packedHeaders {
+        case .failure(let error): throw RequestError(preparing: error.code, message: error.message, url: joined.url)
+        case .success(let block):
+            if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
+                transfer.headers = block
+                return transfer
+            }
         }
+        transfer.headers = try pack(
+            own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
+            for: transfer)
         return transfer
     }
 
@@ -204,10 +211,10 @@ extension HeaderBlock {
             throw RequestError(
                 preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)
         }
-        for byte in value.utf8 where byte == 0x0D || byte == 0x0A || byte == 0 {
+        for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw RequestError(
                 preparing: .invalidRequest(.headerValue),
-                message: "the value of the header field \(name) has a line break or a NUL in it", url: url)
+                message: "the value of the header field \(name) has a control character in it", url: url)
         }
         if equalNames(name, "Transfer-Encoding") || equalNames(name, "Content-Length") {
             throw RequestError(

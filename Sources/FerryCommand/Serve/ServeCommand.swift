@@ -49,6 +49,10 @@ enum ServeCommand: Subcommand {
     private static func readRules(_ path: String) throws -> [LoopbackScript.Rule] {
         do {
             return try LoopbackScript.rules(contentsOf: path)
+        } catch .file {
+            throw InputError("\(path): cannot be read")
+        } catch .script(let reason) {
+            throw InputError("\(path): \(reason)")
         } catch {
             throw InputError("\(path): \(error)")
         }

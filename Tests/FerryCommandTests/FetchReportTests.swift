@@ -1,0 +1,118 @@
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+@testable import FerryCommand
+
+@Suite struct FetchReportTests {
+    /// What `--json` promises to scripts.
+    private static let fields: Set = [
+        "ok", "status", "url", "fromCache", "bytes", "sha256", "headers", "redirects", "attempts", "reusedConnection",
+        "metrics", "error",
+    ]
+
+    private func report(_ line: String...) async throws -> FetchReport {
+        let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
+        return await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+            await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
+        }
+    }
+
+    private func object(_ report: FetchReport) throws -> [String: JSONText] {
+        #expect(!report.json.contains("\n"))
+        return try JSONDecoder().decode([String: JSONText].self, from: Data(report.json.utf8))
+    }
+
+    @Test func aGoodAnswerHasAllFields() async throws {
+        try await withLoopbackServer { server in
+            server.handle("GET", "/two") { _ in
+                let headers: LoopbackHeaders = ["X-A": "1", "x-a": "2", "Set-Cookie": "a=1", "Set-Cookie": "b=2"]
+                return LoopbackResponse(headers: headers, text: "abc")
+            }
+            let report = try await report(server.baseURL + "/two")
+            let object = try object(report)
+            #expect(Set(object.keys) == Self.fields)
+            #expect(object["ok"] == "true")
+            #expect(object["status"] == "200")
+            #expect(object["bytes"] == "3")
+            #expect(object["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+            #expect(object["error"] == "null")
+            #expect(report.json.contains(#""x-a":"1, 2""#))
+            #expect(report.json.contains(#""set-cookie":"a=1\nb=2""#))
+            #expect(report.exitCode == .success)
+        }
+    }
+
+    @Test func aStatusThatIsNotAcceptedKeepsItsBody() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/status/404?body=nothing")
+            let object = try object(report)
+            #expect(Set(object.keys) == Self.fields)
+            #expect(object["ok"] == "false")
+            #expect(object["status"] == "404")
+            #expect(report.response?.text == "nothing")
+            #expect(report.fault?.code == "invalidStatusCode")
+            #expect(report.exitCode == .statusNotAccepted)
+        }
+    }
+
+    @Test func noAnswerIsAnErrorWithAllFields() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/delay/60000", "--timeout", "0.05")
+            let object = try object(report)
+            #expect(Set(object.keys) == Self.fields)
+            #expect(object["status"] == "null")
+            #expect(report.fault?.code == "timeout")
+            #expect(report.fault?.phase == "waitingHead")
+            #expect(report.fault?.mayHaveBeenProcessed == true)
+            #expect(report.exitCode == .transferFailed)
+        }
+    }
+
+    @Test(arguments: [
+        ("http://a b/", "invalidURL"), ("gopher://h/", "unsupportedScheme"), ("http://127.0.0.1:1/", "connect"),
+    ])
+    func whatCannotBeSentHasItsCode(url: String, code: String) async throws {
+        let report = try await report(url)
+        #expect(report.fault?.code == code)
+        #expect(report.exitCode == .transferFailed)
+    }
+
+    @Test func queryFormAndCredentialsArrive() async throws {
+        try await withLoopbackServer { server in
+            _ = try await report(
+                server.baseURL + "/echo", "--query", "q=1 2", "--form", "a=b&c", "--basic", "kim:secret",
+                "-H", "X-A: b")
+            let seen = try #require(server.requests.last)
+            #expect(seen.method == "POST")
+            #expect(seen.query == "q=1%202")
+            #expect(seen.text == "a=b%26c")
+            #expect(seen.headers["Content-Type"] == "application/x-www-form-urlencoded")
+            #expect(seen.headers["Authorization"] == "Basic a2ltOnNlY3JldA==")
+            #expect(seen.headers["X-A"] == "b")
+        }
+    }
+}
+
+/// A value of JSON as short text: enough to compare with.
+private struct JSONText: Decodable, Equatable, ExpressibleByStringLiteral {
+    let text: String
+
+    init(stringLiteral value: String) {
+        text = value
+    }
+
+    init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        if value.decodeNil() {
+            text = "null"
+        } else if let truth = try? value.decode(Bool.self) {
+            text = "\(truth)"
+        } else if let number = try? value.decode(Int.self) {
+            text = "\(number)"
+        } else {
+            text = (try? value.decode(String.self)) ?? "…"
+        }
+    }
+}

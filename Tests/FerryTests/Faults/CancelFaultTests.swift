@@ -1,0 +1,194 @@
+import FerryTesting
+import FerryTransport
+import Testing
+
+@testable import Ferry
+
+/// Row R71: a run cancelled in each of its phases.
+@Suite(.timeLimit(.minutes(2))) struct CancelFaultTests {
+    /// Starts a run by await and by closure, cancels it when `isThere` returns, and looks at what comes of it.
+    private func expectCancelled(
+        _ script: LoopbackScript, _ phases: RequestPhase..., processed: Bool, attempts: Int,
+        sourceLocation: SourceLocation = #_sourceLocation, setUp: (inout FaultSetup) throws -> Void = { _ in },
+        when isThere: (LoopbackServer, NetworkAgent) async throws -> Void
+    ) async throws {
+        var setup = FaultSetup()
+        try setUp(&setup)
+        // One place only: the next request shows that it was given free.
+        setup.configuration.limits.concurrentTransfers = 1
+        let expected = ExpectedFault(code: .cancelled, phases: Set(phases), processed: processed, attempts: attempts)
+        for way in Way.allCases {
+            let server = try LoopbackServer(setup.server)
+            if !script.steps.isEmpty { server.install(.init(setup.place ?? .path("/fault"), uses: 1, script)) }
+            let agent = NetworkAgent(configuration: setup.configuration)
+            var probe = setup.probe
+            probe.path = "\(server.baseURL)/fault?\(Canary.query)"
+            let outcome = Outcome<Response>()
+            let awaited = way == .awaited ? Task { [probe] in await fault { () throws(RequestError) in try await agent.send(probe) } } : nil
+            let task = way == .closure ? agent.start(probe, completion: outcome.take) : nil
+            try await isThere(server, agent)
+            let start = ContinuousClock.now
+            awaited?.cancel()
+            task?.cancel()
+            task?.cancel()
+            var error = await awaited?.value
+            if way == .closure, case .failure(let found) = await outcome.result { error = found }
+            // The promise is 50 ms; a shared machine may take its time over a debug build.
+            #expect(ContinuousClock.now - start < .seconds(1), sourceLocation: sourceLocation)
+            check(
+                try #require(error, sourceLocation: sourceLocation), expected,
+                url: "\(server.baseURL)/fault?token=***", sourceLocation)
+            if setup.seesClose { try await server.waitForOpenConnections(atMost: 0) }
+            let other = try setup.next == .sameServer ? server : LoopbackServer()
+            let next = try await agent.send(Get(other.baseURL + "/hello"))
+            #expect(next.text == "Hello, ferry", sourceLocation: sourceLocation)
+            if way == .closure { #expect(task?.state == .cancelled, sourceLocation: sourceLocation) }
+            await agent.shutdown()
+            #expect(outcome.count == (way == .closure ? 1 : 0), sourceLocation: sourceLocation)
+            let transport = agent.core.transport
+            #expect(await eventually { transport.isAtRest }, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("R71: before it is started: nothing reaches the server")
+    func beforeStart() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return await fault { () throws(RequestError) in try await agent.send(Probe(path: server.baseURL + "/hello")) }
+        }
+        task.cancel()
+        #expect(await task.value?.code == .cancelled)
+        await agent.shutdown()
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test("R71: in the queue")
+    func queued() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
+        var configuration = NetworkConfiguration()
+        configuration.limits.concurrentTransfers = 1
+        let agent = NetworkAgent(configuration: configuration)
+        let holder = Outcome<Response>()
+        agent.start(Get(server.baseURL + "/hold"), completion: holder.take)
+        try await server.waitForMark("held")
+        let probe = Probe(path: server.baseURL + "/fault")
+        let outcome = Outcome<Response>()
+        let task = agent.start(probe, completion: outcome.take)
+        let awaited = Task { await fault { () throws(RequestError) in try await agent.send(probe) } }
+        #expect(await eventually { agent.statistics.waiting == 2 })
+        task.cancel()
+        awaited.cancel()
+        let expected = ExpectedFault(code: .cancelled, phases: [.queued], processed: false, attempts: 0, received: 0)
+        check(try #require(await awaited.value), expected, url: probe.path)
+        switch await outcome.result {
+        case .success: Issue.record("it was answered")
+        case .failure(let error): check(error, expected, url: probe.path)
+        }
+        server.signal("go")
+        #expect(try await holder.result.get().text == "held")
+        await agent.shutdown()
+        #expect(server.requestCount == 1)
+        #expect(outcome.count == 1)
+    }
+
+    @Test("R71: while it connects")
+    func connecting() async throws {
+        try await expectCancelled([], .connect, processed: false, attempts: 0) {
+            $0.server.accepting = .none
+            $0.next = .otherServer
+            $0.seesClose = false
+        } when: { _, agent in
+            #expect(await eventually { agent.statistics.running == 1 })
+        }
+    }
+
+    @Test("R71: in the TLS handshake")
+    func handshake() async throws {
+        let certificate = try ServerCertificate()
+        try await expectCancelled([.stallHandshake], .tls, processed: false, attempts: 0) {
+            $0.server.certificate = certificate
+            $0.configuration.tls.authorityFile = certificate.authorityFile
+            $0.place = .everyConnection
+            $0.next = .otherServer
+        } when: { server, _ in
+            try await server.waitForReceivedBytes(100)
+        }
+    }
+
+    @Test("R71: while it is sent")
+    func sending() async throws {
+        try await expectCancelled([.expectHead, .expectBytes(100_000), .mark("begun"), .stopReading], .send, processed: true, attempts: 1) {
+            $0.probe.method = .put
+            $0.probe.body = .bytes([UInt8](repeating: 0x61, count: 50_000_000))
+            $0.seesClose = false
+        } when: { server, _ in
+            try await server.waitForMark("begun")
+        }
+    }
+
+    @Test("R71: while it waits for the head", arguments: [HTTPMethod.get, .post])
+    func waiting(method: HTTPMethod) async throws {
+        try await expectCancelled([.expectHead, .expectBody, .mark("asked"), .keepOpen], .waitingHead, processed: true, attempts: 1) {
+            $0.probe.method = method
+            $0.probe.body = method == .post ? .string(Canary.body) : nil
+        } when: { server, _ in
+            try await server.waitForMark("asked")
+        }
+    }
+
+    @Test("R71: inside the head, and inside the body", arguments: ["HTTP/1.1 200 OK\r\nX: y\r\n", head("200 OK", "Content-Length: 10\r\n") + "abc"])
+    func reading(text: String) async throws {
+        try await expectCancelled(
+            [.expectHead, .send(text), .mark("begun"), .keepOpen], .waitingHead, .head, .body, processed: true, attempts: 1
+        ) { _ in
+        } when: { server, _ in
+            try await server.waitForMark("begun")
+        }
+    }
+
+    @Test("R71: in the middle of a body that keeps coming")
+    func streaming() async throws {
+        try await expectCancelled(
+            [.expectHead, .send(head()), .pattern(bytes: 30_000_000), .mark("begun"), .pattern(bytes: 1_000_000_000)],
+            .body, processed: true, attempts: 1
+        ) { $0.configuration.limits.bodyBytes = 2_000_000_000 } when: { server, _ in
+            try await server.waitForMark("begun")
+        }
+    }
+
+    @Test("R71: after its end it is nothing")
+    func afterEnd() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        let outcome = Outcome<Response>()
+        let task = agent.start(Get(server.baseURL + "/hello"), completion: outcome.take)
+        #expect(try await outcome.result.get().text == "Hello, ferry")
+        await agent.shutdown()
+        task.cancel()
+        #expect(task.state == .finished)
+        #expect(outcome.count == 1)
+    }
+
+    @Test("R71: all of a tag, and all, each with its one result")
+    func many() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/hold", [.expectHead, .mark("held"), .keepOpen])
+        let agent = NetworkAgent()
+        let outcomes = (0..<40).map { _ in Outcome<Response>() }
+        for (index, outcome) in outcomes.enumerated() {
+            agent.start(Get(server.baseURL + "/hold", tag: index % 2 == 0 ? "even" : "odd"), completion: outcome.take)
+        }
+        try await server.waitForMark("held", count: 40)
+        agent.cancelAll(tagged: "even")
+        for index in stride(from: 0, to: 40, by: 2) { #expect(await outcomes[index].code == .cancelled) }
+        #expect(outcomes.reduce(0) { $0 + $1.count } == 20)
+        agent.cancelAll()
+        for outcome in outcomes { #expect(await outcome.code == .cancelled) }
+        try await server.waitForOpenConnections(atMost: 0)
+        await agent.shutdown()
+        #expect(outcomes.allSatisfy { $0.count == 1 })
+    }
+}

@@ -1,0 +1,155 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// No name, no connection: rows R49 to R53.
+@Suite(.timeLimit(.minutes(2))) struct ConnectFaultTests {
+    @Test("R49: a closed port is refused at once", arguments: [HTTPMethod.get, .post])
+    func refused(method: HTTPMethod) async throws {
+        try await expectFault([], .connect(.refused), .connect, processed: false, attempts: 0, received: 0) {
+            $0.server.accepting = .refused
+            $0.next = .otherServer
+            $0.probe.method = method
+            // The promise is 100 ms; a shared machine may take its time over a debug build.
+            $0.bound = .seconds(1)
+        }
+    }
+
+    @Test("R49: so is one behind a name")
+    func refusedByName() async throws {
+        try await expectFault([], .connect(.refused), .connect, processed: false, attempts: 0) {
+            $0.server.accepting = .refused
+            $0.host = "localhost"
+            $0.next = .otherServer
+        }
+    }
+
+    @Test("R49: where no way leads is told apart", arguments: ["http://[fe80::1]:1/", "http://255.255.255.255:1/"])
+    func unreachable(url: String) async throws {
+        for way in 0..<2 {
+            let agent = NetworkAgent()
+            let error = await fault { () throws(RequestError) in try await agent.send(Get(url)) }
+            #expect(try .connect ~= #require(error), "\(way)")
+            #expect(error?.mayHaveBeenProcessed == false)
+            await agent.shutdown()
+        }
+    }
+
+    @Test("R50: a name that cannot be is not found", arguments: ["x.invalid", "a.b.c.invalid", "X.INVALID", "x.invalid."])
+    func unknownName(host: String) async throws {
+        try await expectFault([], .dns(.notFound), .dns, processed: false, attempts: 0, received: 0) {
+            $0.probe.path = "http://\(Canary.userInfo)\(host)/?\(Canary.query)"
+            $0.checksURL = false
+        }
+    }
+
+    @Test("R50: the cause is the name's, however many wait and whatever their timeouts")
+    func unknownNameForMany() async throws {
+        var configuration = NetworkConfiguration()
+        configuration.limits.concurrentTransfers = 2
+        configuration.deadline = .seconds(30)
+        configuration.timeouts.connect = .seconds(30)
+        let agent = NetworkAgent(configuration: configuration)
+        let outcomes = (0..<100).map { _ in Outcome<Response>() }
+        for outcome in outcomes { agent.start(Get("http://x.invalid/"), completion: outcome.take) }
+        for outcome in outcomes { #expect(await outcome.code == .dns(.notFound)) }
+        await agent.shutdown()
+    }
+
+    @Test("R52: a port that does not answer is a timeout of the connection", arguments: [true, false])
+    func connectTimeout(isOwn: Bool) async throws {
+        try await expectFault([], .timeout(.connect), .connect, processed: false, attempts: 0, received: 0) {
+            $0.server.accepting = .none
+            $0.next = .otherServer
+            let timeouts = isOwn ? Timeouts(connect: .milliseconds(200)) : Timeouts(idle: .milliseconds(200))
+            $0.probe.timeouts = timeouts
+            $0.bound = .milliseconds(1500)
+        }
+    }
+
+    @Test("R52: the total time and the deadline bound it too")
+    func otherBounds() async throws {
+        try await expectFault([], .timeout(.total), .connect, processed: false, attempts: 0) {
+            $0.server.accepting = .none
+            $0.next = .otherServer
+            $0.probe.timeouts = Timeouts(total: .milliseconds(200))
+            $0.bound = .milliseconds(1500)
+        }
+        try await expectFault([], .timeout(.deadline), .connect, processed: false, attempts: 0) {
+            $0.server.accepting = .none
+            $0.next = .otherServer
+            $0.probe.deadline = .milliseconds(200)
+            $0.bound = .milliseconds(1500)
+        }
+    }
+
+    @Test("R52: no timeout comes early")
+    func notEarly() async throws {
+        var options = LoopbackServer.Options()
+        options.accepting = .none
+        let server = try LoopbackServer(options)
+        let agent = NetworkAgent()
+        for milliseconds in [1, 50, 300] {
+            var request = Full(path: server.baseURL)
+            request.timeouts = Timeouts(connect: .milliseconds(milliseconds))
+            let start = ContinuousClock.now
+            let error = await fault { () throws(RequestError) in try await agent.send(request) }
+            #expect(ContinuousClock.now - start >= .milliseconds(milliseconds) - .milliseconds(1))
+            #expect(error?.code == .timeout(.connect))
+        }
+        await agent.shutdown()
+    }
+
+    @Test("R53: a name whose other address is refused is served")
+    func firstAddress() async throws {
+        try await expectAnswer(setUp: {
+            $0.host = "localhost"
+            $0.path = "/hello"
+        }) { response, _ in
+            #expect(response.text == "Hello, ferry")
+            #expect(response.peer?.address == "127.0.0.1")
+        }
+    }
+
+    @Test("R53: an address that is refused is no fault while another of the name serves", arguments: Way.allCases)
+    func secondAddress(way: Way) async throws {
+        let (server, refusing) = try serverOnIPv6Only()
+        let agent = NetworkAgent()
+        let outcome = Outcome<Response>()
+        let request = Get("http://localhost:\(server.port)/hello")
+        if way == .closure { agent.start(request, completion: outcome.take) }
+        let reply = way == .closure ? try await outcome.result.get() : try await agent.send(request)
+        #expect(reply.text == "Hello, ferry")
+        #expect(reply.peer?.address == "::1")
+        #expect(reply.attempts == 1)
+        await agent.shutdown()
+        withExtendedLifetime(refusing) {}
+    }
+
+    /// The same port is kept on 127.0.0.1, so that nobody else serves there.
+    private func serverOnIPv6Only() throws -> (LoopbackServer, LoopbackServer) {
+        var options = LoopbackServer.Options()
+        options.address = "::1"
+        while true {
+            let server = try LoopbackServer(options)
+            var other = LoopbackServer.Options()
+            other.port = server.port
+            other.accepting = .refused
+            if let refusing = try? LoopbackServer(other) { return (server, refusing) }
+        }
+    }
+
+    @Test("R53: an address is a host, IPv6 in brackets")
+    func literals() async throws {
+        var options = LoopbackServer.Options()
+        options.address = "::1"
+        try await expectAnswer(setUp: {
+            $0.server = options
+            $0.path = "/hello"
+        }) { response, server in
+            #expect(response.peer?.address == "::1")
+            #expect(response.peer?.port == Int(server.port))
+            #expect(server.requests[0].headers["Host"] == "[::1]:\(server.port)")
+        }
+    }
+}

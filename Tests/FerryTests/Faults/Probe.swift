@@ -1,0 +1,85 @@
+import Ferry
+import FerryTesting
+
+/// Words that must never stand in an error's text: each secret of a probe and of the scripts' answers is made of them.
+enum Canary {
+    static let authorization = "Bearer canary-authorization"
+    static let cookie = "session=canary-cookie"
+    static let userInfo = "canary-user:canary-password@"
+    static let query = "token=canary-token"
+    /// A field of an answer.
+    static let setCookie = "Set-Cookie: id=canary-set-cookie\r\n"
+    static let body = "canary-body"
+
+    /// As they stand, and as Basic writes the user.
+    static let words = ["canary", "Y2FuYXJ5"]
+}
+
+/// The request of a case: secrets in its header fields, its user and its query.
+struct Probe: Request {
+    var path: String
+    var method: HTTPMethod {
+        didSet { isIdempotent = method.isIdempotent }
+    }
+    var headers: Headers = ["Authorization": Canary.authorization, "Cookie": Canary.cookie]
+    var body: RequestBody?
+    var timeouts: Timeouts?
+    var deadline: Duration?
+    var maxBodyBytes: Int?
+    var statusValidation: StatusValidation?
+    var authorization: Authorization?
+    /// What the method says, unless it is set.
+    var isIdempotent: Bool
+
+    init(path: String = "", method: HTTPMethod = .get) {
+        self.path = path
+        self.method = method
+        isIdempotent = method.isIdempotent
+    }
+}
+
+/// What of a case is not as usual.
+struct FaultSetup {
+    var server = LoopbackServer.Options()
+    var configuration = NetworkConfiguration()
+    var probe = Probe()
+    /// What is asked of the server.
+    var path = "/fault"
+    /// Goes before the secret in the query.
+    var query: String?
+    /// The name the server is called by; its address when this is nil.
+    var host: String?
+    /// Where the script is played; the default is at the path.
+    var place: LoopbackScript.Rule.Place?
+    /// Where the request after the fault goes.
+    var next = Next.sameServer
+    /// Whether the error names the URL that was made of all this; not when the probe has one of its own.
+    var checksURL = true
+    /// Whether the server can see that a connection is closed.
+    var seesClose = true
+    /// Later than this after the start is too late.
+    var bound = Duration.seconds(10)
+
+    enum Next: Sendable {
+        case sameServer
+        case otherServer
+        /// The configuration is at fault: the agent serves nobody.
+        case nowhere
+    }
+}
+
+/// How a run is started.
+enum Way: CaseIterable, Sendable {
+    case awaited
+    case closure
+}
+
+/// An answer's head with a secret in it.
+func head(_ status: String = "200 OK", _ fields: String = "") -> String {
+    "HTTP/1.1 \(status)\r\n" + Canary.setCookie + fields + "\r\n"
+}
+
+/// A whole answer with a length.
+func answer(_ body: String, _ fields: String = "") -> String {
+    head("200 OK", fields + "Content-Length: \(body.utf8.count)\r\n") + body
+}

@@ -1,0 +1,150 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// Kept connections that are dead (rows R76, R77), answers nobody reads (R74).
+@Suite(.timeLimit(.minutes(2))) struct ReuseFaultTests {
+    /// Two requests, the second on a connection that the server ends as `end` says.
+    private func second(
+        _ request: Probe, after end: [LoopbackScript.Step], isClosedBefore: Bool,
+        check: (Result<Reply<Response>, RequestError>, LoopbackServer) async throws -> Void
+    ) async throws {
+        for way in Way.allCases {
+            let server = try LoopbackServer()
+            server.script(
+                connection: 1,
+                LoopbackScript([.expectHead, .send(answer("first")), .mark("first"), .wait("go")] + end))
+            let agent = NetworkAgent()
+            #expect(try await agent.send(Get(server.baseURL + "/1")).text == "first")
+            server.signal("go")
+            if isClosedBefore { try await server.waitForOpenConnections(atMost: 0) }
+            var request = request
+            request.path = server.baseURL + "/second?" + Canary.query
+            request.statusValidation = .any
+            let outcome = Outcome<Response>()
+            if way == .closure { agent.start(request, completion: outcome.take) }
+            let result: Result<Reply<Response>, RequestError>
+            if way == .closure {
+                result = await outcome.result
+            } else {
+                do throws(RequestError) { result = .success(try await agent.send(request)) } catch { result = .failure(error) }
+            }
+            try await check(result, server)
+            #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
+            await agent.shutdown()
+            try await server.waitForOpenConnections(atMost: 0)
+        }
+    }
+
+    @Test("R76: a GET on a connection that was closed meanwhile goes out on a new one", arguments: [LoopbackScript.Step.close, .reset])
+    func closedMeanwhile(end: LoopbackScript.Step) async throws {
+        try await second(Probe(), after: [end], isClosedBefore: true) { result, server in
+            let reply = try result.get()
+            #expect(reply.status == 404)
+            #expect(server.requests.map(\.path).filter { $0 == "/second" }.count == 1)
+        }
+    }
+
+    @Test("R76: so does a POST: nothing of it was sent", arguments: [LoopbackScript.Step.close, .reset])
+    func postClosedMeanwhile(end: LoopbackScript.Step) async throws {
+        var probe = Probe(method: .post)
+        probe.body = .string(Canary.body)
+        try await second(probe, after: [end], isClosedBefore: true) { result, server in
+            // It may also be refused, but it is never there twice.
+            switch result {
+            case .success(let reply): #expect(reply.status == 404)
+            case .failure(let error):
+                #expect(.connectionClosed ~= error || .connectionReset ~= error, "\(error)")
+                expectNoSecret(in: error)
+            }
+            #expect(server.requests.map(\.path).filter { $0 == "/second" }.count <= 1)
+        }
+    }
+
+    @Test("R76: a GET that the dying connection has taken is sent once more", arguments: [HTTPMethod.get, .head, .put, .delete])
+    func takenByDying(method: HTTPMethod) async throws {
+        var probe = Probe(method: method)
+        probe.body = method == .put ? .string("again") : nil
+        try await second(probe, after: [.expectHead, .close], isClosedBefore: false) { result, server in
+            let reply = try result.get()
+            #expect(reply.attempts == 2)
+            #expect(reply.status == 404)
+            let sent = server.requests.filter { $0.path == "/second" }
+            #expect(sent.count == 2)
+            #expect(sent.last?.text == (method == .put ? "again" : ""))
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test("R77: a POST that the dying connection has taken is never sent again", arguments: [HTTPMethod.post, .patch, "MAKE"])
+    func postTakenByDying(method: HTTPMethod) async throws {
+        for body in [nil, "", "once", String(repeating: "x", count: 200_000)] {
+            var probe = Probe(method: method)
+            probe.body = body.map { .string($0) }
+            try await second(probe, after: [.expectHead, .expectBody, .close], isClosedBefore: false) { result, server in
+                switch result {
+                case .success: Issue.record("it was answered")
+                case .failure(let error):
+                    check(
+                        error,
+                        ExpectedFault(code: .connectionClosed, phases: [.waitingHead, .send], processed: true, attempts: error.attempts),
+                        url: server.baseURL + "/second?token=***")
+                    #expect((1...2).contains(error.attempts))
+                }
+                #expect(server.requests.map(\.path).filter { $0 == "/second" }.count == 1)
+            }
+        }
+    }
+
+    @Test("R77: one that says it may be repeated is")
+    func postThatMay() async throws {
+        var probe = Probe(method: .post)
+        probe.body = .string("twice")
+        probe.isIdempotent = true
+        try await second(probe, after: [.expectHead, .close], isClosedBefore: false) { result, server in
+            let reply = try result.get()
+            #expect(reply.status == 404)
+            #expect(server.requests.filter { $0.path == "/second" }.count == 2)
+        }
+    }
+
+    @Test("R77: a GET half answered is not sent again")
+    func halfAnswered() async throws {
+        let half = head("200 OK", "Content-Length: 10\r\n") + "abc"
+        try await second(Probe(), after: [.expectHead, .send(half), .close], isClosedBefore: false) { result, server in
+            guard case .failure(let error) = result else {
+                Issue.record("half an answer was one")
+                return
+            }
+            #expect(error.code == .incompleteBody(expected: 10, got: 3))
+            #expect(error.attempts == 1)
+            #expect(server.requests.map(\.path).filter { $0 == "/second" }.count == 1)
+        }
+    }
+
+    @Test("R76: a server that closes every connection behind its answer costs connections, not answers")
+    func closingServer() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        for _ in 0..<50 { #expect(try await agent.send(Get(server.baseURL + "/close")).text == "Hello, ferry") }
+        #expect(server.connectionCount == 50)
+        #expect(server.requestCount == 50)
+        await agent.shutdown()
+    }
+
+    @Test("R74: responses that nobody reads hold nothing up")
+    func droppedResponses() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        for size in [0, 10, 100_000, 10_000_000] {
+            for _ in 0..<5 {
+                try await agent.send(Get(server.baseURL + "/bytes/\(size)"))
+                agent.start(Get(server.baseURL + "/bytes/\(size)")) { _ in }
+            }
+        }
+        #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
+        await agent.shutdown()
+        #expect(agent.statistics.finished == 41)
+        try await server.waitForOpenConnections(atMost: 0)
+    }
+}

@@ -1,0 +1,126 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// Peers that stop or crawl: rows R66 to R70.
+@Suite(.timeLimit(.minutes(2))) struct SlowPeerTests {
+    @Test("R66: a head that does not come, or not whole, is a timeout of the head", arguments: ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nX: y\r\n"])
+    func stalledHead(text: String) async throws {
+        try await expectFault(
+            [.expectHead, .send(text), .keepOpen], .timeout(.responseHead), .waitingHead, .head
+        ) {
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
+            $0.bound = .milliseconds(1500)
+        }
+    }
+
+    @Test("R66: so is a promise that is not kept")
+    func stalledAfterContinue() async throws {
+        try await expectFault(
+            [.expectHead, .send("HTTP/1.1 100 Continue\r\n\r\n"), .keepOpen], .timeout(.responseHead), .waitingHead
+        ) { $0.probe.timeouts = Timeouts(idle: .milliseconds(200)) }
+    }
+
+    @Test("R66: a body that stops is a timeout of the body", arguments: ["Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n", ""])
+    func stalledBody(fields: String) async throws {
+        try await expectFault([.expectHead, .send(head("200 OK", fields) + "3\r\nabc"), .keepOpen], .timeout(.read), .body) {
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
+            $0.bound = .milliseconds(1500)
+        }
+    }
+
+    @Test("R66: total time and deadline hold, though bytes keep coming")
+    func boundsOverDrip() async throws {
+        let drip = String(repeating: "x", count: 10_000)
+        let script: LoopbackScript = [
+            .expectHead, .send(head("200 OK", "Content-Length: 10000\r\n")), .drip(drip, interval: .milliseconds(10)),
+        ]
+        try await expectFault(script, .timeout(.total), .body) {
+            $0.probe.timeouts = Timeouts(idle: .seconds(5), total: .milliseconds(300))
+            $0.bound = .milliseconds(1800)
+        }
+        try await expectFault(script, .timeout(.deadline), .body) {
+            $0.probe.deadline = .milliseconds(300)
+            $0.bound = .milliseconds(1800)
+        }
+    }
+
+    @Test("R66: the wait in the queue counts for the deadline only")
+    func deadlineInQueue() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/hold", [.expectHead, .keepOpen])
+        var configuration = NetworkConfiguration()
+        configuration.limits.concurrentTransfers = 1
+        let agent = NetworkAgent(configuration: configuration)
+        let held = Outcome<Response>()
+        let task = agent.start(Get(server.baseURL + "/hold"), completion: held.take)
+        try await server.waitForRequests(1)
+        var waiting = Probe(path: server.baseURL + "/x?" + Canary.query)
+        waiting.deadline = .milliseconds(200)
+        let error = try #require(await fault { () throws(RequestError) in try await agent.send(waiting) })
+        check(
+            error, ExpectedFault(code: .timeout(.queue), phases: [.queued], processed: false, attempts: 0, received: 0),
+            url: server.baseURL + "/x?token=***")
+        task.cancel()
+        #expect(await held.code == .cancelled)
+        #expect(server.requestCount == 1)
+        await agent.shutdown()
+    }
+
+    @Test("R67: a body that crawls is a fault when a rate was asked for")
+    func lowSpeed() async throws {
+        try await expectFault(
+            [
+                .expectHead, .send(head("200 OK", "Content-Length: 1000\r\n")),
+                .drip(String(repeating: "x", count: 1000), interval: .milliseconds(50)),
+            ], .timeout(.lowSpeed), .body
+        ) {
+            $0.probe.timeouts = Timeouts(lowSpeed: .init(bytesPerSecond: 100, time: .milliseconds(600)))
+            $0.bound = .milliseconds(2500)
+        }
+    }
+
+    @Test("R67: without it a slow body that lives is an answer; so is one above the rate")
+    func slowButAlive() async throws {
+        for lowSpeed in [nil, Timeouts.LowSpeed(bytesPerSecond: 4, time: .milliseconds(500))] {
+            try await expectAnswer(
+                [
+                    .expectHead, .send(head("200 OK", "Content-Length: 20\r\n")),
+                    .drip(String(repeating: "x", count: 20), interval: .milliseconds(50)), .serve,
+                ],
+                setUp: { $0.probe.timeouts = Timeouts(idle: .milliseconds(900), lowSpeed: lowSpeed) }
+            ) { response, _ in
+                #expect(response.bodyLength == 20)
+            }
+        }
+    }
+
+    @Test("R70: a server that stops reading is a timeout of the sending")
+    func stalledUpload() async throws {
+        try await expectFault([.expectHead, .stopReading], .timeout(.write), .send, received: 0) {
+            $0.probe.method = .put
+            $0.probe.body = .bytes([UInt8](repeating: 0x61, count: 50_000_000))
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(300))
+            $0.seesClose = false
+            $0.bound = .seconds(5)
+        }
+    }
+
+    @Test("R70: a server that reads slowly is none")
+    func slowUpload() async throws {
+        try await expectAnswer(
+            [
+                .expectHead, .expectBytes(3_000_000), .pause(.milliseconds(150)), .expectBytes(3_000_000),
+                .pause(.milliseconds(150)), .expectBytes(14_000_000), .send(answer("taken")), .close,
+            ],
+            setUp: {
+                $0.probe.method = .put
+                $0.probe.body = .bytes([UInt8](repeating: 0x61, count: 20_000_000))
+                $0.probe.timeouts = Timeouts(idle: .seconds(2))
+            }
+        ) { response, server in
+            #expect(response.text == "taken")
+            #expect(server.requests[0].bodyLength == 20_000_000)
+        }
+    }
+}

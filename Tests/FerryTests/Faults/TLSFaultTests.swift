@@ -1,0 +1,142 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// No trust: rows R58 to R64.
+@Suite(.timeLimit(.minutes(2))) struct TLSFaultTests {
+    /// A server with a certificate, and an agent that trusts its authority; nothing of the request may be sent.
+    private func expectDistrust(
+        _ code: RequestError.Code, _ kind: ServerCertificate.Kind = .valid, _ script: LoopbackScript = [],
+        phase: RequestPhase = .tls, sourceLocation: SourceLocation = #_sourceLocation,
+        setUp: (inout FaultSetup) -> Void = { _ in }
+    ) async throws {
+        let certificate = try ServerCertificate(kind)
+        try await expectFault(
+            script, code, phase, processed: false, attempts: 0, received: 0, sourceLocation: sourceLocation,
+            setUp: {
+                $0.server.certificate = certificate
+                $0.configuration.tls.authorityFile = certificate.authorityFile
+                $0.next = .otherServer
+                $0.place = .everyConnection
+                setUp(&$0)
+            }
+        ) { #expect($0.requestCount == 0, sourceLocation: sourceLocation) }
+    }
+
+    @Test("R58: a certificate of another time is expired", arguments: [ServerCertificate.Kind.expired, .notYetValid])
+    func expired(kind: ServerCertificate.Kind) async throws { try await expectDistrust(.tls(.expired), kind) }
+
+    @Test("R59: a certificate of another host is not this host's")
+    func wrongHost() async throws { try await expectDistrust(.tls(.hostname), .wrongHost) }
+
+    @Test("R59: nor is it when the host is called by a name")
+    func wrongName() async throws {
+        let certificate = try ServerCertificate(.wrongHost)
+        let server = try LoopbackServer(.init(certificate: certificate))
+        let agent = NetworkAgent(configuration: .init(tls: .init(authorityFile: certificate.authorityFile)))
+        let error = await fault { () throws(RequestError) in
+            try await agent.send(Get("https://localhost:\(server.port)/hello"))
+        }
+        #expect(error?.code == .tls(.hostname))
+        #expect(server.requestCount == 0)
+        await agent.shutdown()
+    }
+
+    @Test("R60: an authority that is not known is not trusted", arguments: [ServerCertificate.Kind.untrusted, .selfSigned])
+    func untrusted(kind: ServerCertificate.Kind) async throws { try await expectDistrust(.tls(.untrusted), kind) }
+
+    @Test("R60: the system's authorities do not know ours")
+    func systemAuthorities() async throws {
+        try await expectDistrust(.tls(.untrusted)) { $0.configuration.tls.authorityFile = nil }
+    }
+
+    @Test("R60: a file of authorities that cannot be read trusts nobody")
+    func unreadableAuthorities() async throws {
+        try await expectDistrust(.tls(.configuration), phase: .connect) {
+            $0.configuration.tls.authorityFile = "/nonexistent/authorities.pem"
+        }
+    }
+
+    @Test("R60: without verification all of these are served")
+    func unverified() async throws {
+        for kind in ServerCertificate.Kind.allCases {
+            let certificate = try ServerCertificate(kind)
+            let server = try LoopbackServer(.init(certificate: certificate))
+            let agent = NetworkAgent(configuration: .init(tls: .init(verification: .none)))
+            #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
+            await agent.shutdown()
+        }
+    }
+
+    @Test("R61: a key that is not pinned is refused, with and without verification")
+    func pinMismatch() async throws {
+        let other = try ServerCertificate().publicKeyPin
+        for verification in [TLSConfiguration.Verification.full, .none] {
+            try await expectDistrust(.tls(.pinMismatch)) {
+                $0.configuration.tls.pinnedKeys = [other, "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
+                $0.configuration.tls.verification = verification
+            }
+        }
+    }
+
+    @Test("R61: one of the pinned keys is enough")
+    func pinMatch() async throws {
+        let certificate = try ServerCertificate()
+        let other = try ServerCertificate().publicKeyPin
+        try await expectTLSAnswer(certificate) { $0.configuration.tls.pinnedKeys = [other, certificate.publicKeyPin] }
+    }
+
+    @Test("R63: what is no TLS is no handshake")
+    func plainText() async throws {
+        for text in ["HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "\0\0\0\0\0\0\0\0", "x"] {
+            try await expectDistrust(.tls(.handshake), .valid, [.plain, .expectBytes(10), .send(text), .close])
+        }
+    }
+
+    @Test("R63: nor is a close, or a reset, inside it")
+    func closedInHandshake() async throws {
+        try await expectDistrust(.tls(.handshake), .valid, [.closeHandshake])
+        try await expectDistrust(.tls(.handshake), .valid, [.plain, .close])
+        try await expectDistrust(.tls(.handshake), .valid, [.plain, .expectBytes(10), .reset])
+    }
+
+    @Test("R63: http to a server that speaks TLS is no HTTP")
+    func plainClient() async throws {
+        let server = try LoopbackServer(.init(certificate: ServerCertificate()))
+        let agent = NetworkAgent()
+        let error = await fault { () throws(RequestError) in
+            try await agent.send(Get("http://127.0.0.1:\(server.port)/hello"))
+        }
+        let code = try #require(error).code
+        #expect(.malformedResponse ~= code || .connectionClosed ~= code || .connectionReset ~= code, "\(code)")
+        await agent.shutdown()
+    }
+
+    @Test("R64: a handshake that does not go on is a timeout of TLS")
+    func stalledHandshake() async throws {
+        for timeouts in [Timeouts(connect: .milliseconds(200)), Timeouts(idle: .milliseconds(200))] {
+            try await expectDistrust(.timeout(.tls), .valid, [.stallHandshake]) {
+                $0.probe.timeouts = timeouts
+                $0.bound = .milliseconds(1500)
+            }
+        }
+    }
+
+    @Test("https is served to who trusts, and the connection kept")
+    func served() async throws {
+        try await expectTLSAnswer(ServerCertificate()) { _ in }
+    }
+
+    private func expectTLSAnswer(_ certificate: ServerCertificate, setUp: (inout FaultSetup) -> Void) async throws {
+        try await expectAnswer(setUp: {
+            $0.server.certificate = certificate
+            $0.configuration.tls.authorityFile = certificate.authorityFile
+            $0.path = "/bytes/100000"
+            setUp(&$0)
+        }) { response, server in
+            #expect(response.bytes == LoopbackServer.pattern(0..<100_000))
+            #expect(response.metrics.tls != nil)
+            #expect(server.handshakeCount == 1)
+        }
+    }
+}
