@@ -82,7 +82,7 @@ extension CoreTests {
                 let passes = try await core.get(other.baseURL + "/hello")
                 #expect(passes.fault == .ok)
                 try await server.waitForRequests(2)
-                #expect(core.statistics.running == 2 && core.statistics.waiting == 8)
+                await core.untilStatistics { $0.running == 2 && $0.waiting == 8 }
                 #expect(server.connectionCount == 2)
                 // A parked one is cancelled, another goes to the front.
                 core.cancel(held[5])
@@ -95,7 +95,6 @@ extension CoreTests {
                 let order = core.record.read { $0.startOrder }
                 #expect(order == [held[0], held[1], held[9], held[2], held[3], held[4], held[6], held[7], held[8]])
                 #expect(server.connectionCount == 2)
-                core.record.read { _ in }
             }
         }
 
