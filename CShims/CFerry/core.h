@@ -141,7 +141,7 @@ struct ferry__transfer {
   int32_t fd;
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
-  bool receive_paused, send_paused;
+  bool receive_paused, send_paused, close_notified;
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
@@ -276,6 +276,10 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
 curl_socket_t ferry__on_open(void *handle, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int ferry__on_close(void *loop, curl_socket_t fd);
+/* Notes in close_notified how a body under TLS that has no length ends:
+ * libcurl takes a bare FIN for an end too, and whoever can cut the line could
+ * cut the body. */
+void ferry__watch_close_notify(ferry__transfer *transfer);
 /* True when a socket that this handle opened has its peer. */
 bool ferry__is_connected(const ferry__handle *handle);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,

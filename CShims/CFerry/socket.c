@@ -153,11 +153,40 @@ static ferry__socket *find_port(ferry_loop *loop, const char *peer,
 
 /* ---- The guard ----------------------------------------------------------- */
 
-static bool tls_pending(CURL *easy) {
+static SSL *tls_of(CURL *easy) {
   struct curl_tlssessioninfo *tls = NULL;
   return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
-         tls->internals && tls->backend == CURLSSLBACKEND_OPENSSL &&
-         SSL_has_pending(tls->internals);
+                 tls->backend == CURLSSLBACKEND_OPENSSL
+             ? tls->internals
+             : NULL;
+}
+
+static bool tls_pending(CURL *easy) {
+  SSL *tls = tls_of(easy);
+  return tls && SSL_has_pending(tls);
+}
+
+static int transfer_index = -1;
+static pthread_once_t index_once = PTHREAD_ONCE_INIT;
+static void make_index(void) {
+  transfer_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+}
+
+static void on_alert(const SSL *tls, int where, int alert) {
+  if (where == SSL_CB_READ_ALERT && (alert & 0xff) == SSL_AD_CLOSE_NOTIFY) {
+    ferry__transfer *t = SSL_get_ex_data(tls, transfer_index);
+    t->close_notified = true;
+  }
+}
+
+/* The connection ends with this transfer, so neither outlives the other. */
+void ferry__watch_close_notify(ferry__transfer *t) {
+  SSL *tls = tls_of(t->handle->easy);
+  pthread_once(&index_once, make_index);
+  t->close_notified = !tls || (SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN) ||
+                      !SSL_set_ex_data(tls, transfer_index, t);
+  if (!t->close_notified)
+    SSL_set_info_callback(tls, on_alert);
 }
 
 static void end_idle(ferry_loop *loop, ferry__socket *s) {

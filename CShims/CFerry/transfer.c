@@ -213,7 +213,6 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
 
 /* Out of libcurl, the handle still at hand for its figures. */
 static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
-  ferry__look_at_phase(t); /* its sockets may be closed now */
   ferry__shard *shard = t->handle->shard;
   curl_multi_remove_handle(shard->multi, t->handle->easy);
   shard->running--;
@@ -296,9 +295,14 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
         t->fault.detail != FERRY_D_TLS_CONFIGURATION)
       t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
   }
+  if (t->phase == FERRY_PHASE_SEND)
+    ferry__look_at_phase(t);
   /* For libcurl a head may end with its connection. */
   if (!t->fault.code && !t->handle->head.complete)
     t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
+  if (!t->fault.code && (t->result.flags & FERRY_RESULT_CLOSE_FRAMED) &&
+      t->host->secure && !t->close_notified)
+    t->fault = (ferry__fault){FERRY_E_INCOMPLETE_BODY, 0};
   if (!t->fault.code && t->inflate) {
     if (t->inflate->held) {
       /* All is here, but the receiver has not taken it yet. */
@@ -328,6 +332,7 @@ void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
     break;
   case FERRY__RUNNING:
     if (t->handle) {
+      ferry__look_at_phase(t);
       leave_libcurl(loop, t);
       settle(loop, t);
       return;

@@ -110,11 +110,11 @@ final class CoreLoop: Sendable {
         return statistics
     }
 
-    /// Waits until the loop has had a whole turn from here on.
+    /// Waits until the loop has had a whole turn from here on, or has ended.
     func turn() async {
         let calls = record.read { $0.calls }
         call()
-        await record.until { $0.calls > calls }
+        await record.until { $0.calls > calls || $0.isStopped }
     }
 
     /// Waits until the loop has gone to sleep with its gauges as wanted; a turn's gauges are written at its end.

@@ -1,0 +1,141 @@
+import CFerry
+import FerryTesting
+import Testing
+
+extension CoreTests {
+    /// Who goes next.
+    @Suite struct Admission {
+        /// A loop with one place, taken until `release` is signalled.
+        private func withHeldLoop(
+            _ body: (CoreLoop, LoopbackServer, _ release: () async -> Void) async throws -> Void
+        ) async throws {
+            var options = CoreLoop.Options()
+            options.maxTransfers = 1
+            try await withCore(options) { core, server in
+                server.script(path: "/hold", [.wait("release"), .send(answer("ok")), .serve])
+                let hold = try core.submit(CoreRequest("GET", server.baseURL + "/hold"))
+                try await server.waitForRequests(1)
+                try await body(core, server) {
+                    server.signal("release")
+                    _ = await core.result(of: hold)
+                }
+            }
+        }
+
+        private func get(_ server: LoopbackServer, _ priority: Int) -> CoreRequest {
+            CoreRequest("GET", server.baseURL + "/hello").with {
+                $0.priority = priority
+                $0.flags = .notifyStart
+            }
+        }
+
+        @Test func higherGoFirstAndEqualsInTheirOrder() async throws {
+            try await withHeldLoop { core, server, release in
+                let low = try (0..<3).map { _ in try core.submit(get(server, FERRY_LOW)) }
+                let normal = try (0..<3).map { _ in try core.submit(get(server, FERRY_NORMAL)) }
+                let high = try (0..<3).map { _ in try core.submit(get(server, FERRY_HIGH)) }
+                await core.untilStatistics { $0.waiting == 9 }
+                #expect(core.statistics.running == 1)
+                await release()
+                _ = await core.results(of: low + normal + high)
+                #expect(core.record.read { $0.startOrder } == high + normal + low)
+            }
+        }
+
+        @Test func lowIsServedUnderAStreamOfHigh() async throws {
+            try await withHeldLoop { core, server, release in
+                let low = try core.submit(get(server, FERRY_LOW))
+                let normal = try core.submit(get(server, FERRY_NORMAL))
+                let high = try (0..<200).map { _ in try core.submit(get(server, FERRY_HIGH)) }
+                await release()
+                _ = await core.results(of: high + [low, normal])
+                let order = core.record.read { $0.startOrder }
+                #expect(order.firstIndex(of: low)! < 40)
+                #expect(order.firstIndex(of: normal)! < 40)
+            }
+        }
+
+        @Test func setPriorityMovesAWaitingOne() async throws {
+            try await withHeldLoop { core, server, release in
+                let ids = try (0..<4).map { _ in try core.submit(get(server, FERRY_NORMAL)) }
+                core.setPriority(ids[3], FERRY_HIGH)
+                core.setPriority(ids[0], FERRY_LOW)
+                core.setPriority(ids[1], 99)  // clamped
+                core.setPriority(424242, FERRY_HIGH)  // unknown: nothing
+                await core.turn()
+                await release()
+                _ = await core.results(of: ids)
+                #expect(core.record.read { $0.startOrder } == [ids[3], ids[1], ids[2], ids[0]])
+            }
+        }
+
+        @Test func aFullHostParksItsOwnAndOthersPass() async throws {
+            var options = CoreLoop.Options()
+            options.maxPerHost = 2
+            try await withCore(options) { core, server in
+                let other = try LoopbackServer()
+                defer { other.stop() }
+                server.script(path: "/hold", [.wait("release"), .send(answer("ok")), .serve])
+                let held = try (0..<10).map { _ in
+                    try core.submit(CoreRequest("GET", server.baseURL + "/hold").with { $0.flags = .notifyStart })
+                }
+                let passes = try await core.get(other.baseURL + "/hello")
+                #expect(passes.fault == .ok)
+                try await server.waitForRequests(2)
+                await core.untilStatistics { $0.running == 2 && $0.waiting == 8 }
+                #expect(server.connectionCount == 2)
+                // A parked one is cancelled, another goes to the front.
+                core.cancel(held[5])
+                let cancelled = await core.result(of: held[5])
+                #expect(cancelled.fault == .cancelled && cancelled.phase == FERRY_PHASE_QUEUED)
+                core.setPriority(held[9], FERRY_HIGH)
+                await core.turn()
+                server.signal("release")
+                _ = await core.results(of: held)
+                let order = core.record.read { $0.startOrder }
+                #expect(order == [held[0], held[1], held[9], held[2], held[3], held[4], held[6], held[7], held[8]])
+                #expect(server.connectionCount == 2)
+            }
+        }
+
+        @Test func theLimitInTotalHoldsOverManyHosts() async throws {
+            var options = CoreLoop.Options()
+            options.maxTransfers = 3
+            try await withCore(options) { core, server in
+                let others = try (0..<4).map { _ in try LoopbackServer() }
+                defer { for other in others { other.stop() } }
+                let ids = try (0..<40).map { try core.submit(CoreRequest("GET", others[$0 % 4].baseURL + "/delay/5")) }
+                for result in await core.results(of: ids) { #expect(result.fault == .ok) }
+                #expect(others.map(\.requestCount) == [10, 10, 10, 10])
+            }
+        }
+
+        @Test func moreThanOneShard() async throws {
+            var options = CoreLoop.Options()
+            options.maxTransfers = 300
+            options.maxPerHost = 300
+            try await withCore(options) { core, server in
+                let ids = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300")) }
+                for result in await core.results(of: ids) { #expect(result.fault == .ok) }
+                #expect(server.connectionCount == 300)
+                let again = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300")) }
+                let reused = await core.results(of: again).filter(\.isReused).count
+                #expect(reused > 250)  // the host moves on to its last shard, and fills that one first
+            }
+        }
+
+        @Test func cancelInEveryPlace() async throws {
+            try await withHeldLoop { core, server, release in
+                let waiting = try core.submit(get(server, FERRY_NORMAL))
+                core.cancel(waiting)
+                let first = await core.result(of: waiting)
+                #expect(first.fault == .cancelled && first.phase == FERRY_PHASE_QUEUED && first.attempts == 0)
+                core.cancel(waiting)  // late: nothing
+                core.resume(waiting)
+                core.cancel(987_654)
+                #expect(server.requestCount == 1)
+                await release()
+            }
+        }
+    }
+}

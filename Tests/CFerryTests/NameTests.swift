@@ -1,0 +1,168 @@
+import CFerry
+import FerryTesting
+import Foundation
+import Testing
+
+extension CoreTests {
+    /// Names and addresses, through the `lookup` hook.
+    @Suite struct Names {
+        private let lookups = LookupStub.shared
+
+        private func withNames(
+            _ body: (CoreLoop, LoopbackServer, (String) -> String) async throws -> Void
+        ) async throws {
+            var options = CoreLoop.Options()
+            options.usesLookupStub = true
+            try await withCore(options) { core, server in
+                try await body(core, server) { "http://\($0):\(server.port)/hello" }
+            }
+        }
+
+        @Test func refusedWithin100Milliseconds() async throws {
+            var options = LoopbackServer.Options()
+            options.accepting = .refused
+            try await withCore(server: options, probes: false) { core, server in
+                let begin = ContinuousClock.now
+                let result = try await core.get(server.baseURL + "/")
+                #expect(result.fault == CoreFault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED))
+                #expect(result.osErrno == ECONNREFUSED && result.phase == FERRY_PHASE_CONNECT && !result.isProcessed)
+                #expect(ContinuousClock.now - begin < .milliseconds(100))
+            }
+        }
+
+        @Test func invalidIsNotFoundAndLocalhostIsKnown() async throws {
+            try await withCore { core, server in
+                for name in ["x.invalid", "invalid", "X.INVALID", "x.invalid."] {
+                    let result = try await core.get("http://\(name)/")
+                    #expect(result.fault == CoreFault(FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND), "\(name)")
+                    #expect(result.phase == FERRY_PHASE_DNS)
+                }
+                for name in ["localhost", "a.localhost", "LOCALHOST", "localhost."] {
+                    let result = try await core.get("http://\(name):\(server.port)/hello")
+                    #expect(result.fault == .ok && result.peer == "127.0.0.1", "\(name)")
+                }
+            }
+        }
+
+        @Test func codesOfTheResolver() async throws {
+            try await withNames { core, _, url in
+                for (name, code, detail) in [
+                    ("none.names.test", EAI_NONAME, FERRY_D_DNS_NOT_FOUND), ("again.names.test", EAI_AGAIN, FERRY_D_DNS_TEMPORARY),
+                    ("fail.names.test", EAI_FAIL, FERRY_D_DNS_FAILED),
+                ] {
+                    lookups.set(name, [], code: code)
+                    let result = try await core.get(url(name))
+                    #expect(result.fault == CoreFault(FERRY_E_DNS, detail), "\(name)")
+                }
+                lookups.set("again.names.test", ["127.0.0.1"])  // a failure is not kept
+                let seen1 = try await core.get(url("again.names.test"))
+                #expect(seen1.fault == .ok)
+            }
+        }
+
+        @Test func oneLookupANameForAllWhoAsk() async throws {
+            try await withNames { core, server, url in
+                lookups.set("one.names.test", ["127.0.0.1"], isHeld: true)
+                let ids = try (0..<50).map { _ in try core.submit(CoreRequest("GET", url("one.names.test"))) }
+                await lookups.until("one.names.test", lookups: 1)
+                await core.untilStatistics { $0.resolving == 50 }
+                lookups.release("one.names.test")
+                for result in await core.results(of: ids) { #expect(result.fault == .ok) }
+                _ = try await core.get(url("one.names.test"))
+                #expect(lookups.lookups("one.names.test") == 1)
+                #expect(core.statistics.lookups == 1 && core.statistics.resolving == 0)
+            }
+        }
+
+        @Test func aNameThatHangsDoesNotHoldUpAnother() async throws {
+            try await withNames { core, _, url in
+                for i in 0..<6 {
+                    // An idle lookup thread is there from the last round; both lookups come in one turn.
+                    let (fine, hanging) = ("fine\(i).names.test", "hang\(i).names.test")
+                    lookups.set(fine, ["127.0.0.1"])
+                    lookups.set(hanging, ["127.0.0.1"], isHeld: true)
+                    let first = try core.submit(CoreRequest("GET", url(fine)))
+                    let second = try core.submit(CoreRequest("GET", url(hanging)))
+                    let result = await core.result(of: first)
+                    #expect(result.fault == .ok)
+                    core.cancel(second)
+                    let cancelled = await core.result(of: second)
+                    #expect(cancelled.fault == .cancelled)
+                    lookups.release(hanging)
+                    let again = try await core.get(url(fine))
+                    #expect(again.fault == .ok)
+                }
+            }
+        }
+
+        @Test func cancelAndStopWhileALookupHangsAreAnsweredAtOnce() async throws {
+            lookups.set("stop.names.test", ["127.0.0.1"], isHeld: true)
+            defer { lookups.release("stop.names.test") }
+            let begin = ContinuousClock.now
+            try await withNames { core, _, url in
+                let ids = try (0..<3).map { _ in try core.submit(CoreRequest("GET", url("stop.names.test"))) }
+                await lookups.until("stop.names.test", lookups: 1)
+                core.cancel(ids[0])
+                let cancelled = await core.result(of: ids[0])
+                #expect(cancelled.fault == .cancelled && cancelled.phase == FERRY_PHASE_DNS)
+                core.stop()
+                for result in await core.results(of: Array(ids.dropFirst())) { #expect(result.fault == .shutdown) }
+            }
+            #expect(ContinuousClock.now - begin < .seconds(2))
+        }
+
+        @Test func fallsBackFromARefusedAddressToTheNext() async throws {
+            try await withNames { core, _, url in
+                lookups.set("two.names.test", ["::1", "127.0.0.1"])  // the server listens on 127.0.0.1 only
+                let result = try await core.get(url("two.names.test"))
+                #expect(result.fault == .ok && result.peer == "127.0.0.1")
+                lookups.set("three.names.test", ["127.0.0.9", "127.0.0.1"])
+                let same = try await core.get(url("three.names.test"))
+                #expect(same.fault == .ok && same.peer == "127.0.0.1")
+            }
+        }
+
+        @Test func aTrailingDotAndUpperCase() async throws {
+            try await withNames { core, server, url in
+                lookups.set("dot.names.test.", ["127.0.0.1"])
+                lookups.set("dot.names.test", ["127.0.0.1"])
+                let seen3 = try await core.get(url("dot.names.test."))
+                #expect(seen3.fault == .ok)
+                lookups.set("upper.names.test", ["127.0.0.1"])
+                let seen4 = try await core.get(url("UPPER.Names.Test"))
+                #expect(seen4.fault == .ok)
+                #expect(server.requests.last?.headers["Host"] == "upper.names.test:\(server.port)")
+            }
+        }
+
+        @Test func anAnswerThatChangedIsFollowed() async throws {
+            try await withNames { core, server, url in
+                lookups.set("moves.names.test", ["127.0.0.1"])
+                _ = try await core.get(url("moves.names.test"))
+                // 1,200 other origins push it out of the table of hosts; they refuse, as nobody listens there.
+                let others = try (1...1_200).map { try core.submit(CoreRequest("GET", "http://127.0.0.1:\($0)/")) }
+                for id in others { core.cancel(id) }
+                _ = await core.results(of: others)
+                lookups.set("moves.names.test", ["127.0.0.9"])
+                let old = try await core.get(url("moves.names.test"))
+                #expect(old.isReused)  // the connection is there, and is the same origin
+                server.script(path: "/bye", [.send(answer("bye", "Connection: close")), .close])
+                _ = try await core.get("http://moves.names.test:\(server.port)/bye")
+                let new = try await core.get(url("moves.names.test"))
+                #expect(new.fault == CoreFault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED))
+                #expect(lookups.lookups("moves.names.test") == 2)
+            }
+        }
+
+        @Test func anAddressOfVersion6() async throws {
+            var options = LoopbackServer.Options()
+            options.address = "::1"
+            try await withCore(server: options) { core, server in
+                let result = try await core.get(server.baseURL + "/hello")
+                #expect(result.fault == .ok && result.peer == "::1")
+                let seen5 = try await core.get(server.baseURL + "/hello")
+                #expect(seen5.isReused)
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import CFerry
+import FerryTesting
+import Testing
+
+extension CoreTests {
+    /// Results without a network, and what stays of results.
+    @Suite struct Results {
+        private func make(_ head: String, _ body: [UInt8] = []) throws(CoreFault) -> CoreResult {
+            var made: UnsafeMutablePointer<ferry_result>?
+            let bytes = Array(head.utf8)
+            let code = bytes.withUnsafeBytes { head in
+                body.withUnsafeBytes { body in
+                    ferry_result_make(
+                        7, head.bindMemory(to: CChar.self).baseAddress!, head.count, body.baseAddress, body.count, &made)
+                }
+            }
+            guard let made, code == FERRY_OK else { throw CoreFault(Int(code)) }
+            defer { ferry_result_free(made) }
+            return CoreResult(copying: made.pointee)
+        }
+
+        @Test(arguments: [0, 1, 1_000, 1_000_000])
+        func aMadeResultIsLikeOneFromTheWire(size: Int) throws {
+            let body = LoopbackServer.pattern(0..<size)
+            let result = try make("HTTP/1.1 201 Created\r\nX-A: 1\r\nX-A:  2 \r\n\r\n", body)
+            #expect(result.id == 7 && result.fault == .ok && result.status == 201 && result.version == 11)
+            #expect(result.values("x-a") == ["1", "2"])
+            #expect(result.body ?? [] == body && result.bodyLength == UInt64(size))
+            if size > 0 { #expect(result.spare == Array(repeating: 0, count: 64)) }
+            #expect(result.phase == FERRY_PHASE_DONE && result.attempts == 1)
+        }
+
+        @Test func informationalHeadsAndNoFields() throws {
+            let result = try make("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+            #expect(result.status == 204 && result.fields.isEmpty)
+        }
+
+        @Test(arguments: ["", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "nonsense\r\n\r\n"])
+        func brokenHeadsMakeNoResult(head: String) {
+            #expect(throws: CoreFault(FERRY_E_MALFORMED_RESPONSE)) { try make(head) }
+        }
+
+        @Test func aMadeFault() {
+            var made: UnsafeMutablePointer<ferry_result>?
+            let code = ferry_result_make_fault(
+                9, Int32(FERRY_E_DNS), Int32(FERRY_D_DNS_NOT_FOUND), Int32(FERRY_PHASE_DNS), &made)
+            #expect(code == FERRY_OK)
+            guard let made else { return }
+            let result = CoreResult(copying: made.pointee)
+            ferry_result_free(made)
+            #expect(result.id == 9 && result.fault == CoreFault(FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND))
+            #expect(result.phase == FERRY_PHASE_DNS && result.contentLength == -1 && result.body == nil)
+        }
+
+        @Test func versionNamesTheLibraries() {
+            let version = String(cString: ferry_version())
+            for name in ["libcurl/", "OpenSSL/", "libuv/", "zlib/"] { #expect(version.contains(name)) }
+        }
+
+        @Test func statisticsCountWhatWasDone() async throws {
+            try await withCore { core, server in
+                for _ in 0..<10 { _ = try await core.get(server.baseURL + "/hello") }
+                let s = core.statistics
+                #expect(s.submitted == 10 && s.finished == 10 && s.waiting == 0)
+                #expect(s.connections == 1 && s.sockets == 1 && s.handles == 1 && s.guarded == 0)
+                #expect(s.turns > 0 && s.lookups == 0)
+                await core.untilStatistics { $0.running == 0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+import CFerry
+import FerryTesting
+import Testing
+
+extension CoreTests {
+    /// Kept connections: counted, guarded against bytes that are no answer, and never a reason to send twice.
+    @Suite struct Reuse {
+        private func secure() throws -> (CoreLoop.Options, LoopbackServer.Options) {
+            let certificate = try ServerCertificate()
+            var options = CoreLoop.Options()
+            options.caFile = certificate.authorityFile
+            return (options, .init(certificate: certificate))
+        }
+
+        private func both(_ isSecure: Bool) throws -> (CoreLoop.Options, LoopbackServer.Options) {
+            isSecure ? try secure() : (.init(), .init())
+        }
+
+        @Test func oneConnectionForManyRequests() async throws {
+            try await withCore { core, server in
+                for i in 0..<100 {
+                    let result = try await core.get(server.baseURL + "/hello")
+                    #expect(result.isReused == (i > 0))
+                }
+                #expect(server.connectionCount == 1 && core.statistics.connections == 1)
+                #expect(core.statistics.sockets == 1 && core.statistics.handles == 1)
+            }
+        }
+
+        @Test func manyAtOnceAreAllAnsweredRight() async throws {
+            var options = CoreLoop.Options()
+            options.maxPerHost = 200
+            try await withCore(options) { core, server in
+                let ids = try (0..<2_000).map { try core.submit(CoreRequest("GET", server.baseURL + "/bytes/\($0)")) }
+                for (i, result) in await core.results(of: ids).enumerated() {
+                    #expect(result.fault == .ok && result.body ?? [] == LoopbackServer.pattern(0..<i))
+                }
+                #expect(server.connectionCount <= 256)  // four shards of 64
+            }
+        }
+
+        @Test(arguments: [false, true])
+        func bytesOnAnIdleConnectionNeverAnswerTheNextRequest(isSecure: Bool) async throws {
+            let (options, serverOptions) = try both(isSecure)
+            try await withCore(options, server: serverOptions) { core, server in
+                server.script(path: "/first", [.send(answer("first")), .wait("poison"), .send(answer("POISON")), .mark("sent")])
+                let first = try await core.get(server.baseURL + "/first")
+                #expect(first.text == "first")
+                server.signal("poison")
+                try await server.waitForMark("sent")
+                let next = try await core.get(server.baseURL + "/hello")
+                #expect(next.text == "Hello, ferry" && next.attempts <= 2)
+                #expect(server.connectionCount == 2)
+            }
+        }
+
+        @Test(arguments: [false, true])
+        func bytesRightBehindAnAnswerNeverAnswerTheNextRequest(isSecure: Bool) async throws {
+            let (options, serverOptions) = try both(isSecure)
+            try await withCore(options, server: serverOptions) { core, server in
+                // In one segment, and in two of which the second is there before the next request. (What comes after
+                // that request has left is its answer, as far as anybody can tell.)
+                server.script(path: "/one", [.send(answer("one") + answer("POISON")), .mark("sent")])
+                server.script(path: "/two", [.send(answer("two")), .send(answer("POISON")), .mark("sent")])
+                for round in 0..<60 {
+                    for (i, path) in ["one", "two"].enumerated() {
+                        let first = try await core.get(server.baseURL + "/" + path)
+                        #expect(first.text == path)
+                        try await server.waitForMark("sent", count: round * 2 + i + 1)
+                        let next = try await core.get(server.baseURL + "/hello")
+                        #expect(next.text == "Hello, ferry")
+                    }
+                }
+            }
+        }
+
+        @Test func manyPoisonersAtOnce() async throws {
+            try await withCore { core, server in
+                server.script(path: "/poison", [.send(answer("first") + answer("POISON"))])
+                for _ in 0..<20 {
+                    let ids = try (0..<64).map { i in
+                        try core.submit(CoreRequest("GET", server.baseURL + (i % 2 == 0 ? "/poison" : "/hello")))
+                    }
+                    for (i, result) in await core.results(of: ids).enumerated() {
+                        #expect(result.fault == .ok && result.text == (i % 2 == 0 ? "first" : "Hello, ferry"))
+                    }
+                }
+            }
+        }
+
+        @Test(arguments: [false, true])
+        func theServerClosesAnIdleConnection(isSecure: Bool) async throws {
+            let (options, serverOptions) = try both(isSecure)
+            try await withCore(options, server: serverOptions) { core, server in
+                server.script(path: "/bye", [.send(answer("bye")), .wait("close"), .close])
+                _ = try await core.get(server.baseURL + "/bye")
+                server.signal("close")
+                try await server.waitForOpenConnections(atMost: 0)
+                let get = try await core.get(server.baseURL + "/hello")
+                #expect(get.fault == .ok && !get.isReused)
+                #expect(server.requestCount == 2 && server.connectionCount == 2)
+            }
+        }
+
+        /// A server that reads the request on a kept connection and closes without an answer.
+        private func dies(
+            _ request: (LoopbackServer) -> CoreRequest, _ check: (CoreResult, LoopbackServer) -> Void
+        ) async throws {
+            try await withCore { core, server in
+                server.script(path: "/die", uses: 1, [.expectBody, .drop])
+                _ = try await core.get(server.baseURL + "/hello")
+                check(try await core.run(request(server)), server)
+            }
+        }
+
+        @Test func aGetIsSentOnceMore() async throws {
+            try await dies({ CoreRequest("GET", $0.baseURL + "/die").with { $0.flags = .idempotent } }) { result, server in
+                #expect(result.status == 404 && result.attempts == 2 && !result.isReused)
+                #expect(server.requestCount == 3)
+            }
+        }
+
+        @Test func aPostIsNotResent() async throws {
+            let post = { (server: LoopbackServer) in
+                CoreRequest("POST", server.baseURL + "/die").with { $0.body = .bytes([1, 2, 3]) }
+            }
+            try await dies(post) { result, server in
+                #expect(result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED))
+                #expect(result.isProcessed && result.phase == FERRY_PHASE_WAIT_HEAD)
+                #expect(server.requestCount == 2)
+            }
+        }
+
+        @Test func aPostThatIsIdempotentIsResent() async throws {
+            let post = { (server: LoopbackServer) in
+                CoreRequest("POST", server.baseURL + "/die").with {
+                    $0.body = .bytes([1, 2, 3])
+                    $0.flags = .idempotent
+                }
+            }
+            try await dies(post) { result, server in
+                #expect(result.fault == .ok && result.attempts == 2)
+                #expect(server.requestCount == 3 && server.requests[2].body == [1, 2, 3])
+            }
+        }
+
+        @Test func aServerThatDiesAtEveryRequestIsNotAskedForEver() async throws {
+            try await withCore { core, server in
+                server.script(path: "/die", [.drop])
+                // Kept connections, so that a retry may meet another one.
+                let warm = try (0..<8).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/50")) }
+                _ = await core.results(of: warm)
+                let before = server.requestCount
+                let result = try await core.run(CoreRequest("GET", server.baseURL + "/die").with { $0.flags = .idempotent })
+                #expect(result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED))
+                #expect(server.requestCount - before <= 3)
+            }
+        }
+
+        @Test func aFreshConnectionThatDiesIsNotRetried() async throws {
+            try await withCore { core, server in
+                server.script(path: "/die", [.drop])
+                let result = try await core.run(CoreRequest("GET", server.baseURL + "/die").with { $0.flags = .idempotent })
+                #expect(result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED) && result.attempts == 1)
+                #expect(server.requestCount == 1)
+            }
+        }
+
+        @Test func aCancelledTransferClosesItsConnection() async throws {
+            try await withCore { core, server in
+                server.script(path: "/none", [.keepOpen])
+                let id = try core.submit(CoreRequest("GET", server.baseURL + "/none"))
+                try await server.waitForRequests(1)
+                core.cancel(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .cancelled && result.phase == FERRY_PHASE_WAIT_HEAD && result.isProcessed)
+                try await server.waitForOpenConnections(atMost: 0)
+            }
+        }
+
+        @Test func nothingOfOneTransferShowsInTheNext() async throws {
+            try await withCore { core, server in
+                let plain = CoreRequest("GET", server.baseURL + "/echo")
+                _ = try await core.run(plain)
+                let bare = server.requests.last!
+                var odd: [CoreRequest] = []
+                odd.append(plain.with { $0.method = Array("HEAD".utf8) })
+                odd.append(plain.with { $0.method = Array("POST".utf8); $0.body = .bytes([1, 2, 3]); $0.add("Content-Type", "a/b") })
+                odd.append(plain.with { $0.method = Array("DELETE".utf8) })
+                odd.append(plain.with { $0.method = Array("GET".utf8); $0.body = .bytes([]) })
+                odd.append(plain.with { $0.method = Array("PUT".utf8); $0.body = .pull(nil); $0.onPull = { _ in 0 } })
+                odd.append(plain.with { $0.add("Host", "other.example"); $0.add("Authorization", "secret"); $0.add("Cookie", "a=b") })
+                odd.append(plain.with { $0.maxBody = 1 })
+                odd.append(plain.with { $0.maxHead = 20 })
+                odd.append(plain.with { $0.url += Array("/status/500".utf8) })
+                odd.append(plain.with { $0.answer = .stream })
+                odd.append(plain.with { $0.url = Array((server.baseURL + "/delay/1000").utf8); $0.total = 50 })
+                odd.append(plain.with { $0.url = Array((server.baseURL + "/gzip/50").utf8); $0.flags = .decode })
+                for (i, request) in odd.enumerated() {
+                    let strange = try await core.run(request)
+                    let result = try await core.run(plain)
+                    #expect(result.fault == .ok && result.status == 200, "after \(i)")
+                    #expect(result.attempts == 1 && result.message == nil && result.osErrno == 0, "after \(i)")
+                    #expect(!result.isDecoded && result.body != nil && result.bodySent == 0, "after \(i)")
+                    #expect(server.requests.last?.headers == bare.headers, "after \(i)")
+                    #expect(server.requests.last?.method == "GET" && server.requests.last?.bodyLength == 0, "after \(i)")
+                    #expect(strange.id != result.id)
+                }
+                #expect(core.statistics.handles == 1)
+            }
+        }
+    }
+}

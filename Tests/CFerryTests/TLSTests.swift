@@ -1,0 +1,141 @@
+import CFerry
+import FerryTesting
+import Testing
+
+extension CoreTests {
+    @Suite struct TLS {
+        /// A GET of /hello from a server with such a certificate.
+        private func get(
+            _ kind: ServerCertificate.Kind, _ change: (inout CoreLoop.Options, ServerCertificate) -> Void = { _, _ in },
+            host: String = "127.0.0.1", _ check: (CoreResult, LoopbackServer) throws -> Void
+        ) async throws {
+            let certificate = try ServerCertificate(kind)
+            var options = CoreLoop.Options()
+            options.caFile = certificate.authorityFile
+            change(&options, certificate)
+            try await withCore(options, server: .init(certificate: certificate), probes: false) { core, server in
+                let result = try await core.get("https://\(host):\(server.port)/hello")
+                try check(result, server)
+                if result.code != FERRY_OK {
+                    #expect(server.requestCount == 0 && result.attempts == 0 && !result.isProcessed)
+                    // A file that cannot be read is found before there is a handshake.
+                    let isEarly = result.detail == FERRY_D_TLS_CONFIGURATION
+                    #expect(result.phase == (isEarly ? FERRY_PHASE_CONNECT : FERRY_PHASE_TLS))
+                    #expect(result.message != nil)
+                }
+            }
+        }
+
+        @Test(arguments: ["127.0.0.1", "localhost"])
+        func aValidCertificate(host: String) async throws {
+            try await get(.valid, host: host) { result, server in
+                #expect(result.fault == .ok && result.text == "Hello, ferry")
+                #expect(result.metrics.tls >= result.metrics.connect && result.metrics.connect > 0)
+                #expect(server.handshakeCount == 1)
+            }
+        }
+
+        @Test(arguments: [
+            (ServerCertificate.Kind.expired, FERRY_D_TLS_EXPIRED), (.notYetValid, FERRY_D_TLS_EXPIRED),
+            (.wrongHost, FERRY_D_TLS_HOSTNAME), (.untrusted, FERRY_D_TLS_UNTRUSTED), (.selfSigned, FERRY_D_TLS_UNTRUSTED),
+        ])
+        func certificatesThatAreWrong(kind: ServerCertificate.Kind, detail: Int) async throws {
+            try await get(kind) { result, _ in #expect(result.fault == .tls(detail)) }
+        }
+
+        @Test func theSystemsAuthoritiesDoNotKnowOurs() async throws {
+            try await get(.valid, { options, _ in options.caFile = nil }) { result, _ in
+                #expect(result.fault == .tls(FERRY_D_TLS_UNTRUSTED))
+            }
+        }
+
+        @Test func aMissingAuthorityFileIsAConfigurationFault() async throws {
+            try await get(.valid, { options, _ in options.caFile = "/nowhere/ca.pem" }) { result, _ in
+                #expect(result.fault == .tls(FERRY_D_TLS_CONFIGURATION))
+            }
+        }
+
+        @Test(arguments: ServerCertificate.Kind.allCases)
+        func insecureTakesEverything(kind: ServerCertificate.Kind) async throws {
+            try await get(kind, { options, _ in options.isInsecure = true }) { result, _ in #expect(result.fault == .ok) }
+        }
+
+        @Test(arguments: [false, true])
+        func pins(isInsecure: Bool) async throws {
+            let wrong = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+            try await get(
+                .valid,
+                { options, certificate in
+                    options.isInsecure = isInsecure
+                    options.pins = wrong + ";" + certificate.publicKeyPin
+                }
+            ) { result, _ in #expect(result.fault == .ok) }
+            try await get(
+                .valid,
+                { options, _ in
+                    options.isInsecure = isInsecure
+                    options.pins = wrong
+                }
+            ) { result, _ in #expect(result.fault == .tls(FERRY_D_TLS_PIN_MISMATCH)) }
+        }
+
+        @Test func plainHTTPOnAPortThatSpeaksTLSAndTheOtherWayRound() async throws {
+            try await withCore { core, server in
+                let result = try await core.get("https://127.0.0.1:\(server.port)/hello")
+                #expect(result.fault == .tls(FERRY_D_TLS_HANDSHAKE))
+                #expect(result.phase == FERRY_PHASE_TLS && !result.isProcessed)
+            }
+        }
+
+        @Test func aCloseInTheHandshake() async throws {
+            let certificate = try ServerCertificate()
+            var options = CoreLoop.Options()
+            options.caFile = certificate.authorityFile
+            try await withCore(options, server: .init(certificate: certificate), probes: false) { core, server in
+                server.script(connection: 1, [.closeHandshake])
+                let result = try await core.get(server.baseURL + "/hello")
+                #expect(result.fault == .tls(FERRY_D_TLS_HANDSHAKE))
+                let next = try await core.get(server.baseURL + "/hello")
+                #expect(next.fault == .ok)
+                let reused = try await core.get(server.baseURL + "/hello")
+                #expect(reused.isReused && reused.metrics.tls == 0 && server.handshakeCount == 1)
+            }
+        }
+
+        @Test func bodiesUnderTLS() async throws {
+            let certificate = try ServerCertificate()
+            var options = CoreLoop.Options()
+            options.caFile = certificate.authorityFile
+            try await withCore(options, server: .init(certificate: certificate)) { core, server in
+                for size in [0, 1, 100_000, 3_000_000] {
+                    let down = try await core.get(server.baseURL + "/bytes/\(size)")
+                    #expect(down.body ?? [] == LoopbackServer.pattern(0..<size))
+                    let up = try await core.run(
+                        CoreRequest("POST", server.baseURL + "/upload").with { $0.body = .bytes(down.body ?? []) })
+                    #expect(up.fault == .ok && server.requests.last?.bodyLength == UInt64(size))
+                }
+                // The end of a body that has no length must be a close_notify, or anybody could cut it.
+                server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\n\r\nabc"), .drop])
+                server.script(path: "/whole", [.send("HTTP/1.1 200 OK\r\n\r\nabc"), .close])
+                let whole = try await core.get(server.baseURL + "/whole")
+                #expect(whole.fault == .ok && whole.text == "abc")
+                let cut = try await core.get(server.baseURL + "/cut")
+                #expect(cut.fault == CoreFault(FERRY_E_INCOMPLETE_BODY))
+            }
+        }
+
+        @Test func loopsOfDifferentTrustShareNothing() async throws {
+            let certificate = try ServerCertificate()
+            var options = CoreLoop.Options()
+            options.isInsecure = true
+            try await withCore(options, server: .init(certificate: certificate)) { trusting, server in
+                let first = try await trusting.get(server.baseURL + "/hello")
+                #expect(first.fault == .ok)
+                let strict = try CoreLoop()
+                let second = try await strict.get(server.baseURL + "/hello")
+                #expect(second.fault == .tls(FERRY_D_TLS_UNTRUSTED))
+                await expectCleanStop(strict)
+            }
+        }
+    }
+}
