@@ -38,7 +38,9 @@ final class PullSource: Sendable {
 extension CoreTests {
     /// Bodies that are pulled.
     @Suite struct PulledBodies {
-        private func put(_ server: LoopbackServer, _ source: PullSource, length: UInt64?, path: String = "/upload") -> CoreRequest {
+        private func put(_ server: LoopbackServer, _ source: PullSource, length: UInt64?, path: String = "/upload")
+            -> CoreRequest
+        {
             CoreRequest("PUT", server.baseURL + path).with {
                 $0.body = .pull(length)
                 $0.onPull = { source.fill($0) }
@@ -95,6 +97,7 @@ extension CoreTests {
                 let result = try await core.run(put(server, source, length: length, path: "/script"))
                 #expect(result.fault == CoreFault(FERRY_E_UPLOAD_SOURCE))
                 #expect(result.isProcessed && result.attempts == 1)
+                try await server.waitForRequests(1)
                 try await server.waitForOpenConnections(atMost: 0)
                 #expect(server.requests[0].bodyLength <= 50_000)
             }
@@ -105,6 +108,7 @@ extension CoreTests {
                 let source = PullSource(Array(repeating: 1, count: 50_000))
                 let result = try await core.run(put(server, source, length: 60_000))
                 #expect(result.fault == CoreFault(FERRY_E_UPLOAD_SOURCE))
+                try await server.waitForRequests(1)
                 #expect(server.requests[0].bodyLength <= 50_000)
             }
         }
@@ -131,7 +135,8 @@ extension CoreTests {
 
         @Test func anAnswerBeforeTheEndOfTheUploadIsDelivered() async throws {
             try await withCore { core, server in
-                server.script(path: "/full", [.send(answer("too much", status: "413 Too Large", "Connection: close")), .close])
+                server.script(
+                    path: "/full", [.send(answer("too much", status: "413 Too Large", "Connection: close")), .close])
                 let source = PullSource(LoopbackServer.pattern(0..<3_000_000))
                 let result = try await core.run(put(server, source, length: 3_000_000, path: "/full"))
                 #expect(result.fault == .ok && result.status == 413)
