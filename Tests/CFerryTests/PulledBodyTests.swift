@@ -80,7 +80,8 @@ extension CoreTests {
                 let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
                 let id = try core.submit(put(server, source, length: length).with { $0.idle = 100 })
                 try await server.waitForReceivedBytes(50_000)
-                try await Task.sleep(for: .milliseconds(250))  // the idle clock has to stand still: there is no event for it
+                // The idle clock has to stand still: there is no event for that, only time.
+                try await Task.sleep(for: .milliseconds(250))
                 #expect(core.events(id).last == .pull)
                 core.resume(id)
                 let result = await core.result(of: id)
