@@ -79,6 +79,8 @@ static void collect(ferry__shard *shard) {
       done[count].transfer = transfer_of(message->easy_handle);
       done[count++].code = message->data.result;
     }
+  if (count) /* an answer may be there in the round that has sent its request */
+    shard->loop->now_ns = uv_hrtime();
   for (int i = 0; i < count; i++)
     ferry__transfer_completed(shard->loop, done[i].transfer, done[i].code);
 }

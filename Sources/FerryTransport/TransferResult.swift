@@ -93,9 +93,9 @@ package final class TransferResult: @unchecked Sendable {
     package var headerCount: Int { Int(raw.pointee.field_count) }
 
     /// Calls `body` with the name's and the value's bytes of one field; they live until it returns.
-    package func withHeader<R>(_ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R) rethrows
-        -> R
-    {
+    package func withHeader<R>(
+        _ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R
+    ) rethrows -> R {
         precondition(index >= 0 && index < headerCount, "no header field \(index)")
         guard let fields = raw.pointee.fields, let head = raw.pointee.head else {
             preconditionFailure("the core counted fields it did not keep")

@@ -118,7 +118,8 @@ extension CoreTests {
                 let ids = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300")) }
                 for result in await core.results(of: ids) { #expect(result.fault == .ok) }
                 #expect(server.connectionCount == 300)
-                let again = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300")) }
+                let again = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300"))
+                }
                 let reused = await core.results(of: again).filter(\.isReused).count
                 #expect(reused > 250)  // the host moves on to its last shard, and fills that one first
             }

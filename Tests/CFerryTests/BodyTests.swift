@@ -34,7 +34,8 @@ extension CoreTests {
         @Test func aBodyBehind204NeverBecomesTheNextAnswer() async throws {
             try await withCore { core, server in
                 server.script(
-                    path: "/none", [.send("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n" + answer("POISON")), .serve])
+                    path: "/none",
+                    [.send("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n" + answer("POISON")), .serve])
                 for _ in 0..<50 {
                     let result = try await core.get(server.baseURL + "/none")
                     #expect(result.fault == .ok && result.body == nil)
@@ -48,7 +49,8 @@ extension CoreTests {
             try await withCore { core, server in
                 server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .close])
                 server.script(
-                    path: "/chunk", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close])
+                    path: "/chunk",
+                    [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close])
                 for path in ["/cut", "/chunk"] {
                     let result = try await core.get(server.baseURL + path)
                     #expect(result.fault == CoreFault(FERRY_E_INCOMPLETE_BODY), "\(path)")
@@ -88,9 +90,11 @@ extension CoreTests {
             try await withCore { core, server in
                 for (path, isFine) in [
                     ("/bytes/\(limit)", true), ("/chunked/\(limit)", true), ("/until-close/\(limit)", true),
-                    ("/bytes/\(limit + 1)", false), ("/chunked/\(limit + 1)", false), ("/until-close/\(limit + 1)", false),
+                    ("/bytes/\(limit + 1)", false), ("/chunked/\(limit + 1)", false),
+                    ("/until-close/\(limit + 1)", false),
                 ] {
-                    let result = try await core.run(CoreRequest("GET", server.baseURL + path).with { $0.maxBody = limit })
+                    let result = try await core.run(
+                        CoreRequest("GET", server.baseURL + path).with { $0.maxBody = limit })
                     #expect(result.fault == (isFine ? .ok : CoreFault(FERRY_E_BODY_TOO_LARGE)), "\(path)")
                     if !isFine { #expect(result.body == nil && result.bodyLength <= UInt64(limit)) }
                 }
@@ -99,18 +103,21 @@ extension CoreTests {
 
         @Test func announcedTooLargeIsRefusedBeforeItComes() async throws {
             try await withCore { core, server in
-                server.script(path: "/big", [.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n"), .keepOpen])
+                server.script(
+                    path: "/big", [.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n"), .keepOpen])
                 let result = try await core.run(CoreRequest("GET", server.baseURL + "/big").with { $0.maxBody = 1_000 })
                 #expect(result.fault == CoreFault(FERRY_E_BODY_TOO_LARGE))
                 #expect(result.contentLength == 1_000_000_000_000 && result.status == 200)
-                let head = try await core.run(CoreRequest("HEAD", server.baseURL + "/bytes/5000").with { $0.maxBody = 10 })
+                let head = try await core.run(
+                    CoreRequest("HEAD", server.baseURL + "/bytes/5000").with { $0.maxBody = 10 })
                 #expect(head.fault == .ok)
             }
         }
 
         @Test func anAnnouncedLengthIsNotTrustedWithMemory() async throws {
             try await withCore { core, server in
-                server.script(path: "/lie", [.send("HTTP/1.1 200 OK\r\nContent-Length: 900000000000000\r\n\r\nabc"), .close])
+                server.script(
+                    path: "/lie", [.send("HTTP/1.1 200 OK\r\nContent-Length: 900000000000000\r\n\r\nabc"), .close])
                 let result = try await core.get(server.baseURL + "/lie")
                 #expect(result.fault == CoreFault(FERRY_E_INCOMPLETE_BODY))
             }

@@ -5,11 +5,14 @@ import Testing
 extension CoreTests {
     /// gzip and deflate.
     @Suite struct Decoding {
-        private func get(_ core: CoreLoop, _ url: String, _ change: (inout CoreRequest) -> Void = { _ in }) async throws -> CoreResult {
-            try await core.run(CoreRequest("GET", url).with {
-                $0.flags = .decode
-                change(&$0)
-            })
+        private func get(_ core: CoreLoop, _ url: String, _ change: (inout CoreRequest) -> Void = { _ in }) async throws
+            -> CoreResult
+        {
+            try await core.run(
+                CoreRequest("GET", url).with {
+                    $0.flags = .decode
+                    change(&$0)
+                })
         }
 
         private static let hello: [UInt8] = [
@@ -18,7 +21,9 @@ extension CoreTests {
 
         private func script(_ server: LoopbackServer, _ path: String, _ coding: String, _ pieces: [[UInt8]]) {
             var steps: [LoopbackScript.Step] = [
-                .send("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: \(pieces.joined().count)\r\n\r\n")
+                .send(
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: \(pieces.joined().count)\r\n\r\n"
+                )
             ]
             for piece in pieces {
                 steps.append(.pause(.milliseconds(30)))  // each piece in a segment of its own
@@ -132,7 +137,12 @@ extension CoreTests {
                 let head = try await get(core, server.baseURL + "/gzip/100") { $0.method = Array("HEAD".utf8) }
                 #expect(head.fault == .ok && head.body == nil)
                 server.script(
-                    path: "/chunked", [.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), .serve])
+                    path: "/chunked",
+                    [
+                        .send(
+                            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+                        .serve,
+                    ])
                 let chunked = try await get(core, server.baseURL + "/chunked")
                 #expect(chunked.fault == .ok)
             }
@@ -140,7 +150,10 @@ extension CoreTests {
 
         @Test func decodersAreReusedWithoutATrace() async throws {
             try await withCore { core, server in
-                for path in ["/gzip/1000?cut=1", "/gzip/1000", "/deflate/1000?raw=1", "/deflate/1000", "/gzip/1000?corrupt=1", "/gzip/1000"] {
+                for path in [
+                    "/gzip/1000?cut=1", "/gzip/1000", "/deflate/1000?raw=1", "/deflate/1000", "/gzip/1000?corrupt=1",
+                    "/gzip/1000",
+                ] {
                     let result = try await get(core, server.baseURL + path)
                     if !path.contains("cut") && !path.contains("corrupt") {
                         #expect(result.body == LoopbackServer.pattern(0..<1000), "\(path)")

@@ -24,9 +24,13 @@ extension CoreTests {
                 .send("Set-Cookie: a=b; c\r\nSet-Cookie: d\r\nContent-Length: 2\r\n\r\nok"),
             ]) { result in
                 #expect(result.fault == .ok && result.status == 207 && result.text == "ok")
-                #expect(result.fields.map(\.name) == ["X-A", "x-a", "X-B", "X-E", "Set-Cookie", "Set-Cookie", "Content-Length"])
+                #expect(
+                    result.fields.map(\.name) == [
+                        "X-A", "x-a", "X-B", "X-E", "Set-Cookie", "Set-Cookie", "Content-Length",
+                    ])
                 #expect(result.fields.map(\.value) == ["1", "2", "padded", "", "a=b; c", "d", "2"])
-                #expect(String(decoding: result.head, as: UTF8.self).hasPrefix("HTTP/1.1 207 Multi Status\r\nX-A: 1\r\n"))
+                #expect(
+                    String(decoding: result.head, as: UTF8.self).hasPrefix("HTTP/1.1 207 Multi Status\r\nX-A: 1\r\n"))
                 #expect(result.head.suffix(4) == [13, 10, 13, 10])
                 #expect(result.headReceived == UInt64(result.head.count))
                 #expect(result.contentLength == 2)
@@ -57,7 +61,8 @@ extension CoreTests {
 
         @Test func malformedHeadsCloseTheConnection() async throws {
             try await withCore { core, server in
-                server.script(path: "/head", [.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde")])
+                server.script(
+                    path: "/head", [.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde")])
                 let result = try await core.get(server.baseURL + "/head")
                 #expect(result.fault == .malformed(FERRY_D_CONFLICTING_LENGTH))
                 try await server.waitForOpenConnections(atMost: 0)
@@ -96,7 +101,8 @@ extension CoreTests {
 
         @Test func informationalAnswersArePassedOver() async throws {
             try await run([
-                .send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"), .send(answer("ok", "X-A: 1")),
+                .send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"),
+                .send(answer("ok", "X-A: 1")),
             ]) { result in
                 #expect(result.fault == .ok && result.status == 200 && result.text == "ok")
                 #expect(result.fields.map(\.name) == ["X-A", "Content-Length"])
@@ -113,7 +119,8 @@ extension CoreTests {
         }
 
         @Test func aFloodOfInformationalAnswersEnds() async throws {
-            try await run([.repeating("HTTP/1.1 100 Continue\r\n\r\n", times: 200_000), .send(answer("ok"))]) { result in
+            try await run([.repeating("HTTP/1.1 100 Continue\r\n\r\n", times: 200_000), .send(answer("ok"))]) {
+                result in
                 #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_INFORMATIONAL))
                 #expect(result.headReceived < 10_000)
             }
@@ -122,7 +129,8 @@ extension CoreTests {
         @Test func oneFieldOf200KB() async throws {
             let field = "X-A: " + String(repeating: "a", count: 200_000) + "\r\n"
             for limit in [0, 1_000_000] {
-                try await run([.send("HTTP/1.1 200 OK\r\n" + field + "\r\n"), .close], { $0.maxHead = limit }) { result in
+                try await run([.send("HTTP/1.1 200 OK\r\n" + field + "\r\n"), .close], { $0.maxHead = limit }) {
+                    result in
                     #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES))
                 }
             }
@@ -141,7 +149,8 @@ extension CoreTests {
         }
 
         @Test func tooManyFields() async throws {
-            try await run([.send("HTTP/1.1 200 OK\r\n"), .repeating("X: 1\r\n", times: 1_001), .send("\r\n"), .close]) { result in
+            try await run([.send("HTTP/1.1 200 OK\r\n"), .repeating("X: 1\r\n", times: 1_001), .send("\r\n"), .close]) {
+                result in
                 #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES))
             }
         }
@@ -182,9 +191,12 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["ZZ\r\nhello\r\n", "FFFFFFFFFFFFFFFFF\r\nhello\r\n", "-5\r\nhello\r\n", "5\r\nhelloX\r\n0\r\n\r\n"])
+        @Test(arguments: [
+            "ZZ\r\nhello\r\n", "FFFFFFFFFFFFFFFFF\r\nhello\r\n", "-5\r\nhello\r\n", "5\r\nhelloX\r\n0\r\n\r\n",
+        ])
         func badChunks(chunks: String) async throws {
-            try await run([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)"), .keepOpen]) { result in
+            try await run([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)"), .keepOpen]) {
+                result in
                 #expect(result.fault == .malformed(FERRY_D_CHUNK), "\(chunks.debugDescription)")
             }
         }

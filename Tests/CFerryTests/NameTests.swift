@@ -47,7 +47,8 @@ extension CoreTests {
         @Test func codesOfTheResolver() async throws {
             try await withNames { core, _, url in
                 for (name, code, detail) in [
-                    ("none.names.test", EAI_NONAME, FERRY_D_DNS_NOT_FOUND), ("again.names.test", EAI_AGAIN, FERRY_D_DNS_TEMPORARY),
+                    ("none.names.test", EAI_NONAME, FERRY_D_DNS_NOT_FOUND),
+                    ("again.names.test", EAI_AGAIN, FERRY_D_DNS_TEMPORARY),
                     ("fail.names.test", EAI_FAIL, FERRY_D_DNS_FAILED),
                 ] {
                     lookups.set(name, [], code: code)

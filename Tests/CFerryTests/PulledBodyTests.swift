@@ -38,7 +38,9 @@ final class PullSource: Sendable {
 extension CoreTests {
     /// Bodies that are pulled.
     @Suite struct PulledBodies {
-        private func put(_ server: LoopbackServer, _ source: PullSource, length: UInt64?, path: String = "/upload") -> CoreRequest {
+        private func put(_ server: LoopbackServer, _ source: PullSource, length: UInt64?, path: String = "/upload")
+            -> CoreRequest
+        {
             CoreRequest("PUT", server.baseURL + path).with {
                 $0.body = .pull(length)
                 $0.onPull = { source.fill($0) }
@@ -78,7 +80,8 @@ extension CoreTests {
                 let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
                 let id = try core.submit(put(server, source, length: length).with { $0.idle = 100 })
                 try await server.waitForReceivedBytes(50_000)
-                try await Task.sleep(for: .milliseconds(250))  // the idle clock has to stand still: there is no event for it
+                // The idle clock has to stand still: there is no event for that, only time.
+                try await Task.sleep(for: .milliseconds(250))
                 #expect(core.events(id).last == .pull)
                 core.resume(id)
                 let result = await core.result(of: id)
@@ -134,7 +137,8 @@ extension CoreTests {
 
         @Test func anAnswerBeforeTheEndOfTheUploadIsDelivered() async throws {
             try await withCore { core, server in
-                server.script(path: "/full", [.send(answer("too much", status: "413 Too Large", "Connection: close")), .close])
+                server.script(
+                    path: "/full", [.send(answer("too much", status: "413 Too Large", "Connection: close")), .close])
                 let source = PullSource(LoopbackServer.pattern(0..<3_000_000))
                 let result = try await core.run(put(server, source, length: 3_000_000, path: "/full"))
                 #expect(result.fault == .ok && result.status == 413)

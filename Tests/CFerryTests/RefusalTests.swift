@@ -6,7 +6,9 @@ extension CoreTests {
     /// What ferry_submit refuses, before a byte leaves.
     @Suite struct Refusals {
         /// Submits and expects this refusal; nothing of it reaches the server.
-        private func expect(_ fault: CoreFault, _ change: @Sendable (inout CoreRequest, LoopbackServer) -> Void) async throws {
+        private func expect(_ fault: CoreFault, _ change: @Sendable (inout CoreRequest, LoopbackServer) -> Void)
+            async throws
+        {
             try await withCore { core, server in
                 var request = CoreRequest("POST", server.baseURL + "/upload")
                 change(&request, server)
@@ -108,7 +110,9 @@ extension CoreTests {
         @Test func fieldsCutShort() async throws {
             try await withCore { core, server in
                 let request = CoreRequest("GET", server.baseURL + "/")
-                for broken: [UInt8] in [[1], [1, 0, 0, 0, 9, 0, 0, 0, 65], [255, 255, 255, 255, 255, 255, 255, 255, 65]] {
+                for broken: [UInt8] in [
+                    [1], [1, 0, 0, 0, 9, 0, 0, 0, 65], [255, 255, 255, 255, 255, 255, 255, 255, 65],
+                ] {
                     let code = request.withCore(id: 1000) { core.submitRaw($0.pointee, headers: broken) }
                     #expect(code == FERRY_E_INVALID_REQUEST)
                 }

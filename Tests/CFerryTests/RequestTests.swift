@@ -25,7 +25,9 @@ extension CoreTests {
 
         @Test func fragmentIsLeftOutAndAnEmptyPathBecomesASlash() async throws {
             try await withCore { core, server in
-                for (suffix, target) in [("", "/"), ("?q=1", "/?q=1"), ("#f", "/"), ("/a#b?c", "/a"), ("/../x", "/../x")] {
+                for (suffix, target) in [
+                    ("", "/"), ("?q=1", "/?q=1"), ("#f", "/"), ("/a#b?c", "/a"), ("/../x", "/../x"),
+                ] {
                     _ = try await core.get(server.baseURL + suffix)
                     #expect(last(server).target == target)
                 }

@@ -11,7 +11,8 @@ extension CoreTests {
             let code = bytes.withUnsafeBytes { head in
                 body.withUnsafeBytes { body in
                     ferry_result_make(
-                        7, head.bindMemory(to: CChar.self).baseAddress!, head.count, body.baseAddress, body.count, &made)
+                        7, head.bindMemory(to: CChar.self).baseAddress!, head.count, body.baseAddress, body.count, &made
+                    )
                 }
             }
             guard let made, code == FERRY_OK else { throw CoreFault(Int(code)) }
@@ -35,7 +36,9 @@ extension CoreTests {
             #expect(result.status == 204 && result.fields.isEmpty)
         }
 
-        @Test(arguments: ["", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "nonsense\r\n\r\n"])
+        @Test(arguments: [
+            "", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "nonsense\r\n\r\n",
+        ])
         func brokenHeadsMakeNoResult(head: String) {
             #expect(throws: CoreFault(FERRY_E_MALFORMED_RESPONSE)) { try make(head) }
         }

@@ -43,7 +43,8 @@ extension CoreTests {
         func bytesOnAnIdleConnectionNeverAnswerTheNextRequest(isSecure: Bool) async throws {
             let (options, serverOptions) = try both(isSecure)
             try await withCore(options, server: serverOptions) { core, server in
-                server.script(path: "/first", [.send(answer("first")), .wait("poison"), .send(answer("POISON")), .mark("sent")])
+                server.script(
+                    path: "/first", [.send(answer("first")), .wait("poison"), .send(answer("POISON")), .mark("sent")])
                 let first = try await core.get(server.baseURL + "/first")
                 #expect(first.text == "first")
                 server.signal("poison")
@@ -114,7 +115,8 @@ extension CoreTests {
         }
 
         @Test func aGetIsSentOnceMore() async throws {
-            try await dies({ CoreRequest("GET", $0.baseURL + "/die").with { $0.flags = .idempotent } }) { result, server in
+            try await dies({ CoreRequest("GET", $0.baseURL + "/die").with { $0.flags = .idempotent } }) {
+                result, server in
                 #expect(result.status == 404 && result.attempts == 2 && !result.isReused)
                 #expect(server.requestCount == 3)
             }
@@ -151,7 +153,8 @@ extension CoreTests {
                 let warm = try (0..<8).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/50")) }
                 _ = await core.results(of: warm)
                 let before = server.requestCount
-                let result = try await core.run(CoreRequest("GET", server.baseURL + "/die").with { $0.flags = .idempotent })
+                let result = try await core.run(
+                    CoreRequest("GET", server.baseURL + "/die").with { $0.flags = .idempotent })
                 #expect(result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED))
                 #expect(server.requestCount - before <= 3)
             }
@@ -160,7 +163,8 @@ extension CoreTests {
         @Test func aFreshConnectionThatDiesIsNotRetried() async throws {
             try await withCore { core, server in
                 server.script(path: "/die", [.drop])
-                let result = try await core.run(CoreRequest("GET", server.baseURL + "/die").with { $0.flags = .idempotent })
+                let result = try await core.run(
+                    CoreRequest("GET", server.baseURL + "/die").with { $0.flags = .idempotent })
                 #expect(result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED) && result.attempts == 1)
                 #expect(server.requestCount == 1)
             }
@@ -185,17 +189,35 @@ extension CoreTests {
                 let bare = server.requests.last!
                 var odd: [CoreRequest] = []
                 odd.append(plain.with { $0.method = Array("HEAD".utf8) })
-                odd.append(plain.with { $0.method = Array("POST".utf8); $0.body = .bytes([1, 2, 3]); $0.add("Content-Type", "a/b") })
+                odd.append(
+                    plain.with {
+                        $0.method = Array("POST".utf8); $0.body = .bytes([1, 2, 3]); $0.add("Content-Type", "a/b")
+                    })
                 odd.append(plain.with { $0.method = Array("DELETE".utf8) })
-                odd.append(plain.with { $0.method = Array("GET".utf8); $0.body = .bytes([]) })
-                odd.append(plain.with { $0.method = Array("PUT".utf8); $0.body = .pull(nil); $0.onPull = { _ in 0 } })
-                odd.append(plain.with { $0.add("Host", "other.example"); $0.add("Authorization", "secret"); $0.add("Cookie", "a=b") })
+                odd.append(
+                    plain.with {
+                        $0.method = Array("GET".utf8); $0.body = .bytes([])
+                    })
+                odd.append(
+                    plain.with {
+                        $0.method = Array("PUT".utf8); $0.body = .pull(nil); $0.onPull = { _ in 0 }
+                    })
+                odd.append(
+                    plain.with {
+                        $0.add("Host", "other.example"); $0.add("Authorization", "secret"); $0.add("Cookie", "a=b")
+                    })
                 odd.append(plain.with { $0.maxBody = 1 })
                 odd.append(plain.with { $0.maxHead = 20 })
                 odd.append(plain.with { $0.url += Array("/status/500".utf8) })
                 odd.append(plain.with { $0.answer = .stream })
-                odd.append(plain.with { $0.url = Array((server.baseURL + "/delay/1000").utf8); $0.total = 50 })
-                odd.append(plain.with { $0.url = Array((server.baseURL + "/gzip/50").utf8); $0.flags = .decode })
+                odd.append(
+                    plain.with {
+                        $0.url = Array((server.baseURL + "/delay/1000").utf8); $0.total = 50
+                    })
+                odd.append(
+                    plain.with {
+                        $0.url = Array((server.baseURL + "/gzip/50").utf8); $0.flags = .decode
+                    })
                 for (i, request) in odd.enumerated() {
                     let strange = try await core.run(request)
                     let result = try await core.run(plain)
@@ -203,7 +225,8 @@ extension CoreTests {
                     #expect(result.attempts == 1 && result.message == nil && result.osErrno == 0, "after \(i)")
                     #expect(!result.isDecoded && result.body != nil && result.bodySent == 0, "after \(i)")
                     #expect(server.requests.last?.headers == bare.headers, "after \(i)")
-                    #expect(server.requests.last?.method == "GET" && server.requests.last?.bodyLength == 0, "after \(i)")
+                    #expect(
+                        server.requests.last?.method == "GET" && server.requests.last?.bodyLength == 0, "after \(i)")
                     #expect(strange.id != result.id)
                 }
                 #expect(core.statistics.handles == 1)

@@ -55,7 +55,9 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["/bytes/2000000", "/chunked/2000000", "/until-close/2000000", "/gzip/2000000", "/deflate/2000000?raw=1"])
+        @Test(arguments: [
+            "/bytes/2000000", "/chunked/2000000", "/until-close/2000000", "/gzip/2000000", "/deflate/2000000?raw=1",
+        ])
         func pauseAndResumeAtEveryPiece(path: String) async throws {
             try await withCore { core, server in
                 let pauses = Pauses { _ in true }
@@ -154,10 +156,14 @@ extension CoreTests {
             try await withCore { core, server in
                 server.script(
                     path: "/hold",
-                    [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .wait("more"),
-                     .send("a\r\nhelloworld\r\n"), .mark("sent"), .keepOpen])
+                    [
+                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .wait("more"),
+                        .send("a\r\nhelloworld\r\n"), .mark("sent"), .keepOpen,
+                    ])
                 let id = try core.submit(
-                    stream(server.baseURL + "/hold", Pauses { $0 == 1 }).with { $0.maxBody = 10; $0.total = 10_000 })
+                    stream(server.baseURL + "/hold", Pauses { $0 == 1 }).with {
+                        $0.maxBody = 10; $0.total = 10_000
+                    })
                 await core.untilBody(id)
                 server.signal("more")
                 try await server.waitForMark("sent")

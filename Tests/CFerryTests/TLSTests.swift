@@ -37,7 +37,8 @@ extension CoreTests {
 
         @Test(arguments: [
             (ServerCertificate.Kind.expired, FERRY_D_TLS_EXPIRED), (.notYetValid, FERRY_D_TLS_EXPIRED),
-            (.wrongHost, FERRY_D_TLS_HOSTNAME), (.untrusted, FERRY_D_TLS_UNTRUSTED), (.selfSigned, FERRY_D_TLS_UNTRUSTED),
+            (.wrongHost, FERRY_D_TLS_HOSTNAME), (.untrusted, FERRY_D_TLS_UNTRUSTED),
+            (.selfSigned, FERRY_D_TLS_UNTRUSTED),
         ])
         func certificatesThatAreWrong(kind: ServerCertificate.Kind, detail: Int) async throws {
             try await get(kind) { result, _ in #expect(result.fault == .tls(detail)) }
@@ -57,7 +58,8 @@ extension CoreTests {
 
         @Test(arguments: ServerCertificate.Kind.allCases)
         func insecureTakesEverything(kind: ServerCertificate.Kind) async throws {
-            try await get(kind, { options, _ in options.isInsecure = true }) { result, _ in #expect(result.fault == .ok) }
+            try await get(kind, { options, _ in options.isInsecure = true }) { result, _ in #expect(result.fault == .ok)
+            }
         }
 
         @Test(arguments: [false, true])

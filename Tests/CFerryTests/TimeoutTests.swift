@@ -16,7 +16,9 @@ extension CoreTests {
             let result = try await core.run(request)
             let time = ContinuousClock.now - begin
             #expect(result.fault == .timeout(detail), sourceLocation: sourceLocation)
-            #expect(time >= .milliseconds(limit - 5) && time < .milliseconds(limit + 1_000), "\(time)", sourceLocation: sourceLocation)
+            #expect(
+                time >= .milliseconds(limit - 5) && time < .milliseconds(limit + 1_000), "\(time)",
+                sourceLocation: sourceLocation)
             return result
         }
 
@@ -41,10 +43,13 @@ extension CoreTests {
             defer { LookupStub.shared.release("hangs.timeout.test") }
             try await withCore(options) { core, server in
                 let url = "http://hangs.timeout.test:\(server.port)/"
-                let result = try await expect(FERRY_D_TIMEOUT_DNS, after: 100, core, CoreRequest("GET", url).with { $0.connect = 100 })
+                let result = try await expect(
+                    FERRY_D_TIMEOUT_DNS, after: 100, core, CoreRequest("GET", url).with { $0.connect = 100 })
                 #expect(result.phase == FERRY_PHASE_DNS && !result.isProcessed)
-                try await expect(FERRY_D_TIMEOUT_DEADLINE, after: 100, core, CoreRequest("GET", url).with { $0.deadline = 100 })
-                try await expect(FERRY_D_TIMEOUT_TOTAL, after: 100, core, CoreRequest("GET", url).with { $0.total = 100 })
+                try await expect(
+                    FERRY_D_TIMEOUT_DEADLINE, after: 100, core, CoreRequest("GET", url).with { $0.deadline = 100 })
+                try await expect(
+                    FERRY_D_TIMEOUT_TOTAL, after: 100, core, CoreRequest("GET", url).with { $0.total = 100 })
             }
         }
 
@@ -53,7 +58,9 @@ extension CoreTests {
             options.usesLookupStub = true
             LookupStub.shared.set("idle.timeout.test", ["127.0.0.1"])
             try await withCore(options) { core, server in
-                let request = CoreRequest("GET", "http://idle.timeout.test:\(server.port)/delay/5000").with { $0.idle = 150 }
+                let request = CoreRequest("GET", "http://idle.timeout.test:\(server.port)/delay/5000").with {
+                    $0.idle = 150
+                }
                 try await expect(FERRY_D_TIMEOUT_RESPONSE_HEAD, after: 150, core, request)
             }
         }
@@ -109,7 +116,9 @@ extension CoreTests {
                 server.script(path: "/none", [.keepOpen])
                 server.script(path: "/half", [.send("HTTP/1.1 200"), .keepOpen])
                 server.script(path: "/line", [.send("HTTP/1.1 200 OK\r\nX-A: 1\r\n"), .keepOpen])
-                for (path, phase) in [("/none", FERRY_PHASE_WAIT_HEAD), ("/half", FERRY_PHASE_WAIT_HEAD), ("/line", FERRY_PHASE_HEAD)] {
+                for (path, phase) in [
+                    ("/none", FERRY_PHASE_WAIT_HEAD), ("/half", FERRY_PHASE_WAIT_HEAD), ("/line", FERRY_PHASE_HEAD),
+                ] {
                     let result = try await expect(
                         FERRY_D_TIMEOUT_RESPONSE_HEAD, after: 150, core,
                         CoreRequest("GET", server.baseURL + path).with { $0.idle = 150 })
@@ -139,7 +148,8 @@ extension CoreTests {
             try await withCore { core, server in
                 server.script(path: "/stop", [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .keepOpen])
                 let result = try await expect(
-                    FERRY_D_TIMEOUT_READ, after: 150, core, CoreRequest("GET", server.baseURL + "/stop").with { $0.idle = 150 })
+                    FERRY_D_TIMEOUT_READ, after: 150, core,
+                    CoreRequest("GET", server.baseURL + "/stop").with { $0.idle = 150 })
                 #expect(result.phase == FERRY_PHASE_BODY && result.bodyReceived == 3 && result.status == 200)
             }
         }
@@ -177,8 +187,10 @@ extension CoreTests {
         @Test func totalAndDeadlineEndALivingTransfer() async throws {
             try await withCore { core, server in
                 let url = server.baseURL + "/drip?bytes=1000&interval=10"
-                try await expect(FERRY_D_TIMEOUT_TOTAL, after: 200, core, CoreRequest("GET", url).with { $0.total = 200 })
-                try await expect(FERRY_D_TIMEOUT_DEADLINE, after: 200, core, CoreRequest("GET", url).with { $0.deadline = 200 })
+                try await expect(
+                    FERRY_D_TIMEOUT_TOTAL, after: 200, core, CoreRequest("GET", url).with { $0.total = 200 })
+                try await expect(
+                    FERRY_D_TIMEOUT_DEADLINE, after: 200, core, CoreRequest("GET", url).with { $0.deadline = 200 })
             }
         }
 
@@ -198,9 +210,11 @@ extension CoreTests {
                 server.script(path: "/none", [.keepOpen])
                 var ids: [UInt64] = []
                 for i in 0..<300 {
-                    ids.append(try core.submit(CoreRequest("GET", server.baseURL + "/none").with { $0.deadline = 50 + i }))
+                    ids.append(
+                        try core.submit(CoreRequest("GET", server.baseURL + "/none").with { $0.deadline = 50 + i }))
                 }
-                let far = try core.submit(CoreRequest("GET", server.baseURL + "/delay/100").with { $0.deadline = 4_294_967_295 })
+                let far = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/delay/100").with { $0.deadline = 4_294_967_295 })
                 for result in await core.results(of: ids) { #expect(result.code == FERRY_E_TIMEOUT) }
                 // The deadlines go in their order, up to the wheel's 8 ms.
                 let order = core.record.read { state in state.finishOrder.filter { $0 != far } }
