@@ -54,7 +54,7 @@ extension CoreTests {
                 let request = put(server, PullSource(bytes, piece: 7_777), length: UInt64(size))
                 let result = try await core.run(request)
                 #expect(result.fault == .ok && result.bodySent == UInt64(size))
-                let seen = server.requests[0]
+                let seen = server.requests.first!
                 #expect(seen.headers.fields.map(\.name) == ["Host", "Content-Length"])
                 #expect(seen.headers["Content-Length"] == "\(size)")
                 #expect(seen.bodyLength == UInt64(size) && seen.body == Array(bytes.prefix(65_536)))
@@ -67,7 +67,7 @@ extension CoreTests {
                 let bytes = LoopbackServer.pattern(0..<size)
                 let result = try await core.run(put(server, PullSource(bytes, piece: 7_777), length: nil))
                 #expect(result.fault == .ok)
-                let seen = server.requests[0]
+                let seen = server.requests.first!
                 #expect(seen.headers["Transfer-Encoding"] == "chunked" && seen.headers["Content-Length"] == nil)
                 #expect(seen.headers["Expect"] == nil && seen.headers["Content-Type"] == nil)
                 #expect(seen.bodyLength == UInt64(size) && seen.body == Array(bytes.prefix(65_536)))
@@ -86,7 +86,7 @@ extension CoreTests {
                 core.resume(id)
                 let result = await core.result(of: id)
                 #expect(result.fault == .ok)
-                #expect(server.requests[0].bodyLength == 100_000)
+                #expect(server.requests.first!.bodyLength == 100_000)
             }
         }
 
@@ -100,7 +100,7 @@ extension CoreTests {
                 #expect(result.isProcessed && result.attempts == 1)
                 try await server.waitForRequests(1)
                 try await server.waitForOpenConnections(atMost: 0)
-                #expect(server.requests[0].bodyLength <= 50_000)
+                #expect(server.requests.first!.bodyLength <= 50_000)
             }
         }
 
@@ -110,7 +110,8 @@ extension CoreTests {
                 let result = try await core.run(put(server, source, length: 60_000))
                 #expect(result.fault == CoreFault(FERRY_E_UPLOAD_SOURCE))
                 try await server.waitForRequests(1)
-                #expect(server.requests[0].bodyLength <= 50_000)
+                try await server.waitForOpenConnections(atMost: 0)
+                #expect(server.requests.first!.bodyLength <= 50_000)
             }
         }
 
@@ -119,7 +120,7 @@ extension CoreTests {
                 let source = PullSource(Array(repeating: 1, count: 50_000))
                 let result = try await core.run(put(server, source, length: 10))
                 #expect(result.fault == .ok)
-                #expect(server.requests[0].bodyLength == 10)
+                #expect(server.requests.first!.bodyLength == 10)
             }
         }
 

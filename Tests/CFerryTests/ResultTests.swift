@@ -55,6 +55,31 @@ extension CoreTests {
             #expect(result.phase == FERRY_PHASE_DNS && result.contentLength == -1 && result.body == nil)
         }
 
+        @Test func aResultOutlivesItsLoop() async throws {
+            try await withLoopbackServer { server in
+                let core = try CoreLoop(keepsResults: true)
+                for path in ["/hello", "/bytes/200000", "/status/404", "/gzip/100?cut=1"] {
+                    _ = try core.submit(CoreRequest("GET", server.baseURL + path).with { $0.flags = .decode })
+                }
+                await core.record.until { $0.kept.count == 4 }
+                core.free()
+                let kept = core.record.read { state in
+                    defer { state.kept = [] }
+                    return state.kept
+                }
+                // Freed on other threads than the loop's, which is gone.
+                await withTaskGroup(of: Void.self) { group in
+                    for result in kept {
+                        group.addTask {
+                            let copy = result.copy()
+                            #expect(copy.head.isEmpty == false && copy.status > 0)
+                            result.free()
+                        }
+                    }
+                }
+            }
+        }
+
         @Test func versionNamesTheLibraries() {
             let version = String(cString: ferry_version())
             for name in ["libcurl/", "OpenSSL/", "libuv/", "zlib/"] { #expect(version.contains(name)) }

@@ -23,6 +23,11 @@ func coreOnFinished(_ context: UnsafeMutableRawPointer?, _ first: UnsafeMutableP
     while let raw = next {
         next = raw.pointee.next
         found += 1
+        if record(context).keepsResults {
+            let kept = KeptResult(raw: raw)
+            record(context).change { $0.kept.append(kept) }
+            continue
+        }
         let result = CoreResult(copying: raw.pointee)
         ferry_result_free(raw)
         record(context).finished(result)

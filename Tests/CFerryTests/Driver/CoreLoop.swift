@@ -16,12 +16,13 @@ final class CoreLoop: Sendable {
         var usesLookupStub = false
     }
 
-    let record = CoreRecord()
+    let record: CoreRecord
     let pointer: CorePointer
     private let ids = Atomic<UInt64>(0)
     private let isFreed = Atomic(false)
 
-    init(_ options: Options = Options()) throws {
+    init(_ options: Options = Options(), keepsResults: Bool = false) throws {
+        record = CoreRecord(keepsResults: keepsResults)
         let context = coreContext(record)
         var c = ferry_options()
         c.context = context

@@ -27,6 +27,8 @@ final class CoreRecord: Sendable {
         /// Ids in the order of their start and of their end.
         var startOrder: [UInt64] = []
         var finishOrder: [UInt64] = []
+        /// The results themselves, of a loop that keeps them.
+        var kept: [KeptResult] = []
         var calls = 0
         var isStopped = false
         /// Callbacks after on_stopped, which is a fault of the core.
@@ -36,6 +38,9 @@ final class CoreRecord: Sendable {
     }
 
     private let state = Mutex(State())
+    let keepsResults: Bool
+
+    init(keepsResults: Bool) { self.keepsResults = keepsResults }
 
     func read<R: Sendable>(_ look: (inout State) -> R) -> R {
         state.withLock { look(&$0) }

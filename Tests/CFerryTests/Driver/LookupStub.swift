@@ -41,6 +41,8 @@ final class LookupStub: Sendable {
     func lookups(_ name: String) -> Int { state.withLock { $0.entries[name]?.lookups ?? 0 } }
     func mostAtWork(_ name: String) -> Int { state.withLock { $0.entries[name]?.mostAtWork ?? 0 } }
     var atWork: Int { state.withLock { $0.atWork } }
+    /// At once, since the start of the process.
+    var mostAtWork: Int { state.withLock { $0.mostAtWork } }
 
     /// Waits until a name has been asked for so often.
     func until(_ name: String, lookups: Int) async {
