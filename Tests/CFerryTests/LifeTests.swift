@@ -92,7 +92,7 @@ extension CoreTests {
                                     #expect(error as? CoreFault == .shutdown)
                                     return accepted
                                 }
-                                if accepted.count > 5_000 { core.stop() }
+                                if accepted.count > 500 { core.stop() }
                             }
                         }
                     }
