@@ -44,13 +44,15 @@ enum { FERRY__CLASSES = 6 };
 
 typedef struct ferry__pool {
   ferry__block *free[FERRY__CLASSES];
+  uint32_t count[FERRY__CLASSES];
 } ferry__pool;
 
 /* A block of at least `size` bytes; *capacity is what it really holds. */
 void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity);
 /* Back to this loop's own list. */
 void ferry__pool_give(ferry__pool *pool, void *bytes);
-/* [any thread] Back to whichever loop needs it next. */
+/* [any thread] Back to whichever loop needs it next; on a loop's thread to
+ * that loop. */
 void ferry__block_free(void *bytes);
 void ferry__pool_close(ferry__pool *pool);
 
@@ -213,6 +215,7 @@ struct ferry__handle {
   uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1;
+  char target[64]; /* the one that is set, if it is short */
   unsigned attempts;
   unsigned opened_count;     /* sockets opened since the last request */
   int opened[FERRY__OPENED];
@@ -478,6 +481,9 @@ struct ferry_loop {
   size_t finished_count;
   uint64_t now_ns; /* refreshed once a round */
 };
+
+/* The loop of this thread, NULL elsewhere. */
+extern _Thread_local ferry_loop *ferry__current;
 
 static inline uint64_t ferry__now(const ferry_loop *loop) {
   return uv_now(&loop->uv);

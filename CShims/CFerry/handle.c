@@ -30,6 +30,7 @@ static void set_trust(CURL *e, const ferry_loop *loop) {
 static void set_constants(ferry__handle *handle) {
   ferry_loop *loop = handle->loop;
   CURL *e = handle->easy;
+  handle->target[0] = 0;
   SET(CURLOPT_NOSIGNAL, 1L);
   SET(CURLOPT_NOPROGRESS, 1L);
   SET(CURLOPT_PROXY, ""); /* or libcurl asks the environment every time */
@@ -162,6 +163,21 @@ static void set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {
   }
 }
 
+/* Path and query go around libcurl's URL parser, byte by byte as given. The
+ * same again, as of clients that poll, is not copied again. */
+static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
+  size_t size = strlen(target) + 1;
+  bool fits = size <= sizeof handle->target;
+  if (fits && !memcmp(handle->target, target, size))
+    return true;
+  if (SET(CURLOPT_REQUEST_TARGET, target))
+    return false;
+  handle->target[0] = 0; /* no target is empty */
+  if (fits)
+    memcpy(handle->target, target, size);
+  return true;
+}
+
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
@@ -177,8 +193,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
       return false;
     handle->host_serial = host->serial;
   }
-  /* Path and query go around libcurl's URL parser, byte by byte as given. */
-  if (SET(CURLOPT_REQUEST_TARGET, t->target))
+  if (!set_target(e, handle, t->target))
     return false;
   bool has_headers = t->headers != &ferry__no_accept;
   if (has_headers || handle->has_headers) {

@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local ferry_loop *current;
+_Thread_local ferry_loop *ferry__current;
 
-int ferry_loop_is_current(const ferry_loop *loop) { return current == loop; }
+int ferry_loop_is_current(const ferry_loop *loop) {
+  return ferry__current == loop;
+}
 
 void *ferry_current_context(void) {
-  return current ? current->options.context : NULL;
+  return ferry__current ? ferry__current->options.context : NULL;
 }
 
 /* ---- Turns --------------------------------------------------------------- */
@@ -221,12 +223,12 @@ static void free_parts(ferry_loop *loop) {
 
 static void *run(void *data) {
   ferry_loop *loop = data;
-  current = loop;
+  ferry__current = loop;
   uv_run(&loop->uv, UV_RUN_DEFAULT);
   uv_loop_close(&loop->uv);
   if (loop->options.on_stopped)
     loop->options.on_stopped(loop->options.context);
-  current = NULL;
+  ferry__current = NULL;
   if (loop->freed_by_itself)
     free_parts(loop);
   return NULL;

@@ -47,8 +47,10 @@ void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity) {
                                                    memory_order_acquire);
     }
     block = pool->free[class];
-    if (block)
+    if (block) {
       pool->free[class] = block->next;
+      pool->count[class] -= pool->count[class] > 0;
+    }
   }
   if (!block && !(block = malloc(whole)))
     return NULL;
@@ -65,12 +67,18 @@ void ferry__pool_give(ferry__pool *pool, void *bytes) {
   }
   block->next = pool->free[block->class];
   pool->free[block->class] = block;
+  pool->count[block->class]++;
 }
 
 void ferry__block_free(void *bytes) {
   ferry__block *block = (ferry__block *)bytes - 1;
   uint32_t class = block->class;
-  /* The count is a hint: it is cleared when the list is taken, and a block
+  if (class != UNPOOLED && ferry__current &&
+      ferry__current->pool.count[class] < classes[class].most) {
+    ferry__pool_give(&ferry__current->pool, bytes);
+    return;
+  }
+  /* The counts are hints: they do not know of lists taken whole, and a block
    * too many or too few does not matter. */
   if (class == UNPOOLED ||
       atomic_fetch_add_explicit(&shared[class].count, 1,

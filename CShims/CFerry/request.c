@@ -329,7 +329,8 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->low_speed_ms = request->low_speed_ms;
   t->max_head = request->max_head;
   t->max_body = request->max_body;
-  t->submitted_ns = uv_hrtime();
+  /* On a loop's thread the begin of its round is near enough. */
+  t->submitted_ns = ferry__current ? ferry__current->now_ns : uv_hrtime();
   *out = t;
   return accepted;
 }

@@ -82,7 +82,7 @@ void ferry_result_free(ferry_result *result) {
 int ferry_result_make(uint64_t id, const char *text, size_t length,
                       const void *body, size_t body_length,
                       ferry_result **out) {
-  ferry__pool pool = {{NULL}};
+  ferry__pool pool = {{NULL}, {0}};
   ferry__head head = {0};
   size_t capacity, size;
   int code = FERRY_E_MEMORY;
