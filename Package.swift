@@ -51,7 +51,7 @@ let package = Package(
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
-        .systemLibrary(name: "Cgetopt", path: "Sources/Cgetopt"),
+        .systemLibrary(name: "Cgetopt", path: "CShims/Cgetopt"),
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
             name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],

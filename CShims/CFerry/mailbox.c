@@ -42,6 +42,10 @@ int ferry_submit(ferry_loop *loop, const ferry_request *request,
   ferry__mailbox *mailbox = &loop->mailbox;
   if (detail)
     *detail = FERRY_D_NONE;
+  /* At once and not when the loop gets to close its inbox: threads that keep
+   * on pushing would keep it from getting there. */
+  if (atomic_load_explicit(&loop->stopping, memory_order_acquire))
+    return FERRY_E_SHUTDOWN;
   ferry__fault fault = ferry__transfer_make(request, &transfer);
   if (fault.code) {
     if (detail)
