@@ -223,6 +223,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     if ((sent && !(t->flags & FERRY_IDEMPOTENT)) ||
         t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
+      handle->attempts--; /* this one is not begun */
       t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
       t->phase = FERRY_PHASE_WAIT_HEAD;
       return CURL_PREREQFUNC_ABORT;
