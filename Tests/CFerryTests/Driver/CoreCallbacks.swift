@@ -58,6 +58,6 @@ func coreOnCall(_ context: UnsafeMutableRawPointer?) {
 }
 
 func coreOnStopped(_ context: UnsafeMutableRawPointer?) {
-    record(context).change { $0.isStopped = true }
+    record(context).stopped()
     if let context { releaseCoreContext(context) }
 }

@@ -93,6 +93,18 @@ final class CoreRecord: Sendable {
         read { $0.requests[result.id]?.onFinished }?(result)
     }
 
+    /// The last callback of all. The closures of the requests may hold the loop, which holds this.
+    func stopped() {
+        change { state in
+            state.isStopped = true
+            for id in state.requests.keys {
+                state.requests[id]?.onBody = nil
+                state.requests[id]?.onPull = nil
+                state.requests[id]?.onFinished = nil
+            }
+        }
+    }
+
     func started(_ id: UInt64) {
         change { state in
             state.events[id, default: []].append(.started)
