@@ -200,6 +200,12 @@ static void end_idle(ferry_loop *loop, ferry__socket *s) {
     ferry__count(&loop->counters.guarded, 1);
 }
 
+/* For the next attempt: where one kept connection was bad, all of them may
+ * be, and attempts are few. The handle is thrown away afterwards. */
+static void take_new_connection(ferry__handle *handle) {
+  curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
+}
+
 /* Called by libcurl when a connection is there and nothing of the request
  * has left: the hinge of retries, phases and the guard. */
 int ferry__on_request(void *data, char *peer, char *local, int peer_port,
@@ -229,6 +235,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
       return CURL_PREREQFUNC_ABORT;
     }
     ferry__head_expect_status(&handle->head);
+    take_new_connection(handle);
   }
   if (handle->opened_count) {
     remember_port(handle, peer, peer_port, port);
@@ -238,8 +245,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry__socket *s = find_port(loop, peer, peer_port, port);
   char byte;
   if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-            (t->host->secure && tls_pending(handle->easy))))
-    end_idle(loop, s); /* sending fails with 0 bytes, and libcurl reconnects */
+            (t->host->secure && tls_pending(handle->easy)))) {
+    end_idle(loop, s); /* sending fails with 0 bytes, and libcurl tries again */
+    take_new_connection(handle);
+  }
   return CURL_PREREQFUNC_OK;
 }
 

@@ -161,7 +161,8 @@ typedef struct ferry_metrics {
 enum {
   FERRY_RESULT_REUSED = 1u << 0,       /* on a kept connection */
   FERRY_RESULT_PROCESSED = 1u << 1,    /* the server may have acted on it */
-  FERRY_RESULT_CLOSE_FRAMED = 1u << 2, /* the end of the body was a close */
+  FERRY_RESULT_CLOSE_FRAMED = 1u << 2, /* the end of the body was a close;
+                                        * under TLS with close_notify */
   FERRY_RESULT_DECODED = 1u << 3,      /* gzip or deflate was undone */
 };
 
@@ -216,8 +217,8 @@ int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
 /* ---- Requests ------------------------------------------------------------ */
 
 enum {
-  FERRY_BODY_NONE = 0,
-  FERRY_BODY_BYTES, /* body, body_length */
+  FERRY_BODY_NONE = 0, /* and no Content-Length; see FERRY_BODY_BYTES */
+  FERRY_BODY_BYTES, /* body, body_length, which may be 0 */
   FERRY_BODY_PULL,  /* on_pull; body_length or FERRY_UNKNOWN_LENGTH */
 };
 #define FERRY_UNKNOWN_LENGTH UINT64_MAX
@@ -230,7 +231,8 @@ enum {
 
 enum {
   /* May be sent a second time when a kept connection turns out to be dead
-   * before any byte of an answer (RFC 9110, 9.2.2). Without it never. */
+   * before any byte of an answer (RFC 9110, 9.2.2). Without it never, and
+   * never once a part of its body was pulled. */
   FERRY_IDEMPOTENT = 1u << 0,
   /* Undo Content-Encoding gzip and deflate. */
   FERRY_DECODE = 1u << 1,
@@ -241,10 +243,11 @@ enum {
 };
 
 typedef struct ferry_request {
-  uint64_t id; /* not 0, and not one that is still unanswered */
+  /* Not 0, and not one that is still unanswered: that ends the process. */
+  uint64_t id;
   const char *_Nullable url; /* absolute, escaped; a fragment is left out */
   size_t url_length;
-  const char *_Nullable method;
+  const char *_Nullable method; /* HEAD takes no body */
   size_t method_length;
   /* Fields, packed: for each one uint32_t name length, uint32_t value
    * length (native byte order, unaligned), name, value. */
@@ -255,7 +258,8 @@ typedef struct ferry_request {
   uint8_t body_kind;     /* FERRY_BODY_… */
   uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
   uint8_t response_kind; /* FERRY_COLLECT … */
-  int32_t fd;            /* FERRY_DESCRIPTOR; stays the caller's */
+  int32_t fd; /* FERRY_DESCRIPTOR; stays the caller's. Blocking and fast, as
+               * a file is: a slow one stops the loop, EAGAIN is a fault */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
   /* Milliseconds, 0 = none. deadline_ms counts from the submit, the others
    * from the start. idle_ms: no byte in either direction. */
@@ -266,7 +270,8 @@ typedef struct ferry_request {
   /* Fault when fewer than low_speed_bytes a second came over low_speed_ms. */
   uint32_t low_speed_bytes;
   uint32_t low_speed_ms;
-  uint32_t max_head; /* bytes of all heads together; 0 = 64 KiB */
+  uint32_t max_head; /* bytes of all heads, 1xx and trailers included; 0 =
+                      * 64 KiB. 1,000 fields are the most in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
 } ferry_request;
 
@@ -319,7 +324,9 @@ typedef struct ferry_options {
   int insecure;                      /* verify neither chain nor name */
 
   const char *_Nullable user_agent; /* NULL = none is sent */
-  const char *_Nullable encodings;  /* Accept-Encoding, NULL = none */
+  /* Accept-Encoding of every request, also of those without FERRY_DECODE;
+   * NULL = none */
+  const char *_Nullable encodings;
 
   /* Takes getaddrinfo()'s place; runs on a lookup thread. Returns 0 or an
    * EAI_… code, and a list that freeaddrinfo() can free. */
@@ -359,14 +366,16 @@ int ferry_submit(ferry_loop *_Nonnull loop,
 /* [any thread] Ends a transfer with FERRY_E_CANCELLED, unless it has ended. */
 void ferry_cancel(ferry_loop *_Nonnull loop, uint64_t id);
 
-/* [any thread] After FERRY_PAUSE: goes on receiving and sending. A resume
- * that overtakes its pause is not lost. */
+/* [any thread] After FERRY_PAUSE: goes on receiving and sending, both. A
+ * resume that overtakes its pause is not lost. The end of a paused stream is
+ * told without one, unless decoded bytes are still held back. */
 void ferry_resume(ferry_loop *_Nonnull loop, uint64_t id);
 
 /* [any thread] Moves a waiting transfer to the end of another ring. */
 void ferry_set_priority(ferry_loop *_Nonnull loop, uint64_t id, int priority);
 
-/* [any thread] Has on_call called once, soon; calls run together. */
+/* [any thread] Has on_call called once, soon; calls run together. One just
+ * before the stop may come to nothing: on_stopped tells. */
 void ferry_call(ferry_loop *_Nonnull loop);
 
 /* Gauges and counters of a loop; each is exact, together they may differ by
@@ -386,7 +395,7 @@ typedef struct ferry_statistics {
   uint64_t longest_turn_us;
 } ferry_statistics;
 
-/* [any thread] */
+/* [any thread], until ferry_loop_free(). */
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
 
