@@ -36,7 +36,8 @@ final class AgentCore: TransferReceiver {
     var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
     /// Hands a run over. It gets its one answer in every case, perhaps before this returns.
-    func start(_ run: Run, _ transfer: borrowing TransferRequest) {
+    func start(_ run: Run, _ built: borrowing BuiltRequest) {
+        run.prepare(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
@@ -49,8 +50,9 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
+        run.source?.open { [weak transport] in transport?.resume(id) }
         do throws(TransferFailure) {
-            try transport.submit(transfer, id: id)
+            try transport.submit(built.transfer, id: id)
         } catch {
             take(id)
             return refuse(run, RequestError(error, url: run.url))
@@ -60,6 +62,7 @@ final class AgentCore: TransferReceiver {
 
     /// Answers a run that never came to the transport.
     func refuse(_ run: Run, _ error: RequestError) {
+        run.source?.close()
         var turn: [CallbackRun] = []
         run.answer(.refused(error), into: &turn)
         if turn.isEmpty { return }
@@ -97,7 +100,7 @@ final class AgentCore: TransferReceiver {
                 return state.becameIdle()
             }
             var turn: [CallbackRun] = []
-            for index in results.indices { runs[index]?.answer(.result(results[index]), into: &turn) }
+            for index in results.indices { runs[index].map { $0.answer($0.ended(results[index]), into: &turn) } }
             if !turn.isEmpty { process(turn) }
             idle.act()
         }
@@ -105,6 +108,10 @@ final class AgentCore: TransferReceiver {
 
     func transferStarted(_ id: TransferID) {
         state.withLock { $0.table[id] }?.started()
+    }
+
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        state.withLock { $0.table[id] }?.fill(space) ?? .failed
     }
 
     // MARK: By queues

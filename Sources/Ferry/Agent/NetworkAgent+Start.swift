@@ -23,18 +23,19 @@ extension NetworkAgent {
         start(request, on: queue, receiver: .delegate(.init(object: delegate)))
     }
 
-    private func start<R: Request>(
-        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver
+    func start<R: Request>(
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil
     ) -> RequestTask<R.Value> {
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
         let run: RequestRun<R>
         do throws(RequestError) {
-            var transfer = try core.builder.build(request)
-            transfer.reportsStart = true
+            var built = try core.builder.build(request)
+            built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             run = RequestRun(
-                request, url: transfer.url, number: number, queue: queue, core: core, receiver: receiver)
-            core.start(run, transfer)
+                request, url: built.transfer.url, number: number, queue: queue, core: core, receiver: receiver)
+            core.start(run, built)
         } catch {
             // The same way as any other result.
             run = RequestRun(

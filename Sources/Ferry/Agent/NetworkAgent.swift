@@ -71,12 +71,12 @@ extension AgentCore {
 
     @inline(never)
     fileprivate func startAwaited<R: Request>(_ request: R) throws(RequestError) -> AwaitedRun {
-        let transfer = try builder.build(request)
-        let run = AwaitedRun(url: transfer.url, tag: request.tag)
+        let built = try builder.build(request)
+        let run = AwaitedRun(url: built.transfer.url, tag: request.tag)
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
         } else {
-            start(run, transfer)
+            start(run, built)
         }
         return run
     }

@@ -9,6 +9,9 @@ class Run: @unchecked Sendable {
     private let link = Atomic<UInt64>(0)
     let url: String
     let tag: String?
+    /// Gives out the body, where it is pulled. Set, like the meter, before the transport knows of the run.
+    final var source: (any BodySource)?
+    final var meter: UploadMeter?
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 

@@ -41,25 +41,25 @@ final class RequestBuilder: Sendable {
     }
 
     /// The generic rim: asks the request for its members, once each, and hands them on.
-    func build<R: Request>(_ request: R) throws(RequestError) -> TransferRequest {
+    func build<R: Request>(_ request: R) throws(RequestError) -> BuiltRequest {
         let method = request.method
         let path = request.path
         let joined = try join(path, ownBase: request.baseURL)
-        var transfer = TransferRequest(url: joined.url)
-        transfer.method = method.rawValue
+        var built = BuiltRequest(transfer: TransferRequest(url: joined.url))
+        built.transfer.method = method.rawValue
         guard method.isToken else {
             throw RequestError(
                 preparing: .invalidRequest(.method), message: "the method is not a token", url: joined.url)
         }
-        transfer.timeouts = request.timeouts.map(packed) ?? timeouts
-        if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
-        transfer.ring = request.priority.ring
-        transfer.maxHeadBytes = maxHeadBytes
-        transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
-        transfer.isIdempotent = request.isIdempotent
+        built.transfer.timeouts = request.timeouts.map(packed) ?? timeouts
+        if let deadline = request.deadline { built.transfer.timeouts.deadline = milliseconds(deadline) }
+        built.transfer.ring = request.priority.ring
+        built.transfer.maxHeadBytes = maxHeadBytes
+        built.transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
+        built.transfer.isIdempotent = request.isIdempotent
 
         let contentType = try fill(
-            &transfer, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
+            &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
         let own = request.headers
         let authorization = request.authorization
@@ -67,13 +67,13 @@ final class RequestBuilder: Sendable {
             throw RequestError(preparing: error.code, message: error.message, url: joined.url)
         }
         if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
-            transfer.headers = packedHeaders
-            return transfer
+            built.transfer.headers = packedHeaders
+            return built
         }
-        transfer.headers = try pack(
+        built.transfer.headers = try pack(
             own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
-            for: transfer)
-        return transfer
+            for: built.transfer)
+        return built
     }
 
     private func packed(_ timeouts: Timeouts) -> TransferRequest.Timeouts {
@@ -112,43 +112,46 @@ final class RequestBuilder: Sendable {
 
     /// Places body and arguments; returns the content type that goes with the body.
     private func fill(
-        _ transfer: inout TransferRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
+        _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
     ) throws(RequestError) -> String? {
+        var takesArguments = false
         if !arguments.isEmpty {
             switch encoding {
-            case .query: transfer.appendQuery(arguments)
-            case .automatic where method.carriesArgumentsInQuery: transfer.appendQuery(arguments)
-            case .automatic where body != nil, .form where body != nil, .json where body != nil: break
+            case .query: built.transfer.appendQuery(arguments)
+            case .automatic where method.carriesArgumentsInQuery: built.transfer.appendQuery(arguments)
+            case .automatic where body != nil, .form where body != nil, .json where body != nil: takesArguments = true
             case .automatic, .form:
-                transfer.body = .bytes(arguments.formEncoded())
+                built.transfer.body = .bytes(arguments.formEncoded())
                 return "application/x-www-form-urlencoded"
             case .json:
                 guard let json = arguments.jsonEncoded() else {
                     throw RequestError(
                         preparing: .invalidRequest(.arguments), message: "a number that is not finite is not JSON",
-                        url: transfer.url)
+                        url: built.transfer.url)
                 }
-                transfer.body = .bytes(json)
+                built.transfer.body = .bytes(json)
                 return "application/json"
             }
         }
         guard let body else {
-            if method.expectsBody { transfer.body = .bytes([]) }
+            if method.expectsBody { built.transfer.body = .bytes([]) }
             return nil
         }
         switch body.content {
-        case .data(let data): transfer.body = .data(data)
-        case .bytes(let bytes): transfer.body = .bytes(bytes)
-        case .string(let text): transfer.body = .bytes(Array(text.utf8))
+        case .data(let data): built.transfer.body = .data(data)
+        case .bytes(let bytes): built.transfer.body = .bytes(bytes)
+        case .string(let text): built.transfer.body = .bytes(Array(text.utf8))
         case .json(let value):
             do {
-                transfer.body = .data(try JSONEncoder().encode(value))
+                built.transfer.body = .data(try JSONEncoder().encode(value))
             } catch {
                 throw RequestError(
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
-                    url: transfer.url, cause: error)
+                    url: built.transfer.url, cause: error)
             }
+        case .pulled(let pulled): try built.pull(pulled)
+        case .multipart(let form): try built.pull(takesArguments ? form.following(arguments) : form)
         }
         return body.contentType
     }
