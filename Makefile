@@ -38,6 +38,7 @@ test-package: setup ## Builds and runs a package that depends on Ferry by path
 	@Tests/Package/run
 
 test-tsan: setup ## Runs the tests under the thread sanitizer
+	TSAN_OPTIONS=suppressions=$(CURDIR)/.ci/tsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
 test-asan: setup ## Runs the tests under the address sanitizer
