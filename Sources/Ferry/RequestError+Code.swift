@@ -104,6 +104,8 @@ extension RequestError {
         public static var tooManyRedirects: Code { Code("tooManyRedirects") }
         /// A redirect that is not followed.
         public static var redirectForbidden: Code { Code("redirectForbidden") }
+        /// Likewise, for this cause.
+        public static func redirectForbidden(_ fault: RedirectFault) -> Code { made("redirectForbidden", fault) }
         /// The body cannot be sent a second time.
         public static var bodyNotReplayable: Code { Code("bodyNotReplayable") }
         /// The stream of HTTP/2 was ended.
