@@ -17,13 +17,14 @@ extension RequestBuilder {
         }
     }
 
-    /// The way back: transport, then status, content type, value; the first that fails names the error.
+    /// The way back: transport, then status, content type, format, value; the first that fails names the error.
     private func reply<R: Request>(
         to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
     ) throws(RequestError) -> Reply<R.Value> {
         let response = try response(of: answer, url: url)
         try check(response, by: request.statusValidation)
         try check(response, contentTypes: request.acceptedContentTypes)
+        try request.responseFormat.validate(response)
         times.beginDecoding()
         do {
             return Reply(value: try request.value(from: response), response: response)
