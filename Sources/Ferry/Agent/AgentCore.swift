@@ -121,6 +121,14 @@ final class AgentCore: TransferReceiver {
         state.withLock { $0.table[id] }?.started()
     }
 
+    func transfer(_ id: TransferID, receivedHead head: TransferResult) {
+        state.withLock { $0.table[id] }?.received(head: head)
+    }
+
+    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
+        state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
+    }
+
     // MARK: By queues
 
     /// One hop for all of a turn to the processing queue, one from there to each callback queue.

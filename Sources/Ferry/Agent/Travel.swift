@@ -8,6 +8,8 @@ struct Travel {
     private let core: AgentCore
     private let itinerary: Itinerary
     private let journey: Journey
+    /// `nil` when the body is collected.
+    private let carrier: StreamCarrier?
     private let start: ContinuousClock.Instant
     private let deadline: ContinuousClock.Instant?
     private var redirects: RedirectMachine
@@ -25,10 +27,13 @@ struct Travel {
         case goOn
     }
 
-    init(_ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, after first: Answer) {
+    init(
+        _ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, _ carrier: StreamCarrier?, after first: Answer
+    ) {
         self.core = core
         self.itinerary = itinerary
         self.journey = journey
+        self.carrier = carrier
         redirects = RedirectMachine(itinerary.redirectPolicy)
         url = itinerary.url
         let elapsed: Duration =
@@ -71,6 +76,7 @@ struct Travel {
             // Milliseconds, where 0 would be no bound at all.
             built.transfer.timeouts.deadline = max(milliseconds(left), 1)
         }
+        if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
     }
 
@@ -121,6 +127,12 @@ struct Travel {
         return delivered
     }
 
+    /// The answer was not the last.
+    private mutating func leave(_ result: TransferResult) {
+        attempts += result.attempts
+        carrier?.goOn(from: result)
+    }
+
     private mutating func redirected(by result: TransferResult) -> Next? {
         do throws(RequestError) {
             let asked = if let leg { leg } else { try itinerary.outgoing() }
@@ -132,7 +144,7 @@ struct Travel {
             switch action {
             case .deliver: return nil
             case .follow(let next):
-                attempts += result.attempts
+                leave(result)
                 leg = asked.following(next)
                 return .goOn
             case .fail(let code, let target):
