@@ -104,6 +104,8 @@ extension RequestError {
         public static var tooManyRedirects: Code { Code("tooManyRedirects") }
         /// A redirect that is not followed.
         public static var redirectForbidden: Code { Code("redirectForbidden") }
+        /// Likewise, for this cause.
+        public static func redirectForbidden(_ fault: RedirectFault) -> Code { made("redirectForbidden", fault) }
         /// The body cannot be sent a second time.
         public static var bodyNotReplayable: Code { Code("bodyNotReplayable") }
         /// The stream of HTTP/2 was ended.
@@ -120,6 +122,8 @@ extension RequestError {
         public static var invalidStatusCode: Code { Code("invalidStatusCode") }
         /// Likewise, this one.
         public static func invalidStatusCode(_ status: Int) -> Code { Code("invalidStatusCode", .number(status)) }
+        /// The body is of a content type that was not asked for.
+        public static var invalidContentType: Code { Code("invalidContentType") }
         /// The body is not JSON.
         public static var invalidJSON: Code { Code("invalidJSON") }
         /// The body is not as its schema says.

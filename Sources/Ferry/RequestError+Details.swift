@@ -129,6 +129,18 @@ extension RequestError.Code {
         case informational
     }
 
+    /// Why a redirect is not followed.
+    public enum RedirectFault: String, Sendable, Hashable, CaseIterable {
+        /// Neither to http nor to https.
+        case scheme
+        /// From https to http.
+        case downgrade
+        /// The rule of the policy refused it.
+        case policy
+        /// It points to what is no URL, or to two places at once.
+        case invalidLocation
+    }
+
     /// How a compressed body is damaged.
     public enum DecodingFault: String, Sendable, Hashable, CaseIterable {
         /// It ends early.
