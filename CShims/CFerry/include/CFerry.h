@@ -488,6 +488,10 @@ typedef struct ferry_statistics {
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
 
+/* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
+ * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
+int ferry_address_is_public(const char *_Nonnull text);
+
 /* [any thread] "libcurl/7.88.1 OpenSSL/3.0.19 libuv/1.44.2 zlib/1.2.13" */
 const char *_Nonnull ferry_version(void);
 
