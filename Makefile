@@ -45,6 +45,7 @@ test-integration: ## Tests against nginx, squid and other real servers; installs
 	$(SUITES) --skip-build --filter FerryIntegrationTests
 
 test-tsan: setup ## Runs the tests under the thread sanitizer
+	TSAN_OPTIONS=suppressions=$(CURDIR)/.ci/tsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
 test-asan: setup ## Runs the tests under the address sanitizer

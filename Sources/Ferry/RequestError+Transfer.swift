@@ -99,12 +99,14 @@ extension RequestError.Code {
             case .headTooLarge: .headersTooLarge(detail == .informational ? .informational : .bytes)
             case .bodyTooLarge: .responseTooLarge
             case .contentDecoding: .contentDecoding(detail == .decodingTruncated ? .truncated : .corrupt)
-            case .http2Stream: .http2Stream
+            case .http2Stream: .http2Stream(Self.find(detail, Self.http2Faults) ?? .other)
             case .file: .fileIO
             case .uploadSource: .uploadSource
             case .cancelled: .cancelled
             case .shutdown: .shutdown
-            case .proxy: .proxy
+            case .proxy: .proxy(Self.find(detail, Self.proxyFaults) ?? .handshake)
+            case .addressForbidden: .addressForbidden
+            case .bodyNotReplayable: .bodyNotReplayable
             }
     }
 
@@ -130,6 +132,14 @@ extension RequestError.Code {
         (.timeoutQueue, .queue), (.timeoutDNS, .dns), (.timeoutConnect, .connect), (.timeoutTLS, .tls),
         (.timeoutWrite, .write), (.timeoutResponseHead, .responseHead), (.timeoutRead, .read),
         (.timeoutLowSpeed, .lowSpeed), (.timeoutTotal, .total), (.timeoutDeadline, .deadline),
+    ]
+    private static let proxyFaults: [(TransferFailure.Detail, ProxyFault)] = [
+        (.proxyAuthRequired, .authRequired), (.proxyRefused, .refused), (.proxyUnreachable, .unreachable),
+        (.proxyHandshake, .handshake),
+    ]
+    private static let http2Faults: [(TransferFailure.Detail, HTTP2Fault)] = [
+        (.http2Refused, .refused), (.http2Cancel, .cancel), (.http2Internal, .internal),
+        (.http2EnhanceYourCalm, .enhanceYourCalm), (.http2Other, .other),
     ]
     private static let responseParts: [(TransferFailure.Detail, ResponsePart)] = [
         (.statusLine, .statusLine), (.header, .header), (.length, .length),

@@ -29,6 +29,15 @@ package protocol Transporting: AnyObject, Sendable {
     func nextExecutor() -> (any TaskExecutor)?
 
     var statistics: TransportStatistics { get }
+
+    /// What the jar holds; empty without one. Any thread, as the two below.
+    var cookies: [TransferCookie] { get }
+
+    /// Puts a cookie into the jar, in the place of one with its name, domain and path; nothing without a jar.
+    func setCookie(_ cookie: TransferCookie)
+
+    /// Empties the jar.
+    func removeCookies()
 }
 
 /// Receives what a transport brings, on a loop's thread: none of these may block.
@@ -51,6 +60,9 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
 extension Transporting {
     package func chooseLoop() -> UInt8 { 0 }
+    package var cookies: [TransferCookie] { [] }
+    package func setCookie(_ cookie: TransferCookie) {}
+    package func removeCookies() {}
 }
 
 extension TransferReceiver {

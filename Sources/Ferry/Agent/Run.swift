@@ -89,6 +89,9 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
+        #if FERRY_TSAN
+        publish()
+        #endif
         let waiter: UnsafeContinuation<Answer, Never>? = slot.withLock { slot in
             switch slot {
             case .empty:
