@@ -122,6 +122,8 @@ extension RequestError {
         public static var invalidStatusCode: Code { Code("invalidStatusCode") }
         /// Likewise, this one.
         public static func invalidStatusCode(_ status: Int) -> Code { Code("invalidStatusCode", .number(status)) }
+        /// The body is of a content type that was not asked for.
+        public static var invalidContentType: Code { Code("invalidContentType") }
         /// The body is not JSON.
         public static var invalidJSON: Code { Code("invalidJSON") }
         /// The body is not as its schema says.

@@ -12,7 +12,7 @@ extension RequestError {
     }
 
     /// A transfer that ended badly.
-    init(_ failure: TransferFailure, of result: TransferResult, url: String) {
+    init(_ failure: TransferFailure, of result: TransferResult, url: String, trail: Trail? = nil) {
         var code = Code(failure)
         if failure.code == .incompleteBody {
             code = .incompleteBody(expected: result.contentLength, got: Int64(clamping: result.bodyBytesReceived))
@@ -24,7 +24,7 @@ extension RequestError {
         facts.errno = failure.errno
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
-        facts.attempts = result.attempts
+        facts.attempts = result.attempts + (trail?.earlierAttempts ?? 0)
         facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed
         self.init(facts)
     }
@@ -38,7 +38,7 @@ extension RequestError {
         facts.cause = cause
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
-        facts.attempts = result.attempts
+        facts.attempts = response.attempts
         facts.mayHaveBeenProcessed = true
         facts.response = Part(
             status: response.status, headers: Headers(response.headers.fields), body: Array(result.body.prefix(4096)))
