@@ -73,7 +73,7 @@ extension Nginx {
         location = /chain/3 { return 301 ../hello.txt; }
         location = /loop { return 302 /loop; }
         location = /to-other { return 307 http://127.0.0.1:\(ports[Site.other.rawValue])/echo?from=other&$args; }
-        location = /to-http { return 302 http://127.0.0.1:\(ports[Site.http.rawValue])/hello.txt; }
+        location = /to-http { return 302 http://127.0.0.1:\(ports[Site.http.rawValue])/hello.txt?$args; }
         location = /to-https { return 302 https://127.0.0.1:\(ports[Site.tls.rawValue])/hello.txt; }
         location = /to-file { return 302 file:///etc/passwd; }
         # Refused from the announced length, before the body is read.

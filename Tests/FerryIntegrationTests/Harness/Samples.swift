@@ -19,6 +19,7 @@ struct Full: Request {
     var authorization: Authorization?
     var timeouts: Timeouts?
     var statusValidation: StatusValidation?
+    var redirectPolicy: RedirectPolicy?
 
     init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
         self.path = path
@@ -35,6 +36,7 @@ struct GetEcho: Request {
     var headers = Headers()
     var body: RequestBody?
     var authorization: Authorization?
+    var redirectPolicy: RedirectPolicy?
 
     init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
         self.path = path
