@@ -59,6 +59,8 @@ extension Nginx {
         default_type application/octet-stream;
         # One after the other, so that a connection is closed under the client again and again.
         location /brief/ { keepalive_requests 3; alias www/; }
+        # An idle connection is closed about when the next request comes.
+        location /idle/ { keepalive_timeout 50ms; rewrite ^/idle(/.*) $1 break; proxy_pass http://127.0.0.1:\(options.upstream); }
         location /slow/ { limit_rate 32k; alias www/; }
         location /private/ { auth_basic "ferry"; auth_basic_user_file htpasswd; }
         location = /no-content { return 204; }
