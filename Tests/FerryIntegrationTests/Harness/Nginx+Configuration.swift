@@ -59,6 +59,8 @@ extension Nginx {
         default_type application/octet-stream;
         # One after the other, so that a connection is closed under the client again and again.
         location /brief/ { keepalive_requests 3; alias www/; }
+        # An idle connection is closed about when the next request comes.
+        location /idle/ { keepalive_timeout 50ms; rewrite ^/idle(/.*) $1 break; proxy_pass http://127.0.0.1:\(options.upstream); }
         location /slow/ { limit_rate 32k; alias www/; }
         location /private/ { auth_basic "ferry"; auth_basic_user_file htpasswd; }
         location = /no-content { return 204; }
@@ -73,7 +75,7 @@ extension Nginx {
         location = /chain/3 { return 301 ../hello.txt; }
         location = /loop { return 302 /loop; }
         location = /to-other { return 307 http://127.0.0.1:\(ports[Site.other.rawValue])/echo?from=other&$args; }
-        location = /to-http { return 302 http://127.0.0.1:\(ports[Site.http.rawValue])/hello.txt; }
+        location = /to-http { return 302 http://127.0.0.1:\(ports[Site.http.rawValue])/hello.txt?$args; }
         location = /to-https { return 302 https://127.0.0.1:\(ports[Site.tls.rawValue])/hello.txt; }
         location = /to-file { return 302 file:///etc/passwd; }
         # Refused from the announced length, before the body is read.

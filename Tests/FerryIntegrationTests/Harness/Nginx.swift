@@ -51,6 +51,8 @@ final class Nginx: Sendable {
     /// The same one for all tests, which tell their requests apart by what they ask for.
     static var shared: Nginx { get throws { try started.get() } }
 
+    var pid: Int32 { process.pid }
+
     func port(_ site: Site) -> Int { ports[site.rawValue] }
 
     /// A URL of a site; by address, unless a name is given.
