@@ -24,6 +24,13 @@ protocol BodySource: AnyObject, Sendable {
 
 /// A body that sources are made from: a new one for each attempt, so that it can be sent again.
 protocol PulledBody: Sendable {
+    /// Whether another source can be made of it.
+    var isReplayable: Bool { get }
+
     /// Makes a source, in the caller's thread. What cannot be sent at all is found out here.
     func makeSource() throws(BodyFault) -> any BodySource
+}
+
+extension PulledBody {
+    var isReplayable: Bool { true }
 }

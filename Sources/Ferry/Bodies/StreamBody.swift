@@ -44,6 +44,8 @@ final class OnceBody: PulledBody {
         }
     }
 
+    var isReplayable: Bool { !isTaken.load(ordering: .acquiring) }
+
     func makeSource() throws(BodyFault) -> any BodySource {
         try StreamSource.check(length)
         guard isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged

@@ -83,14 +83,12 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(OnceBody(length: length, sequence)), contentType: contentType)
     }
 
-    /// Whether arguments go into this body, and do not give way to it.
-    var takesArguments: Bool {
-        if case .multipart = content { true } else { false }
-    }
-
-    /// The body with the arguments that go into it.
-    func following(_ arguments: Arguments) -> RequestBody {
-        guard case .multipart(let form) = content else { return self }
-        return .multipart(form.following(arguments))
+    /// Whether it can be sent once more.
+    var isReplayable: Bool {
+        switch content {
+        case .data, .bytes, .string, .json: true
+        case .pulled(let body): body.isReplayable
+        case .multipart(let form): form.isReplayable
+        }
     }
 }

@@ -1,14 +1,16 @@
 import FerryTransport
 import FoundationEssentials
+import Synchronization
 
 /// Turns a request into a concrete transfer, or says why it cannot be one. Whatever is the same for all requests of an
 /// agent is worked out once, here.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
-    private let base: Result<BaseURL?, URLFault>
-    private let baseText: String
-    private let headers: Headers
-    private let packedHeaders: HeaderBlock
+    let redirectPolicy: RedirectPolicy
+    let retryPolicy: RetryPolicy
+    private let addressPolicy: AddressPolicy
+    private let liveServers: Mutex<Servers>
+    private let headers: CommonHeaders
     private let refusal: Refusal?
     private let timeouts: TransferRequest.Timeouts
     private let maxHeadBytes: UInt32
@@ -16,23 +18,22 @@ final class RequestBuilder: Sendable {
 
     init(_ configuration: NetworkConfiguration) {
         statusValidation = configuration.statusValidation
-        baseText = configuration.baseURL ?? ""
-        base = Result { () throws(URLFault) in
-            try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) }
-        }
-        headers = configuration.headers
-        var block = HeaderBlock()
-        var refused: Refusal?
+        redirectPolicy = configuration.redirectPolicy
+        retryPolicy = configuration.retryPolicy
+        addressPolicy = configuration.addressPolicy
+        liveServers = Mutex(
+            Servers(
+                base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
         do throws(RequestError) {
             // It is not in the block, as libcurl sends it by itself, but not checked there either.
             var unused = HeaderBlock()
             try unused.appendChecked("User-Agent", configuration.userAgent ?? "", url: "")
-            for field in configuration.headers { try block.appendChecked(field.name, field.value, url: "") }
+            headers = try CommonHeaders(configuration)
+            refusal = nil
         } catch {
-            refused = Refusal(error: error)
+            headers = CommonHeaders()
+            refusal = Refusal(error: error)
         }
-        packedHeaders = block
-        refusal = refused
         var timeouts = configuration.timeouts.packed
         timeouts.deadline = milliseconds(configuration.deadline)
         self.timeouts = timeouts
@@ -40,24 +41,19 @@ final class RequestBuilder: Sendable {
         maxBodyBytes = UInt64(max(configuration.limits.bodyBytes, 1))
     }
 
-    /// The generic rim: asks the request for its members, once each, and hands them on.
-    func build<R: Request>(_ request: R) throws(RequestError) -> BuiltRequest {
-        let method = request.method
-        let path = request.path
-        let joined = try join(path, ownBase: request.baseURL)
-        var built = BuiltRequest(transfer: TransferRequest(url: joined.url))
-        built.transfer.method = method.rawValue
-        guard method.isToken else {
-            throw RequestError(
-                preparing: .invalidRequest(.method), message: "the method is not a token", url: joined.url)
-        }
-        built.transfer.timeouts = request.timeouts.map(packed) ?? timeouts
-        if let deadline = request.deadline { built.transfer.timeouts.deadline = milliseconds(deadline) }
-        built.transfer.ring = request.priority.ring
-        built.transfer.maxHeadBytes = maxHeadBytes
-        built.transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
-        built.transfer.isIdempotent = request.isIdempotent
+    /// Base, CDN and filters, as they are now.
+    var servers: Servers {
+        get { liveServers.withLock { $0 } }
+        set { liveServers.withLock { $0 = newValue } }
+    }
 
+    /// The generic rim: asks the request for its members, once each, and hands them on.
+    func build<R: Request>(_ request: R, opensBody: Bool = true) throws(RequestError) -> BuiltRequest {
+        if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
+        let method = request.method
+        let joined = try servers.join(request.path, of: request)
+        var built = BuiltRequest(transfer: try template(request, method: method, url: joined.url))
+        built.opensBody = opensBody
         let contentType = try fill(
             &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
@@ -67,47 +63,60 @@ final class RequestBuilder: Sendable {
             throw RequestError(preparing: error.code, message: error.message, url: joined.url)
         }
         if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
-            built.transfer.headers = packedHeaders
+            built.transfer.headers = joined.isForeign ? headers.packedPublic : headers.packed
             return built
         }
         built.transfer.headers = try pack(
-            own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
-            for: built.transfer)
+            own, adding: joined.isForeign ? headers.publicFields : headers.fields, authorization: authorization,
+            credentials: joined.credentials, contentType: contentType, for: built)
         return built
+    }
+
+    /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
+    /// configuration's headers, have no part in it.
+    func build<R: Request>(
+        _ complete: OutgoingRequest, as request: R, opensBody: Bool = true
+    ) throws(RequestError) -> BuiltRequest {
+        let joined: JoinedURL
+        do throws(URLFault) {
+            joined = try URLJoiner.join(complete.url, to: nil)
+        } catch {
+            throw RequestError(error, text: complete.url)
+        }
+        var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
+        built.opensBody = opensBody
+        let contentType = try fill(
+            &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
+        built.transfer.headers = try pack(
+            complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
+            contentType: contentType, for: built)
+        return built
+    }
+
+    /// All that is neither header nor body.
+    private func template<R: Request>(
+        _ request: R, method: HTTPMethod, url: String
+    ) throws(RequestError) -> TransferRequest {
+        guard method.isToken else {
+            throw RequestError(preparing: .invalidRequest(.method), message: "the method is not a token", url: url)
+        }
+        var transfer = TransferRequest(url: url)
+        transfer.method = method.rawValue
+        transfer.timeouts = request.timeouts.map(packed) ?? timeouts
+        if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
+        transfer.ring = request.priority.ring
+        transfer.maxHeadBytes = maxHeadBytes
+        transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
+        transfer.isIdempotent = request.isIdempotent
+        transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
+        if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
+        return transfer
     }
 
     private func packed(_ timeouts: Timeouts) -> TransferRequest.Timeouts {
         var packed = timeouts.packed
         packed.deadline = self.timeouts.deadline
         return packed
-    }
-
-    private func join(_ path: String, ownBase: String?) throws(RequestError) -> JoinedURL {
-        var failed = path
-        do throws(URLFault) {
-            let isAbsolute = isAbsolute(path)
-            if isAbsolute { return try URLJoiner.join(path, to: nil) }
-            failed = ownBase ?? baseText
-            let base = if let ownBase { try BaseURL(ownBase) } else { try self.base.get() }
-            failed = path
-            return try URLJoiner.join(path, to: base)
-        } catch {
-            switch error {
-            case .invalid:
-                throw RequestError(preparing: .invalidURL, message: "this is not a URL", url: failed, isBroken: true)
-            case .unsupportedScheme:
-                throw RequestError(
-                    preparing: .unsupportedScheme, message: "only http and https are carried", url: failed,
-                    isBroken: true)
-            }
-        }
-    }
-
-    private func isAbsolute(_ path: String) -> Bool {
-        // Nearly every path begins with a slash, and then it has no scheme.
-        if path.utf8.first == 0x2F { return false }
-        var path = path
-        return path.withUTF8 { URLJoiner.schemeLength($0) != nil }
     }
 
     /// Places body and arguments; returns the content type that goes with the body.
@@ -150,57 +159,54 @@ final class RequestBuilder: Sendable {
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
                     url: built.transfer.url, cause: error)
             }
-        case .pulled(let pulled): try built.pull(pulled)
-        case .multipart(let form): try built.pull(takesArguments ? form.following(arguments) : form)
+        case .pulled(let pulled): try built.pull(pulled, of: body)
+        case .multipart(let form):
+            let form = takesArguments ? form.following(arguments) : form
+            try built.pull(form, of: .multipart(form))
         }
         return body.contentType
     }
 
     /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
     private func pack(
-        _ own: Headers, authorization: Authorization?, credentials: Authorization?, contentType: String?,
-        for transfer: TransferRequest
+        _ own: Headers, adding common: Headers, authorization: Authorization?, credentials: Authorization?,
+        contentType: String?, for built: BuiltRequest
     ) throws(RequestError) -> HeaderBlock {
+        let url = built.transfer.url
         var block = HeaderBlock()
         let ownAuthorization = own.contains("Authorization")
         let sendsAuthorization = !ownAuthorization && authorization != nil
         let sendsContentType = contentType != nil && !own.contains("Content-Type")
-        for field in headers where !own.contains(field.name) {
+        for field in common where !own.contains(field.name) {
             if sendsAuthorization && equalNames(field.name, "Authorization") { continue }
             if sendsContentType && equalNames(field.name, "Content-Type") { continue }
-            try block.appendChecked(field.name, field.value, url: transfer.url)
+            try block.appendChecked(field.name, field.value, url: url)
         }
         for field in own {
             if equalNames(field.name, "Content-Length") {
-                try checkLength(field.value, of: transfer)
+                try checkLength(field.value, of: built)
                 continue
             }
-            try block.appendChecked(field.name, field.value, url: transfer.url)
+            try block.appendChecked(field.name, field.value, url: url)
         }
         if sendsContentType, let contentType {
-            try block.appendChecked("Content-Type", contentType, url: transfer.url)
+            try block.appendChecked("Content-Type", contentType, url: url)
         }
         if sendsAuthorization, let authorization {
-            try block.appendChecked("Authorization", authorization.value, url: transfer.url)
-        } else if !ownAuthorization, let credentials, !headers.contains("Authorization") {
-            try block.appendChecked("Authorization", credentials.value, url: transfer.url)
+            try block.appendChecked("Authorization", authorization.value, url: url)
+        } else if !ownAuthorization, let credentials, !common.contains("Authorization") {
+            try block.appendChecked("Authorization", credentials.value, url: url)
         }
         return block
     }
 
     /// The length on the wire is the body's. One of the caller's that says the same is left out, another is refused.
-    private func checkLength(_ value: String, of transfer: TransferRequest) throws(RequestError) {
-        let length: Int? =
-            switch transfer.body {
-            case .none: 0
-            case .bytes(let bytes): bytes.count
-            case .data(let data): data.count
-            case .pull(let length): length.map { Int(clamping: $0) }
-            }
-        guard let length, Int(value) == length else {
+    private func checkLength(_ value: String, of built: BuiltRequest) throws(RequestError) {
+        if !built.opensBody, case .pull = built.transfer.body { return }
+        guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(
                 preparing: .invalidRequest(.framing), message: "Content-Length is not the length of the body",
-                url: transfer.url)
+                url: built.transfer.url)
         }
     }
 }
@@ -220,7 +226,7 @@ extension TransferRequest {
 
 extension HeaderBlock {
     /// Refuses what would break out of its line (RFC 9110, 5.5), and framing, which is not the caller's to say.
-    fileprivate mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
+    mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw RequestError(
                 preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)
