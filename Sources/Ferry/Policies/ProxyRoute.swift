@@ -20,11 +20,3 @@ struct ProxyRoute: Sendable, Hashable, CustomStringConvertible {
     /// `socks5h://proxy:1080`, without the credential.
     var description: String { "\(kind.rawValue)://\(address)" }
 }
-
-/// Why a proxy cannot be used: said when the configuration was made, and thrown by each run that needs it.
-struct ProxyConfigurationFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A sentence without secrets.
-    let description: String
-
-    init(_ description: String) { self.description = description }
-}
