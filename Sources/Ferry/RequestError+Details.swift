@@ -35,6 +35,32 @@ extension RequestError.Code {
         case failed
     }
 
+    /// Why a proxy is of no use.
+    public enum ProxyFault: String, Sendable, Hashable, CaseIterable {
+        /// It wants other credentials, or any (407).
+        case authRequired
+        /// It does not lead there: its status is the error's.
+        case refused
+        /// Its name was not found, or nobody listens.
+        case unreachable
+        /// It broke off, or its SOCKS reply said no.
+        case handshake
+    }
+
+    /// Why a stream of HTTP/2 was ended: its error code (RFC 9113, section 7).
+    public enum HTTP2Fault: String, Sendable, Hashable, CaseIterable {
+        /// Certainly not processed.
+        case refused
+        /// The server lost interest.
+        case cancel
+        /// The server failed.
+        case `internal`
+        /// The server wants fewer requests.
+        case enhanceYourCalm
+        /// Any other code.
+        case other
+    }
+
     /// Why there is no trust.
     public enum TLSFault: String, Sendable, Hashable, CaseIterable {
         /// The certificate is of another time.

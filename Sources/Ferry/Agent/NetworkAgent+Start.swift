@@ -30,15 +30,18 @@ extension NetworkAgent {
         let number = core.nextNumber
         let run: RequestRun<R>
         do throws(RequestError) {
-            var transfer = try core.builder.build(request)
-            transfer.reportsStart = true
+            var built = try core.builder.build(request)
+            built.transfer.reportsStart = true
+            let url = built.transfer.url
             run = RequestRun(
-                request, url: transfer.url, number: number, queue: queue, core: core, receiver: receiver)
-            core.start(run, transfer)
+                request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
+                core: core, receiver: receiver)
+            if core.travelsFirst(request) { core.leaveUnsent(run) } else { core.start(run, built) }
         } catch {
             // The same way as any other result.
             run = RequestRun(
-                request, url: error.url, number: number, queue: queue, core: core, receiver: receiver)
+                request, url: error.url, watch: core.watch(request, url: error.url, number: number), number: number,
+                queue: queue, core: core, receiver: receiver)
             core.refuse(run, error)
         }
         return RequestTask(run: run)

@@ -1,6 +1,6 @@
 package import FerryTransport
 
-/// Times and bytes of one run. A time that is `nil` stands for something that did not happen.
+/// What was measured of one run. A member that is `nil` stands for something that did not happen.
 public struct RequestMetrics: Sendable, Hashable {
     /// From the start of the run until it left the queue.
     public var queue: Duration
@@ -19,6 +19,53 @@ public struct RequestMetrics: Sendable, Hashable {
     /// Head and body of the answer, before decoding.
     public var bytesReceived: UInt64
 
+    /// How often the request was (begun to be) sent, redirects not counted; 0 for a run that never left.
+    public var attempts: Int
+    /// Redirects that were followed.
+    public var redirects = 0
+    /// Whether the last attempt went over a kept connection.
+    public var isReusedConnection: Bool
+    /// The protocol of the answer; `nil` without one.
+    public var httpVersion: Response.HTTPVersion?
+    /// Where the connection led; `nil` without one.
+    public var peer: Response.Peer?
+
+    /// Validation and decoding together; `nil` for a run that did not come so far.
+    public var processing: Duration?
+    /// Of this, the making of the value.
+    public var decoding: Duration?
+    /// What the cache said; `nil` when it was not asked.
+    public var cache: CacheOutcome?
+
+    /// What the cache had for a run. An open set.
+    public struct CacheOutcome: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// A word, like `hit`.
+        public let rawValue: String
+
+        /// Makes one of a word.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// A fresh answer.
+        public static var hit: CacheOutcome { CacheOutcome(rawValue: "hit") }
+        /// An answer past its time, which was allowed.
+        public static var stale: CacheOutcome { CacheOutcome(rawValue: "stale") }
+        /// Nothing that could be used.
+        public static var miss: CacheOutcome { CacheOutcome(rawValue: "miss") }
+
+        /// The word.
+        public var description: String { rawValue }
+    }
+
+    /// Those of a run that never came to the network, or of a group: all zero, or `nil`.
+    public init() {
+        queue = .zero
+        total = .zero
+        bytesSent = 0
+        bytesReceived = 0
+        attempts = 0
+        isReusedConnection = false
+    }
+
     package init(_ result: TransferResult) {
         let times = result.metrics
         func time(_ value: UInt32) -> Duration? { value == 0 ? nil : .microseconds(Int64(value)) }
@@ -30,5 +77,18 @@ public struct RequestMetrics: Sendable, Hashable {
         total = .microseconds(Int64(times.total))
         bytesSent = result.headBytesSent + result.bodyBytesSent
         bytesReceived = result.headBytesReceived + result.bodyBytesReceived
+        attempts = result.attempts
+        isReusedConnection = result.isReusedConnection
+        httpVersion = Response.HTTPVersion(rawValue: result.httpVersion)
+        peer = Response.Peer(result)
+    }
+}
+
+extension Response.Peer {
+    /// `nil` when there was no connection.
+    init?(_ result: TransferResult) {
+        let address = result.peer
+        if address.isEmpty { return nil }
+        self.init(address: address, port: result.peerPort)
     }
 }

@@ -1,0 +1,74 @@
+/// Which run an observer is told of. Nothing in it is secret but what the application put into ``userInfo`` itself.
+public struct RunInfo: Sendable, Identifiable {
+    /// What was started.
+    public enum Kind: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+        /// One request.
+        case request
+        /// A batch; its members are runs of their own.
+        case batch
+        /// A chain; its steps are runs of their own.
+        case chain
+
+        /// Its name.
+        public var description: String { rawValue }
+    }
+
+    /// Unique in its agent; the `id` of its ``RequestTask``.
+    public let id: UInt64
+
+    /// What was started.
+    public let kind: Kind
+
+    /// The method of a request; `nil` of a batch or chain.
+    public let method: HTTPMethod?
+
+    /// The request's tag.
+    public let tag: String?
+
+    /// What the application gave the request along. It is not part of any text that Ferry makes.
+    public let userInfo: [String: any Sendable]
+
+    /// As it was made, secrets included. Redacted when it is asked for, as most observers do not.
+    private let rawURL: String
+
+    /// The run of a request, or with an empty `url` of a group. `url` is a whole URL; of a text that could not be made
+    /// into one, what the error says of it.
+    public init(
+        id: UInt64, kind: Kind = .request, method: HTTPMethod? = nil, url: String = "", tag: String? = nil,
+        userInfo: [String: any Sendable] = [:]
+    ) {
+        self.id = id
+        self.kind = kind
+        self.method = method
+        self.tag = tag
+        self.userInfo = userInfo
+        rawURL = url
+    }
+
+    /// The URL without user, password, values of the query and fragment; empty for a batch or chain.
+    public var url: String { Redaction.url(rawURL) }
+
+    /// The host, in lower case, with its port unless that is the scheme's own: `h`, `h:8080`, `[::1]:8080`. Empty for a
+    /// batch or chain.
+    public var host: String { HostKey(url: rawURL)?.authority ?? "" }
+}
+
+// All three ways to turn a value into text, as the default of each would show the URL as it was made.
+extension RunInfo: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// One line without secrets, like `request 7 GET http://h/x`.
+    public var description: String {
+        var line = "\(kind) \(id)"
+        if let method { line += " \(method)" }
+        let url = url
+        if !url.isEmpty { line += " \(url)" }
+        return line
+    }
+
+    /// Likewise.
+    public var debugDescription: String { description }
+
+    /// The redacted members.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["id": id, "kind": kind, "method": method as Any, "url": url, "tag": tag as Any])
+    }
+}
