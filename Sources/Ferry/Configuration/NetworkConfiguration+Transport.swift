@@ -12,8 +12,16 @@ extension NetworkConfiguration {
         made.pinnedKeys = tls.pinnedKeys
         made.isInsecure = tls.verification == .none
         made.userAgent = userAgent
-        made.acceptedEncodings =
-            acceptedEncodings.isEmpty ? nil : acceptedEncodings.map(\.rawValue).joined(separator: ", ")
+        made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field
         return made
     }
+}
+
+extension TransferEncodings {
+    init(_ encodings: [ContentEncoding]) { self = encodings.isEmpty ? .none : .these(encodings.field) }
+}
+
+extension [ContentEncoding] {
+    /// The value of an `Accept-Encoding` field.
+    fileprivate var field: String { map(\.rawValue).joined(separator: ", ") }
 }

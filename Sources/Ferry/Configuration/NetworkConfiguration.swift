@@ -53,13 +53,10 @@ public struct NetworkConfiguration: Sendable {
     public var retryPolicy: RetryPolicy = .none
 
     /// How many retries there may be for all runs of a host together. The default is a fifth of its requests.
-    public var retryBudget: RetryBudget = .standard
+    public var retryBudget = RetryBudget()
 
     /// Which addresses may be connected to. The default is ``AddressPolicy/any``.
     public var addressPolicy: AddressPolicy = .any
-
-    /// The way to the servers. The default is ``ProxyConfiguration/none``, straight.
-    public var proxy: ProxyConfiguration = .none
 
     /// Change every request before it leaves, in their order. The default is none.
     public var adapters: [any RequestAdapter] = []
@@ -75,6 +72,9 @@ public struct NetworkConfiguration: Sendable {
 
     /// Observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
+
+    /// Where Ferry says what it does. The default is `nil`: nothing is logged, and nothing is spent on it.
+    public var logSink: (any LogSink)?
 
     /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
     public var userAgent: String?

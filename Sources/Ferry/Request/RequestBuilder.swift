@@ -112,6 +112,8 @@ final class RequestBuilder: Sendable {
         transfer.maxHeadBytes = maxHeadBytes
         transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
         transfer.isIdempotent = request.isIdempotent
+        transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
+        if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
         return transfer
     }
 
