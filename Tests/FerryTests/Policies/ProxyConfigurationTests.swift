@@ -90,6 +90,18 @@ import Testing
         #expect(try Self.route(configuration, "http://h/") == "fault")
     }
 
+    @Test func routeIsHandedToTheTransport() throws {
+        let routes = [
+            try ProxyRoute(url: "http://u:p@proxy:3128"), try ProxyRoute(url: "socks5://[::1]:9"),
+            try ProxyRoute(url: "socks5h://gate"),
+        ]
+        #expect(
+            routes.map(\.transfer) == [
+                TransferProxy(kind: .http, address: "proxy:3128", user: "u", password: "p"),
+                TransferProxy(kind: .socks5, address: "[::1]:9"), TransferProxy(kind: .socks5h, address: "gate:1080"),
+            ])
+    }
+
     @Test func schemesHaveProxiesOfTheirOwn() throws {
         let configuration = ProxyConfiguration.schemes(http: .none, https: .http("p", port: 1).except("h"))
         #expect(try Self.route(configuration, "http://g/") == "direct")
