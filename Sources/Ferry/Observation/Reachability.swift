@@ -132,7 +132,9 @@ public final class Reachability: Sendable {
 
 /// The status of the routes, then every change.
 public struct ReachabilityChanges: AsyncSequence, Sendable {
+    /// A status.
     public typealias Element = Reachability.Status
+    /// It does not fail.
     public typealias Failure = Never
 
     let reachability: Reachability
