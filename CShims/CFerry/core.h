@@ -23,6 +23,7 @@ enum {
   FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
+  FERRY__ADDRESSES = 16,   /* of one name */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
   /* libcurl's receive buffer, which it allocates and frees with every
    * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
@@ -32,6 +33,7 @@ enum {
   FERRY__LONG_BODY = 512 * 1024,
 };
 
+struct sockaddr;
 typedef struct ferry__transfer ferry__transfer;
 typedef struct ferry__handle ferry__handle;
 typedef struct ferry__shard ferry__shard;
@@ -144,6 +146,9 @@ struct ferry__transfer {
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
+  bool forbidden; /* an address was, and so not connected to */
+  bool again;     /* nothing was sent: to be begun anew, .. */
+  bool fresh;     /* .. on a connection of its own */
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
@@ -239,6 +244,7 @@ struct ferry__shard {
   ferry__handle *pool;
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
   unsigned running, index;
+  unsigned unheard; /* connects that go on without a socket to wait for */
   bool touched;
 };
 
@@ -287,6 +293,10 @@ void ferry__watch_close_notify(ferry__transfer *transfer);
 bool ferry__is_connected(const ferry__handle *handle);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
+
+/* ---- Addresses (address.c) ----------------------------------------------- */
+
+bool ferry__is_public(const struct sockaddr *address);
 
 /* ---- Hosts (host.c) and names (name.c) ----------------------------------- */
 

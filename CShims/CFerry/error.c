@@ -16,6 +16,8 @@ static bool says(const char *words, const char *part) {
 }
 
 static ferry__fault connect_fault(const ferry__transfer *t) {
+  if (t->forbidden && t->handle && !t->handle->opened_count)
+    return fault(FERRY_E_ADDRESS_FORBIDDEN, 0);
   switch (t->result.os_errno) {
   case ECONNREFUSED:
     return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED);

@@ -212,5 +212,9 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     handle->big = big;
   }
   set_method(e, handle, t);
+  if (t->fresh) {
+    SET(CURLOPT_FRESH_CONNECT, 1L);
+    handle->unusual = 1;
+  }
   return true;
 }

@@ -59,6 +59,12 @@ static void watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
   s->have = want;
 }
 
+static ferry__transfer *owner(const ferry__socket *s) {
+  return s->handle && s->handle->generation == s->generation
+             ? s->handle->transfer
+             : NULL;
+}
+
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
                      void *assigned) {
   ferry__shard *shard = data;
@@ -67,11 +73,17 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   if (!s)
     return -1;
   if (what == CURL_POLL_REMOVE) {
+    ferry__transfer *t = owner(s);
     s->want = 0;
+    if (t && t->phase == FERRY_PHASE_CONNECT)
+      shard->unheard++; /* and now the next address */
     return 0;
   }
-  if (!assigned)
+  if (!assigned) {
     curl_multi_assign(shard->multi, fd, s);
+    if (shard->unheard)
+      shard->unheard--;
+  }
   s->shard = shard;
   s->want = (unsigned)what;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
@@ -241,6 +253,12 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     remember_port(handle, peer, peer_port, port);
     return CURL_PREREQFUNC_OK;
   }
+  if ((t->flags & FERRY_PUBLIC_ONLY) && ferry_address_is_public(peer) != 1) {
+    /* Somebody else's, who may connect there. */
+    handle->attempts--;
+    t->again = t->fresh = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
   /* A kept connection: what is readable now is no answer to this request. */
   ferry__socket *s = find_port(loop, peer, peer_port, port);
   char byte;
@@ -257,7 +275,13 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
 curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
                              struct curl_sockaddr *address) {
   ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
   (void)purpose;
+  handle->shard->unheard++;
+  if ((t->flags & FERRY_PUBLIC_ONLY) && !ferry__is_public(&address->addr)) {
+    t->forbidden = true;
+    return CURL_SOCKET_BAD; /* libcurl tries the next one, if there is one */
+  }
   int fd = socket(address->family,
                   address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                   address->protocol);
@@ -294,12 +318,6 @@ int ferry__on_close(void *data, curl_socket_t fd) {
     forget_port(loop, s);
   }
   return close(fd);
-}
-
-static ferry__transfer *owner(const ferry__socket *s) {
-  return s->handle && s->handle->generation == s->generation
-             ? s->handle->transfer
-             : NULL;
 }
 
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {

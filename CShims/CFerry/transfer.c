@@ -22,27 +22,31 @@ static void unlink_running(ferry_loop *loop, ferry__transfer *t) {
     t->next->prev = t->prev;
 }
 
-/* Its host's name is known: into libcurl. */
-static void begin(ferry_loop *loop, ferry__transfer *t) {
+/* Into libcurl. code 0 = done. */
+static ferry__fault enter_libcurl(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard *shard = ferry__shard_for(loop, t->host);
   ferry__handle *handle = shard ? ferry__handle_take(loop, shard) : NULL;
+  t->handle = handle;
+  if (!handle)
+    return (ferry__fault){FERRY_E_MEMORY, 0};
+  shard->running++;
+  if (!ferry__handle_prepare(handle, t) ||
+      curl_multi_add_handle(shard->multi, handle->easy))
+    return (ferry__fault){FERRY_E_INTERNAL, 0};
+  ferry__shard_touch(shard);
+  return (ferry__fault){FERRY_OK, 0};
+}
+
+/* Its host's name is known. */
+static void begin(ferry_loop *loop, ferry__transfer *t) {
   t->state = FERRY__RUNNING;
   t->phase = FERRY_PHASE_CONNECT;
   t->last_ms = ferry__now(loop);
   t->result.metrics.name = ferry__us(t->started_ns, loop->now_ns);
-  t->handle = handle;
   link_running(loop, t);
-  if (!handle) {
-    ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_MEMORY, 0});
-    return;
-  }
-  shard->running++;
-  if (!ferry__handle_prepare(handle, t) ||
-      curl_multi_add_handle(shard->multi, handle->easy)) {
-    ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_INTERNAL, 0});
-    return;
-  }
-  ferry__shard_touch(shard);
+  ferry__fault fault = enter_libcurl(loop, t);
+  if (fault.code)
+    ferry__transfer_end(loop, t, fault);
 }
 
 /* Ends one that has its place and is not in libcurl yet. */
@@ -102,6 +106,13 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
                                  !(t->flags & FERRY_NOTIFY_HEAD)))
     return true;
   so_far = t->result;
+  so_far.phase = t->phase;
+  so_far.attempts =
+      (uint8_t)(t->handle->attempts > 255 ? 255 : t->handle->attempts);
+  so_far.head_received = head->received;
+  so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
+  so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
+  so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
   so_far.status = head->status;
   so_far.http_version = head->version;
   so_far.content_length = head->content_length;
@@ -281,8 +292,23 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   ferry__finish(loop, t);
 }
 
+/* Nothing of it was sent: once more, with another handle. */
+static void begin_again(ferry_loop *loop, ferry__transfer *t) {
+  leave_libcurl(loop, t);
+  ferry__handle_give(t->handle, false);
+  t->again = false;
+  t->phase = FERRY_PHASE_CONNECT;
+  ferry__fault fault = enter_libcurl(loop, t);
+  if (fault.code)
+    ferry__transfer_end(loop, t, fault);
+}
+
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
+  if (t->again && code && !t->fault.code) {
+    begin_again(loop, t);
+    return;
+  }
   t->result.curl_code = (int32_t)code;
   if (t->state == FERRY__RUNNING)
     leave_libcurl(loop, t);
@@ -294,6 +320,8 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     if (t->fault.code == FERRY_E_TLS && t->phase == FERRY_PHASE_CONNECT &&
         t->fault.detail != FERRY_D_TLS_CONFIGURATION)
       t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
+    if (t->fault.code == FERRY_E_ADDRESS_FORBIDDEN)
+      t->handle->words[0] = 0; /* «could not connect» is not why */
   }
   if (t->phase == FERRY_PHASE_SEND)
     ferry__look_at_phase(t);

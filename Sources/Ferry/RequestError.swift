@@ -55,6 +55,8 @@ public struct RequestError: Error, Sendable {
         public let headers: Headers
         /// The first 4,096 bytes of the body at most.
         public let body: [UInt8]
+
+        static let most = 4096
     }
 
     struct Facts: Sendable {

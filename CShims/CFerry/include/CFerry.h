@@ -224,6 +224,12 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
+/* [any thread] A result of its own from what on_head was given: status, head
+ * and what was measured so far, without a body. For receivers that go on
+ * looking at it after the callback. Freed by ferry_result_free(). */
+int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
+                           ferry_result *_Nullable *_Nonnull out);
+
 /* [any thread] Likewise a result that is a fault. */
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
                             ferry_result *_Nullable *_Nonnull out);
@@ -481,6 +487,10 @@ typedef struct ferry_statistics {
 /* [any thread], until ferry_loop_free(). */
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
+
+/* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
+ * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
+int ferry_address_is_public(const char *_Nonnull text);
 
 /* [any thread] "libcurl/7.88.1 OpenSSL/3.0.19 libuv/1.44.2 zlib/1.2.13" */
 const char *_Nonnull ferry_version(void);

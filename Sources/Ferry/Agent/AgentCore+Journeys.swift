@@ -3,7 +3,9 @@ import Synchronization
 
 extension AgentCore {
     /// Takes a run on that is more than one plain transfer, until it has its answer.
-    func travel(_ itinerary: Itinerary, _ journey: Journey, after first: Answer) async -> Answer {
+    func travel(
+        _ itinerary: Itinerary, _ journey: Journey, after first: Answer, _ carrier: StreamCarrier? = nil
+    ) async -> Answer {
         let key = ObjectIdentifier(journey)
         let isOpen = state.withLock { state in
             // One that has begun may go on; one that was never sent comes too late.
@@ -13,7 +15,7 @@ extension AgentCore {
             return true
         }
         guard isOpen else { return .refused(RequestError(TransferFailure(.shutdown), url: itinerary.url)) }
-        var travel = Travel(self, itinerary, journey, after: first)
+        var travel = Travel(self, itinerary, journey, carrier, after: first)
         let answer = await travel.run(after: first)
         state.withLock { state in
             state.journeys[key] = nil

@@ -4,10 +4,23 @@ extension AgentCore {
     /// Tells the observers of a run that it starts; `nil` when there are none.
     func watch<R: Request>(_ request: R, url: String, number: UInt64? = nil) -> RunWatch? {
         let own = request.observers
-        if own.isEmpty && observers.isEmpty { return nil }
-        let watch = RunWatch(observers + own, info(of: request, url: url, number: number))
+        if own.isEmpty && observers.isEmpty && log == nil { return nil }
+        let watch = RunWatch(observers + own, log, info(of: request, url: url, number: number))
         watch.willStart()
         return watch
+    }
+
+    /// Validates, makes the value, and notes how the host does.
+    func processed<R: Request>(
+        _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
+    ) -> Result<Reply<R.Value>, RequestError> {
+        let reply = builder.processed(request, answer, url: url, &times)
+        let asked = if case .arrived(_, let trail) = answer { trail.url } else { url }
+        switch reply {
+        case .success(let reply): if !reply.isFromCache { health.succeeded(asked) }
+        case .failure(let error): health.failed(asked, error)
+        }
+        return reply
     }
 
     func info<R: Request>(of request: R, url: String, number: UInt64? = nil) -> RunInfo {

@@ -22,6 +22,10 @@ final class AgentCore: TransferReceiver {
     let builder: RequestBuilder
     /// Of all runs.
     let observers: [any RequestObserver]
+    /// `nil` when nothing is to be logged.
+    let log: RunLog?
+    let retryAccounts: RetryAccounts
+    let health = HostHealthTable()
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue
     let state = Mutex(State())
@@ -33,6 +37,8 @@ final class AgentCore: TransferReceiver {
         self.transport = transport
         builder = RequestBuilder(configuration)
         observers = configuration.observers
+        log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.sensitiveHeaders) }
+        retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
@@ -119,6 +125,14 @@ final class AgentCore: TransferReceiver {
 
     func transferStarted(_ id: TransferID) {
         state.withLock { $0.table[id] }?.started()
+    }
+
+    func transfer(_ id: TransferID, receivedHead head: TransferResult) {
+        state.withLock { $0.table[id] }?.received(head: head)
+    }
+
+    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
+        state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
     }
 
     // MARK: By queues

@@ -68,7 +68,7 @@ class CallbackRun: Run, @unchecked Sendable {
             return true
         }
         guard let itinerary = itinerary(after: answer, core) else {
-            finish(answer, core.builder)
+            finish(answer, core)
             return true
         }
         let journey = Journey(tag: tag)
@@ -113,7 +113,7 @@ class CallbackRun: Run, @unchecked Sendable {
 
     /// The subclass's part: take the answer, say how it ends, call back once.
     func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? { nil }
-    func finish(_ answer: Answer, _ builder: RequestBuilder) {}
+    func finish(_ answer: Answer, _ core: AgentCore) {}
     func fail(_ error: RequestError) {}
     var end: RunState { .failed }
     func callBack() {}

@@ -29,7 +29,7 @@ extension AgentCore {
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
             if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
-            return !builder.retryPolicy(of: request).isOn
+            return builder.retryPolicy(of: request).attempts <= 1
         }
     }
 

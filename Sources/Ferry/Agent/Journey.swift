@@ -55,6 +55,15 @@ final class Journey: Sendable {
         return await run.answer()
     }
 
+    /// Carries one transfer up to the head of its answer.
+    func carry(_ built: consuming BuiltRequest, streamedBy carrier: StreamCarrier, by core: AgentCore) async -> Answer {
+        let run = carrier.run(for: &built, tag: tag, core: core)
+        guard begin({ core.cancel(run) }) else { return .refused(error(url: run.url)) }
+        defer { done() }
+        core.start(run, built, goesOn: true)
+        return await run.head()
+    }
+
     /// Lets time pass. False when it was ended meanwhile.
     func pause(_ duration: Duration) async -> Bool {
         if duration <= .zero { return end == nil }

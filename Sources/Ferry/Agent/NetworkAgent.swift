@@ -103,7 +103,7 @@ extension AgentCore {
         run.observe()
         #endif
         var times = ProcessingTimes(isMeasured: run.watch != nil)
-        let reply = builder.processed(request, answer, url: run.url, &times)
+        let reply = processed(request, answer, url: run.url, &times)
         guard let watch = run.watch else {
             request.filter(reply)
             return try reply.get()

@@ -32,9 +32,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, url: url, watch: watch)
     }
 
-    override func finish(_ answer: Answer, _ builder: RequestBuilder) {
+    override func finish(_ answer: Answer, _ core: AgentCore) {
         var times = ProcessingTimes(isMeasured: watch != nil)
-        reply = builder.processed(request, answer, url: url, &times)
+        reply = core.processed(request, answer, url: url, &times)
         if watch != nil { metrics = RequestMetrics(answer, times) }
     }
 

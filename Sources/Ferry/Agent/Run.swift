@@ -51,6 +51,12 @@ class Run: @unchecked Sendable {
     /// The transfer has left the queue.
     func started() {}
 
+    /// The head of an answer that is streamed.
+    func received(head: TransferResult) {}
+
+    /// A piece of its body, which lives until this returns.
+    func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
+
     /// The one answer. A run that goes on by queues adds itself to `turn`, whose members go on together.
     func answer(_ answer: Answer, into turn: inout [CallbackRun]) {}
 

@@ -5,17 +5,22 @@ import FerryTransport
 /// Redirects, retries, refreshed tokens and answered challenges all come down to that. What to do next is decided by
 /// the machines in it; this drives them.
 struct Travel {
-    private let core: AgentCore
-    private let itinerary: Itinerary
-    private let journey: Journey
+    let core: AgentCore
+    let itinerary: Itinerary
+    let journey: Journey
+    /// `nil` when the body is collected.
+    let carrier: StreamCarrier?
     private let start: ContinuousClock.Instant
     private let deadline: ContinuousClock.Instant?
-    private var redirects: RedirectMachine
+    var redirects: RedirectMachine
+    var retries: RetryMachine
     /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
-    private var leg: OutgoingRequest?
+    var leg: OutgoingRequest?
+    /// What challenges of the server or the proxy are met with.
+    var credentials: TransferCredentials?
     /// How often it was sent before the answer at hand.
-    private var attempts = 0
-    private var url: String
+    var attempts = 0
+    var url: String
 
     enum Next {
         case deliver(Answer)
@@ -25,11 +30,15 @@ struct Travel {
         case goOn
     }
 
-    init(_ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, after first: Answer) {
+    init(
+        _ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, _ carrier: StreamCarrier?, after first: Answer
+    ) {
         self.core = core
         self.itinerary = itinerary
         self.journey = journey
+        self.carrier = carrier
         redirects = RedirectMachine(itinerary.redirectPolicy)
+        retries = RetryMachine(itinerary.retryPolicy)
         url = itinerary.url
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
@@ -43,7 +52,8 @@ struct Travel {
         while true {
             switch await next(after: answer) {
             case .deliver(let answer): return answer
-            case .again: leg = nil
+            // What follows a redirect is sent as it is: the adapters meant the first server.
+            case .again: if redirects.history.isEmpty { leg = nil }
             case .goOn: break
             }
             do throws(RequestError) {
@@ -66,11 +76,10 @@ struct Travel {
             if let answer { return try intercepted(answer) }
         }
         var built = try itinerary.build(leg)
-        if let deadline {
-            let left = ContinuousClock.now.duration(to: deadline)
-            // Milliseconds, where 0 would be no bound at all.
-            built.transfer.timeouts.deadline = max(milliseconds(left), 1)
-        }
+        if let credentials { built.transfer.credentials = credentials }
+        // Milliseconds, where 0 would be no bound at all.
+        if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
+        if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
     }
 
@@ -98,58 +107,12 @@ struct Travel {
         }
     }
 
-    private func trail(isFromCache: Bool = false) -> Trail {
+    /// Until the deadline; `nil` when there is none.
+    var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
+
+    func trail(isFromCache: Bool = false) -> Trail {
         Trail(
             url: url, redirects: redirects.history, earlierAttempts: attempts, isFromCache: isFromCache,
             elapsed: start.duration(to: .now))
-    }
-
-    // MARK: And back
-
-    private mutating func next(after answer: Answer) async -> Next {
-        let result: TransferResult
-        let isFromCache: Bool
-        switch answer {
-        case .unsent: return .again
-        case .refused: return .deliver(answer)
-        case .result(let plain): (result, isFromCache) = (plain, false)
-        case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
-        }
-        let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
-        if journey.end != nil { return delivered }
-        if result.succeeded, let next = redirected(by: result) { return next }
-        return delivered
-    }
-
-    private mutating func redirected(by result: TransferResult) -> Next? {
-        do throws(RequestError) {
-            let asked = if let leg { leg } else { try itinerary.outgoing() }
-            let action = redirects.answered(
-                status: result.status, locations: Headers(result).values(of: "Location"),
-                to: RedirectMachine.Asked(
-                    url: asked.url, method: asked.method, hasBody: asked.body != nil,
-                    isBodyReplayable: asked.body?.isReplayable ?? true))
-            switch action {
-            case .deliver: return nil
-            case .follow(let next):
-                attempts += result.attempts
-                leg = asked.following(next)
-                return .goOn
-            case .fail(let code, let target):
-                let response = Response(result, url: url, trail: trail())
-                let message = target.isEmpty ? code.sentence : "\(code.sentence): \(target)"
-                return .deliver(.refused(RequestError(code, message: message, response: response)))
-            }
-        } catch {
-            return .deliver(.refused(error))
-        }
-    }
-}
-
-extension OutgoingRequest {
-    fileprivate func following(_ next: RedirectMachine.Next) -> OutgoingRequest {
-        OutgoingRequest(
-            method: next.method, url: next.url, headers: Headers(headers.filter { !next.drops($0.name) }),
-            body: next.dropsBody ? nil : body)
     }
 }

@@ -42,6 +42,13 @@ public struct NetworkConfiguration: Sendable {
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
+    /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
+    public var http2: HTTP2Use = .never
+
+    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The default
+    /// is `false`: a `Set-Cookie` is a field like any other.
+    public var keepsCookies = false
+
     /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a
     /// private serial queue of the agent, so that a blocked main thread does no harm.
     public var callbackQueue: DispatchQueue?
@@ -53,13 +60,10 @@ public struct NetworkConfiguration: Sendable {
     public var retryPolicy: RetryPolicy = .none
 
     /// How many retries there may be for all runs of a host together. The default is a fifth of its requests.
-    public var retryBudget: RetryBudget = .standard
+    public var retryBudget = RetryBudget()
 
     /// Which addresses may be connected to. The default is ``AddressPolicy/any``.
     public var addressPolicy: AddressPolicy = .any
-
-    /// The way to the servers. The default is ``ProxyConfiguration/none``, straight.
-    public var proxy: ProxyConfiguration = .none
 
     /// Change every request before it leaves, in their order. The default is none.
     public var adapters: [any RequestAdapter] = []
@@ -75,6 +79,9 @@ public struct NetworkConfiguration: Sendable {
 
     /// Observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
+
+    /// Where Ferry says what it does. The default is `nil`: nothing is logged, and nothing is spent on it.
+    public var logSink: (any LogSink)?
 
     /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
     public var userAgent: String?

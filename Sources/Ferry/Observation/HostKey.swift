@@ -41,12 +41,27 @@ struct HostKey: Sendable, Hashable {
         }
         guard index + 3 < url.count, url[index + 1] == 0x2F, url[index + 2] == 0x2F else { return 0 }
         index += 3
-        while index < url.count {
-            let byte = url[index]
-            if byte == 0x2F || byte == 0x3F || byte == 0x23 || byte == 0x5C { break }
-            index += 1
+        // Eight bytes at a time, as every result of every run comes by here.
+        while index + 8 <= url.count {
+            let ends = endMarks(UInt64(littleEndian: url.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+            if ends != 0 { return index + ends.trailingZeroBitCount / 8 }
+            index += 8
         }
+        while index < url.count, endMarks(UInt64(url[index])) & 0x80 == 0 { index += 1 }
         return index
+    }
+
+    /// The highest bit of each byte that ends an authority: `/`, `?`, `#` and, as some take it for a slash, `\`. Right
+    /// up to the first of them.
+    @inline(__always)
+    private static func endMarks(_ word: UInt64) -> UInt64 {
+        zeroMarks(word ^ 0x2F2F_2F2F_2F2F_2F2F) | zeroMarks(word ^ 0x3F3F_3F3F_3F3F_3F3F)
+            | zeroMarks(word ^ 0x2323_2323_2323_2323) | zeroMarks(word ^ 0x5C5C_5C5C_5C5C_5C5C)
+    }
+
+    @inline(__always)
+    private static func zeroMarks(_ word: UInt64) -> UInt64 {
+        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
     }
 
     /// Control characters, which no joined URL has, are escaped, so that a key cannot forge a line.

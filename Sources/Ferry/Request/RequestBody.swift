@@ -33,4 +33,7 @@ public struct RequestBody: Sendable {
     public static func json(_ value: any Encodable & Sendable) -> RequestBody {
         RequestBody(content: .json(value), contentType: "application/json")
     }
+
+    /// Whether it can be sent once more.
+    var isReplayable: Bool { true }
 }

@@ -60,6 +60,14 @@ import Testing
         #expect(key.authority == authority)
     }
 
+    @Test(arguments: ["/", "?", "#", "\\", ""], 1...40)
+    func theAuthorityEndsAtTheFirstOfItsEnds(_ end: String, _ length: Int) {
+        let host = String(repeating: "a", count: length)
+        for rest in ["", "/x", "?x", "#x", "\\x", "bcdefghijklmnop"] where end != "" || !rest.hasPrefix("b") {
+            #expect(HostKey(url: "http://\(host)\(end)\(rest)")?.authority == host)
+        }
+    }
+
     @Test(arguments: [
         "", "h", "/x", "http:", "http:/h", "http://", "http:///x", "http://kim@/x", "http://:80/", "mailto:x",
     ])
