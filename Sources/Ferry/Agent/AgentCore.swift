@@ -75,15 +75,13 @@ final class AgentCore: TransferReceiver {
     }
 
     /// Answers a run that never came to the transport.
-    func refuse(_ run: Run, _ error: RequestError) {
-        run.source?.close()
-        answer(run, .refused(error))
-    }
+    func refuse(_ run: Run, _ error: RequestError) { answer(run, .refused(error)) }
 
     /// Leaves a run to a journey, which is to send it.
     func leaveUnsent(_ run: Run) { answer(run, .unsent) }
 
     private func answer(_ run: Run, _ answer: Answer) {
+        run.source?.close()
         var turn: [CallbackRun] = []
         run.answer(answer, into: &turn)
         if turn.isEmpty { return }

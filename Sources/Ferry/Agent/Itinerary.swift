@@ -11,8 +11,8 @@ struct Itinerary: Sendable {
     let retryPolicy: RetryPolicy
     let usesAuthenticator: Bool
     let isIdempotent: Bool
-    /// Counts the body of every attempt.
-    let meter: UploadMeter?
+    /// Counts what leaves of its body, where somebody may ask.
+    var meter: UploadMeter?
     /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
     let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
     /// What is to leave, in the form the transport takes.

@@ -32,12 +32,17 @@ extension NetworkAgent {
         do throws(RequestError) {
             var built = try core.builder.build(request)
             built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
             run = RequestRun(
                 request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
                 core: core, receiver: receiver)
-            run.meter = UploadMeter(of: built.transfer, on: queue, progress)
-            if core.travelsFirst(request) { core.leaveUnsent(run) } else { core.start(run, built) }
+            if core.travelsFirst(request) {
+                run.meter = built.meter
+                core.leaveUnsent(run)
+            } else {
+                core.start(run, built)
+            }
         } catch {
             // The same way as any other result.
             run = RequestRun(

@@ -42,9 +42,17 @@ final class RequestBuilder: Sendable {
     }
 
     /// Base, CDN and filters, as they are now.
-    var servers: Servers {
-        get { liveServers.withLock { $0 } }
-        set { liveServers.withLock { $0 = newValue } }
+    var servers: Servers { liveServers.withLock { $0 } }
+
+    /// Exchanges them for what `change` makes of them; no other exchange comes in between.
+    func exchangeServers(_ change: (Servers) -> Servers) {
+        let old = liveServers.withLock { servers in
+            let old = servers
+            servers = change(old)
+            return old
+        }
+        // It may be the last to hold a filter, whose end is no business of the lock's.
+        withExtendedLifetime(old) {}
     }
 
     /// The generic rim: asks the request for its members, once each, and hands them on.
