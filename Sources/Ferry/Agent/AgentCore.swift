@@ -155,9 +155,10 @@ final class AgentCore: TransferReceiver {
 
     private func deliver(_ runs: [CallbackRun], on queue: DispatchQueue) {
         queue.async {
-            for run in runs { run.deliver() }
+            let cancelled = runs.filter { !$0.deliver() }
+            if !cancelled.isEmpty { self.process(cancelled) }
             self.state.withLock { state in
-                state.undelivered -= runs.count
+                state.undelivered -= runs.count - cancelled.count
                 return state.becameIdle()
             }.act()
         }

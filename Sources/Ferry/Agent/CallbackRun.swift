@@ -64,7 +64,7 @@ class CallbackRun: Run, @unchecked Sendable {
     final func process(_ core: AgentCore) -> Bool {
         guard let answer = pending.take() else { preconditionFailure("a run was processed before it was answered") }
         if state == .cancelled {
-            fail(Self.cancellation(answer, url: url))
+            fail(Self.cancellation(answer, url: url), answer)
             return true
         }
         guard let itinerary = itinerary(after: answer, core) else {
@@ -96,25 +96,28 @@ class CallbackRun: Run, @unchecked Sendable {
         }
     }
 
-    /// [callback queue] Hands the result over.
-    final func deliver() {
+    /// [callback queue] Hands the result over. False when it was cancelled on its way here: then it has to be processed
+    /// again, as what sees a failure first does so on the processing queue.
+    final func deliver() -> Bool {
         dispatchPrecondition(condition: .onQueue(queue))
         let end = end
-        let (action, core) = life.withLock { life in (life.machine.deliver(end), life.core.take()) }
+        let (action, core) = life.withLock { life in
+            let action = life.machine.deliver(end)
+            return (action, action == .cancelled ? nil : life.core.take())
+        }
         switch action {
         case .result: callBack()
-        case .cancelled:
-            fail(.cancelled(nil, url: url))
-            callBack()
+        case .cancelled: pending = .refused(.cancelled(nil, url: url))
         case .none: break
         }
         withExtendedLifetime(core) {}
+        return action != .cancelled
     }
 
     /// The subclass's part: take the answer, say how it ends, call back once.
     func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? { nil }
     func finish(_ answer: Answer, _ core: AgentCore) {}
-    func fail(_ error: RequestError) {}
+    func fail(_ error: RequestError, _ answer: Answer) {}
     var end: RunState { .failed }
     func callBack() {}
 }

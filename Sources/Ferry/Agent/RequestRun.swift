@@ -38,7 +38,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         if watch != nil { metrics = RequestMetrics(answer, times) }
     }
 
-    override func fail(_ error: RequestError) {
+    override func fail(_ error: RequestError, _ answer: Answer) {
+        // One that was cancelled after it was processed keeps what was measured.
+        if watch != nil, metrics == nil { metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
         request.failurePreprocessor(error)
         reply = .failure(error)
     }

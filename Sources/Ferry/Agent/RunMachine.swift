@@ -40,7 +40,7 @@ struct RunMachine: Sendable {
     enum DeliverAction: Equatable {
         /// Hand over the result.
         case result
-        /// Hand over `cancelled`.
+        /// It was cancelled meanwhile: make the result `cancelled`, and come again with that.
         case cancelled
         /// It was handed over before.
         case none
@@ -80,8 +80,8 @@ struct RunMachine: Sendable {
     mutating func deliver(_ end: RunState) -> DeliverAction {
         precondition(end.isEnd, "a run ends finished, cancelled or failed")
         if isDelivered { return .none }
+        if state == .cancelled && end != .cancelled { return .cancelled }
         isDelivered = true
-        if state == .cancelled { return end == .cancelled ? .result : .cancelled }
         state = end
         return .result
     }
