@@ -10,9 +10,13 @@ final class AgentCore: TransferReceiver {
         var table = RecordTable<Run>()
         /// Runs that take more than one plain transfer.
         var journeys: [ObjectIdentifier: Journey] = [:]
+        /// Those of them that have no transfer in the table now.
+        var resting = 0
         /// Answered, and on their way to their callbacks.
         var undelivered = 0
         var isClosed = false
+        /// What still runs is being ended.
+        var isOver = false
         var keep: AgentCore?
         var waiters: [ShutdownWaiter] = []
     }
@@ -29,7 +33,7 @@ final class AgentCore: TransferReceiver {
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue
     let state = Mutex(State())
-    private let maxRuns: Int
+    let maxRuns: Int
     private let numbers = Atomic<UInt64>(0)
 
     init(_ configuration: NetworkConfiguration, _ transport: any Transporting) {
@@ -54,7 +58,8 @@ final class AgentCore: TransferReceiver {
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
-            if state.table.count >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
+            if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
+            if goesOn { state.resting -= 1 }
             if state.table.count == 0 { state.keep = self }
             return .success(state.table.insert(run, loop: loop))
         }
@@ -66,8 +71,9 @@ final class AgentCore: TransferReceiver {
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)
         } catch {
-            take(id)
-            return refuse(run, RequestError(error, url: run.url))
+            // In this order: a callback that is on its way is waited for.
+            refuse(run, RequestError(error, url: run.url))
+            return take(id)
         }
         if !run.handedOver(as: id) { transport.cancel(id) }
     }
@@ -75,8 +81,10 @@ final class AgentCore: TransferReceiver {
     /// Answers a run that never came to the transport.
     func refuse(_ run: Run, _ error: RequestError) { answer(run, .refused(error)) }
 
-    /// Leaves a run to a journey, which is to send it.
-    func leaveUnsent(_ run: Run) { answer(run, .unsent) }
+    /// Leaves a run to its journey, which is to send it.
+    func leave(_ run: Run, to journey: Journey) {
+        if let error = admit(journey, url: run.url) { refuse(run, error) } else { answer(run, .unsent) }
+    }
 
     private func answer(_ run: Run, _ answer: Answer) {
         var turn: [CallbackRun] = []
@@ -166,7 +174,7 @@ final class AgentCore: TransferReceiver {
 }
 
 extension RequestError {
-    fileprivate static func queueFull(url: String) -> RequestError {
+    static func queueFull(url: String) -> RequestError {
         RequestError(preparing: .queueFull, message: "as many runs wait as may", url: url)
     }
 }

@@ -14,6 +14,10 @@ final class Journey: Sendable {
         var end: End?
         /// Ends what it is doing now.
         var interrupt: (@Sendable () -> Void)?
+        /// The place among those that wait, where it was changed after the start.
+        var priority: RequestPriority?
+        /// The transfer it is carrying now.
+        var run: Run?
     }
 
     private let state = Mutex(State())
@@ -42,26 +46,56 @@ final class Journey: Sendable {
         }
     }
 
-    private func done() { state.withLock { $0.interrupt = nil } }
+    private func done() {
+        state.withLock { state in
+            state.interrupt = nil
+            state.run = nil
+        }
+    }
+
+    /// Changes the place among those that wait, of this transfer and all that follow. Any thread.
+    func setPriority(_ priority: RequestPriority, in core: AgentCore) {
+        let run = state.withLock { state in
+            state.priority = priority
+            return state.run
+        }
+        if let id = run?.id, id != 0 { core.transport.setRing(priority.ring, of: id) }
+    }
+
+    /// Hands a transfer over. False when the journey has ended.
+    private func hand(_ run: Run, _ built: inout BuiltRequest, to core: AgentCore) -> Bool {
+        guard begin({ core.cancel(run) }) else { return false }
+        let priority = state.withLock { state in
+            state.run = run
+            return state.priority
+        }
+        if let priority { built.transfer.ring = priority.ring }
+        core.start(run, built, goesOn: true)
+        // It may have been changed before the transfer had an id.
+        if let now = state.withLock({ $0.priority }), now != priority { setPriority(now, in: core) }
+        return true
+    }
 
     // MARK: What it does
 
     /// Carries one transfer.
     func carry(_ built: consuming BuiltRequest, by core: AgentCore) async -> Answer {
         let run = AwaitedRun(url: built.transfer.url, tag: tag)
-        guard begin({ core.cancel(run) }) else { return .refused(error(url: run.url)) }
-        defer { done() }
-        core.start(run, built, goesOn: true)
-        return await run.answer()
+        guard hand(run, &built, to: core) else { return .refused(error(url: run.url)) }
+        let answer = await run.answer()
+        done()
+        core.rests()
+        return answer
     }
 
     /// Carries one transfer up to the head of its answer.
     func carry(_ built: consuming BuiltRequest, streamedBy carrier: StreamCarrier, by core: AgentCore) async -> Answer {
         let run = carrier.run(for: &built, tag: tag, core: core)
-        guard begin({ core.cancel(run) }) else { return .refused(error(url: run.url)) }
-        defer { done() }
-        core.start(run, built, goesOn: true)
-        return await run.head()
+        guard hand(run, &built, to: core) else { return .refused(error(url: run.url)) }
+        let head = await run.head()
+        done()
+        core.rests()
+        return head
     }
 
     /// Lets time pass. False when it was ended meanwhile.

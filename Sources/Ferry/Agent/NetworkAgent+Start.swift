@@ -33,10 +33,11 @@ extension NetworkAgent {
             var built = try core.builder.build(request)
             built.transfer.reportsStart = true
             let url = built.transfer.url
+            let journey = core.travelsFirst(request) ? Journey(tag: request.tag) : nil
             run = RequestRun(
                 request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
-                core: core, receiver: receiver)
-            if core.travelsFirst(request) { core.leaveUnsent(run) } else { core.start(run, built) }
+                core: core, journey: journey, receiver: receiver)
+            if let journey { core.leave(run, to: journey) } else { core.start(run, built) }
         } catch {
             // The same way as any other result.
             run = RequestRun(

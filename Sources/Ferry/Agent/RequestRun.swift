@@ -21,15 +21,16 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     init(
         _ request: R, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
-        receiver: Receiver
+        journey: Journey? = nil, receiver: Receiver
     ) {
         self.request = request
         self.receiver = receiver
-        super.init(url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core)
+        super.init(
+            url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
-        core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, url: url, watch: watch)
+        core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, url: url, watch: watch, number: number)
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {

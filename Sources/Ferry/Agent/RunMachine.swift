@@ -56,9 +56,10 @@ struct RunMachine: Sendable {
         if state == .waiting || state == .running { state = .finishing }
     }
 
-    /// The answer was not the last: it goes on. False when nobody wants it any more.
+    /// It goes its own way from here: it was not sent yet, or the answer was not the last. False when nobody wants it any
+    /// more.
     mutating func wentOn() -> Bool {
-        if state == .finishing { state = .running }
+        if state == .waiting || state == .finishing { state = .running }
         return state == .running
     }
 

@@ -35,8 +35,10 @@ extension AgentCore {
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let journey = Journey(tag: request.tag)
         let itinerary = itinerary(of: request, url: url, watch: watch)
+        let refusal = admit(journey, url: url)
         let answer = await withTaskCancellationHandler {
-            await travel(itinerary, journey, after: .unsent, carrier)
+            if let refusal { return Answer.refused(refusal) }
+            return await travel(itinerary, journey, after: .unsent, carrier)
         } onCancel: {
             journey.end(.cancelled)
         }
