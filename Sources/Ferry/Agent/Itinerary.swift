@@ -41,10 +41,10 @@ extension AgentCore {
             || (configuration.authenticator != nil && request.usesAuthenticator)
     }
 
-    func itinerary<R: Request>(of request: R, url: String, watch: RunWatch?) -> Itinerary {
+    func itinerary<R: Request>(of request: R, url: String, watch: RunWatch?, number: UInt64? = nil) -> Itinerary {
         let builder = builder
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url), url: url, tag: request.tag,
+            info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
             isIdempotent: request.isIdempotent,

@@ -34,12 +34,13 @@ extension NetworkAgent {
             built.transfer.reportsStart = true
             built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
+            let journey = core.travelsFirst(request) ? Journey(tag: request.tag, of: core) : nil
             run = RequestRun(
                 request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
-                core: core, receiver: receiver)
-            if core.travelsFirst(request) {
+                core: core, journey: journey, receiver: receiver)
+            if let journey {
                 run.meter = built.meter
-                core.leaveUnsent(run)
+                core.leave(run, to: journey)
             } else {
                 core.start(run, built)
             }

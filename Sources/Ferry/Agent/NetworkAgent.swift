@@ -84,11 +84,12 @@ extension AgentCore {
             return run
         }
         let url = built.transfer.url
-        let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url))
+        let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
+        let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url), journey: journey)
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
-        } else if travelsFirst(request) {
-            leaveUnsent(run)
+        } else if let journey {
+            leave(run, to: journey)
         } else {
             start(run, built)
         }
@@ -133,7 +134,7 @@ extension AgentCore {
 
     @concurrent
     fileprivate func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
-        let journey = Journey(tag: run.tag)
+        let journey = run.journey ?? Journey(tag: run.tag, of: self)
         return await withTaskCancellationHandler {
             await travel(itinerary(of: request, url: run.url, watch: run.watch), journey, after: answer)
         } onCancel: {

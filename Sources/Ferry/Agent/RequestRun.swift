@@ -21,16 +21,17 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     init(
         _ request: R, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
-        receiver: Receiver
+        journey: Journey? = nil, receiver: Receiver
     ) {
         self.request = request
         self.receiver = receiver
-        super.init(url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core)
+        super.init(
+            url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
         if core.isSettled(answer, of: request) { return nil }
-        var itinerary = core.itinerary(of: request, url: url, watch: watch)
+        var itinerary = core.itinerary(of: request, url: url, watch: watch, number: number)
         itinerary.meter = meter
         return itinerary
     }
@@ -41,7 +42,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         if watch != nil { metrics = RequestMetrics(answer, times) }
     }
 
-    override func fail(_ error: RequestError) {
+    override func fail(_ error: RequestError, _ answer: Answer) {
+        // One that was cancelled after it was processed keeps what was measured.
+        if watch != nil, metrics == nil { metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
         request.failurePreprocessor(error)
         reply = .failure(error)
     }

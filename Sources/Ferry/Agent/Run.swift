@@ -77,8 +77,11 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 
     private let slot = Mutex(Slot.empty)
+    /// `nil` when it begins with a plain transfer.
+    let journey: Journey?
 
-    init(url: String, tag: String?, watch: RunWatch? = nil) {
+    init(url: String, tag: String?, watch: RunWatch? = nil, journey: Journey? = nil) {
+        self.journey = journey
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 

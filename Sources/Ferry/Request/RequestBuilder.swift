@@ -9,6 +9,8 @@ final class RequestBuilder: Sendable {
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     private let addressPolicy: AddressPolicy
+    /// `nil` when there is none for anything.
+    private let proxy: ProxyConfiguration?
     private let liveServers: Mutex<Servers>
     private let headers: CommonHeaders
     private let refusal: Refusal?
@@ -21,6 +23,7 @@ final class RequestBuilder: Sendable {
         redirectPolicy = configuration.redirectPolicy
         retryPolicy = configuration.retryPolicy
         addressPolicy = configuration.addressPolicy
+        proxy = configuration.proxy.isNone ? nil : configuration.proxy
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
@@ -114,6 +117,7 @@ final class RequestBuilder: Sendable {
         transfer.isIdempotent = request.isIdempotent
         transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
         if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
+        if let proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
         return transfer
     }
 

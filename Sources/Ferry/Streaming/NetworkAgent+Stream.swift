@@ -33,10 +33,12 @@ extension AgentCore {
         }
         let watch = watch(request, url: url)
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
-        let journey = Journey(tag: request.tag)
+        let journey = Journey(tag: request.tag, of: self)
         let itinerary = itinerary(of: request, url: url, watch: watch)
+        let refusal = admit(journey, url: url)
         let answer = await withTaskCancellationHandler {
-            await travel(itinerary, journey, after: .unsent, carrier)
+            if let refusal { return Answer.refused(refusal) }
+            return await travel(itinerary, journey, after: .unsent, carrier)
         } onCancel: {
             journey.end(.cancelled)
         }
