@@ -51,6 +51,7 @@ final class AgentCore: TransferReceiver {
     /// Hands a run over. It gets its one answer in every case, perhaps before this returns. What a journey goes on with
     /// was let in when the journey began.
     func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false) {
+        run.prepare(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
@@ -63,6 +64,7 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
+        run.source?.open { [weak transport] in transport?.resume(id) }
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)
         } catch {
@@ -79,6 +81,7 @@ final class AgentCore: TransferReceiver {
     func leaveUnsent(_ run: Run) { answer(run, .unsent) }
 
     private func answer(_ run: Run, _ answer: Answer) {
+        run.source?.close()
         var turn: [CallbackRun] = []
         run.answer(answer, into: &turn)
         if turn.isEmpty { return }
@@ -117,7 +120,7 @@ final class AgentCore: TransferReceiver {
                 return state.becameIdle()
             }
             var turn: [CallbackRun] = []
-            for index in results.indices { runs[index]?.answer(.result(results[index]), into: &turn) }
+            for index in results.indices { runs[index].map { $0.answer($0.ended(results[index]), into: &turn) } }
             if !turn.isEmpty { process(turn) }
             idle.act()
         }
@@ -133,6 +136,10 @@ final class AgentCore: TransferReceiver {
 
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
         state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
+    }
+
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        state.withLock { $0.table[id] }?.fill(space) ?? .failed
     }
 
     // MARK: By queues

@@ -23,8 +23,8 @@ extension NetworkAgent {
         start(request, on: queue, receiver: .delegate(.init(object: delegate)))
     }
 
-    private func start<R: Request>(
-        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver
+    func start<R: Request>(
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil
     ) -> RequestTask<R.Value> {
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
@@ -32,11 +32,17 @@ extension NetworkAgent {
         do throws(RequestError) {
             var built = try core.builder.build(request)
             built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
             run = RequestRun(
                 request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
                 core: core, receiver: receiver)
-            if core.travelsFirst(request) { core.leaveUnsent(run) } else { core.start(run, built) }
+            if core.travelsFirst(request) {
+                run.meter = built.meter
+                core.leaveUnsent(run)
+            } else {
+                core.start(run, built)
+            }
         } catch {
             // The same way as any other result.
             run = RequestRun(

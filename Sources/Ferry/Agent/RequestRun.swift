@@ -29,7 +29,10 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
-        core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, url: url, watch: watch)
+        if core.isSettled(answer, of: request) { return nil }
+        var itinerary = core.itinerary(of: request, url: url, watch: watch)
+        itinerary.meter = meter
+        return itinerary
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {

@@ -42,9 +42,17 @@ final class RequestBuilder: Sendable {
     }
 
     /// Base, CDN and filters, as they are now.
-    var servers: Servers {
-        get { liveServers.withLock { $0 } }
-        set { liveServers.withLock { $0 = newValue } }
+    var servers: Servers { liveServers.withLock { $0 } }
+
+    /// Exchanges them for what `change` makes of them; no other exchange comes in between.
+    func exchangeServers(_ change: (Servers) -> Servers) {
+        let old = liveServers.withLock { servers in
+            let old = servers
+            servers = change(old)
+            return old
+        }
+        // It may be the last to hold a filter, whose end is no business of the lock's.
+        withExtendedLifetime(old) {}
     }
 
     /// The generic rim: asks the request for its members, once each, and hands them on.
@@ -120,11 +128,12 @@ final class RequestBuilder: Sendable {
         _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
     ) throws(RequestError) -> String? {
+        var takesArguments = false
         if !arguments.isEmpty {
             switch encoding {
             case .query: built.transfer.appendQuery(arguments)
             case .automatic where method.carriesArgumentsInQuery: built.transfer.appendQuery(arguments)
-            case .automatic where body != nil, .form where body != nil, .json where body != nil: break
+            case .automatic where body != nil, .form where body != nil, .json where body != nil: takesArguments = true
             case .automatic, .form:
                 built.transfer.body = .bytes(arguments.formEncoded())
                 return "application/x-www-form-urlencoded"
@@ -154,6 +163,13 @@ final class RequestBuilder: Sendable {
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
                     url: built.transfer.url, cause: error)
             }
+        case .pulled(let pulled):
+            try built.pull(pulled)
+            built.pulled = body
+        case .multipart(let form):
+            let whole = takesArguments ? form.following(arguments) : form
+            try built.pull(whole)
+            built.pulled = .multipart(whole)
         }
         return body.contentType
     }
