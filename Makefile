@@ -10,14 +10,16 @@ BENCH ?=
 SANITIZED = SWIFT_BACKTRACE=enable=no
 # Only Swift Testing is used; without this every run ends with a second, empty report.
 # One after another: many of the tests are about times, and a server of theirs that cannot run is late.
-TEST = $(SWIFT) test --disable-xctest --no-parallel
+SUITES = $(SWIFT) test --disable-xctest --no-parallel
+# Those that need real servers run by themselves.
+TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-tsan test-asan bench lint format clean
+.PHONY: help setup build run test test-package test-integration test-tsan test-asan bench lint format clean
 
 help: ## Lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Installs the packages that are missing (apt, as root or with sudo)
 	@.ci/setup
@@ -37,7 +39,13 @@ test: build ## Runs all tests, then those of a package outside the tree
 test-package: setup ## Builds and runs a package that depends on Ferry by path
 	@Tests/Package/run
 
+test-integration: ## Tests against nginx, squid and other real servers; installs and starts them
+	@.ci/setup integration
+	$(SWIFT) build --build-tests
+	$(SUITES) --skip-build --filter FerryIntegrationTests
+
 test-tsan: setup ## Runs the tests under the thread sanitizer
+	TSAN_OPTIONS=suppressions=$(CURDIR)/.ci/tsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
 test-asan: setup ## Runs the tests under the address sanitizer

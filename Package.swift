@@ -70,6 +70,10 @@ let package = Package(
         .testTarget(
             name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting"],
             swiftSettings: strict),
+        .testTarget(
+            name: "FerryIntegrationTests",
+            dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
+            swiftSettings: strict),
 
         // Measurement.
         .target(

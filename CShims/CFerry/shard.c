@@ -85,12 +85,31 @@ static void collect(ferry__shard *shard) {
     ferry__transfer_completed(shard->loop, done[i].transfer, done[i].code);
 }
 
+/* When connecting fails, libcurl 7.88 goes on to the next address only when
+ * it is called again, and it waits for a socket that it does not have yet:
+ * up to 200 ms for the second address, for ever for the third. There is no
+ * way to have one transfer looked at, so all of the shard are; each time an
+ * address goes. */
+static void go_on_connecting(ferry__shard *shard) {
+  int running;
+  for (int i = 0; shard->unheard && i < FERRY__ADDRESSES; i++) {
+    shard->unheard = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    curl_multi_socket_all(shard->multi, &running);
+#pragma GCC diagnostic pop
+  }
+  shard->unheard = 0;
+}
+
 void ferry__shard_turn(ferry__shard *shard) {
   int running;
   if (shard->due == 1) {
     shard->due = 0;
     curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0, &running);
   }
+  if (shard->unheard)
+    go_on_connecting(shard);
   collect(shard);
 }
 

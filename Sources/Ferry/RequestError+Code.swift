@@ -66,6 +66,8 @@ extension RequestError {
         public static func connect(_ fault: ConnectFault) -> Code { made("connect", fault) }
         /// The proxy refused.
         public static var proxy: Code { Code("proxy") }
+        /// Likewise, for this cause.
+        public static func proxy(_ fault: ProxyFault) -> Code { made("proxy", fault) }
         /// No trust.
         public static var tls: Code { Code("tls") }
         /// Likewise, for this cause.
@@ -102,10 +104,14 @@ extension RequestError {
         public static var tooManyRedirects: Code { Code("tooManyRedirects") }
         /// A redirect that is not followed.
         public static var redirectForbidden: Code { Code("redirectForbidden") }
+        /// Likewise, for this cause.
+        public static func redirectForbidden(_ fault: RedirectFault) -> Code { made("redirectForbidden", fault) }
         /// The body cannot be sent a second time.
         public static var bodyNotReplayable: Code { Code("bodyNotReplayable") }
         /// The stream of HTTP/2 was ended.
         public static var http2Stream: Code { Code("http2Stream") }
+        /// Likewise, with this error code.
+        public static func http2Stream(_ fault: HTTP2Fault) -> Code { made("http2Stream", fault) }
         /// What came is not the rest of what is there.
         public static var resumeMismatch: Code { Code("resumeMismatch") }
         /// A file could not be written or read.
@@ -116,6 +122,8 @@ extension RequestError {
         public static var invalidStatusCode: Code { Code("invalidStatusCode") }
         /// Likewise, this one.
         public static func invalidStatusCode(_ status: Int) -> Code { Code("invalidStatusCode", .number(status)) }
+        /// The body is of a content type that was not asked for.
+        public static var invalidContentType: Code { Code("invalidContentType") }
         /// The body is not JSON.
         public static var invalidJSON: Code { Code("invalidJSON") }
         /// The body is not as its schema says.

@@ -35,6 +35,32 @@ extension RequestError.Code {
         case failed
     }
 
+    /// Why a proxy is of no use.
+    public enum ProxyFault: String, Sendable, Hashable, CaseIterable {
+        /// It wants other credentials, or any (407).
+        case authRequired
+        /// It does not lead there: its status is the error's.
+        case refused
+        /// Its name was not found, or nobody listens.
+        case unreachable
+        /// It broke off, or its SOCKS reply said no.
+        case handshake
+    }
+
+    /// Why a stream of HTTP/2 was ended: its error code (RFC 9113, section 7).
+    public enum HTTP2Fault: String, Sendable, Hashable, CaseIterable {
+        /// Certainly not processed.
+        case refused
+        /// The server lost interest.
+        case cancel
+        /// The server failed.
+        case `internal`
+        /// The server wants fewer requests.
+        case enhanceYourCalm
+        /// Any other code.
+        case other
+    }
+
     /// Why there is no trust.
     public enum TLSFault: String, Sendable, Hashable, CaseIterable {
         /// The certificate is of another time.
@@ -101,6 +127,18 @@ extension RequestError.Code {
         case bytes
         /// Answers before the answer (1xx).
         case informational
+    }
+
+    /// Why a redirect is not followed.
+    public enum RedirectFault: String, Sendable, Hashable, CaseIterable {
+        /// Neither to http nor to https.
+        case scheme
+        /// From https to http.
+        case downgrade
+        /// The rule of the policy refused it.
+        case policy
+        /// It points to what is no URL, or to two places at once.
+        case invalidLocation
     }
 
     /// How a compressed body is damaged.

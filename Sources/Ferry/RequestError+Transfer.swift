@@ -12,7 +12,7 @@ extension RequestError {
     }
 
     /// A transfer that ended badly.
-    init(_ failure: TransferFailure, of result: TransferResult, url: String) {
+    init(_ failure: TransferFailure, of result: TransferResult, url: String, trail: Trail? = nil) {
         var code = Code(failure)
         if failure.code == .incompleteBody {
             code = .incompleteBody(expected: result.contentLength, got: Int64(clamping: result.bodyBytesReceived))
@@ -24,13 +24,15 @@ extension RequestError {
         facts.errno = failure.errno
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
-        facts.attempts = result.attempts
+        facts.attempts = result.attempts + (trail?.earlierAttempts ?? 0)
         facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed
         self.init(facts)
     }
 
     /// A whole answer that was not accepted.
-    init(_ code: Code, message: String, cause: (any Error)? = nil, response: Response) {
+    init(
+        _ code: Code, message: String, cause: (any Error)? = nil, response: Response, body: [UInt8]? = nil
+    ) {
         let result = response.result
         var facts = Facts(code: code, phase: .processing)
         facts.url = Redaction.url(response.url)
@@ -38,10 +40,11 @@ extension RequestError {
         facts.cause = cause
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
-        facts.attempts = result.attempts
+        facts.attempts = response.attempts
         facts.mayHaveBeenProcessed = true
         facts.response = Part(
-            status: response.status, headers: Headers(response.headers.fields), body: Array(result.body.prefix(4096)))
+            status: response.status, headers: Headers(response.headers.fields),
+            body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))
         self.init(facts)
     }
 
@@ -99,12 +102,14 @@ extension RequestError.Code {
             case .headTooLarge: .headersTooLarge(detail == .informational ? .informational : .bytes)
             case .bodyTooLarge: .responseTooLarge
             case .contentDecoding: .contentDecoding(detail == .decodingTruncated ? .truncated : .corrupt)
-            case .http2Stream: .http2Stream
+            case .http2Stream: .http2Stream(Self.find(detail, Self.http2Faults) ?? .other)
             case .file: .fileIO
             case .uploadSource: .uploadSource
             case .cancelled: .cancelled
             case .shutdown: .shutdown
-            case .proxy: .proxy
+            case .proxy: .proxy(Self.find(detail, Self.proxyFaults) ?? .handshake)
+            case .addressForbidden: .addressForbidden
+            case .bodyNotReplayable: .bodyNotReplayable
             }
     }
 
@@ -130,6 +135,14 @@ extension RequestError.Code {
         (.timeoutQueue, .queue), (.timeoutDNS, .dns), (.timeoutConnect, .connect), (.timeoutTLS, .tls),
         (.timeoutWrite, .write), (.timeoutResponseHead, .responseHead), (.timeoutRead, .read),
         (.timeoutLowSpeed, .lowSpeed), (.timeoutTotal, .total), (.timeoutDeadline, .deadline),
+    ]
+    private static let proxyFaults: [(TransferFailure.Detail, ProxyFault)] = [
+        (.proxyAuthRequired, .authRequired), (.proxyRefused, .refused), (.proxyUnreachable, .unreachable),
+        (.proxyHandshake, .handshake),
+    ]
+    private static let http2Faults: [(TransferFailure.Detail, HTTP2Fault)] = [
+        (.http2Refused, .refused), (.http2Cancel, .cancel), (.http2Internal, .internal),
+        (.http2EnhanceYourCalm, .enhanceYourCalm), (.http2Other, .other),
     ]
     private static let responseParts: [(TransferFailure.Detail, ResponsePart)] = [
         (.statusLine, .statusLine), (.header, .header), (.length, .length),

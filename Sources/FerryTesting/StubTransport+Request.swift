@@ -16,8 +16,8 @@ extension StubTransport {
         public let method: HTTPMethod
         /// All that Ferry sets; a `User-Agent`, a `Content-Length` and their like are the network's to add.
         public let headers: Headers
-        /// All of it; empty when there is none.
-        public let body: [UInt8]
+        /// All of it; empty when there is none. One that is pulled from a file or a stream stands here when it is complete.
+        public internal(set) var body: [UInt8]
         /// Whether a body would be announced, also an empty one.
         public let hasBody: Bool
         /// Its place among those that wait, as it is now.
@@ -47,7 +47,7 @@ extension StubTransport {
             number = 0
             url = request.url
             method = HTTPMethod(request.method)
-            headers = Headers(request.headers.fields)
+            headers = Headers(request.headers)
             isIdempotent = request.isIdempotent
             timeouts = Timeouts(
                 connect: bound(request.timeouts.connect), idle: bound(request.timeouts.idle),
@@ -64,27 +64,5 @@ extension StubTransport {
             case .high: priority = .high
             }
         }
-    }
-}
-
-extension HeaderBlock {
-    /// The fields, unpacked.
-    fileprivate var fields: [Headers.Field] {
-        var fields: [Headers.Field] = []
-        var rest = bytes[...]
-        while rest.count >= 8 {
-            let (name, value) = (Self.length(rest), Self.length(rest.dropFirst(4)))
-            rest = rest.dropFirst(8)
-            let field = Headers.Field(
-                name: String(decoding: rest.prefix(name), as: UTF8.self),
-                value: String(decoding: rest.dropFirst(name).prefix(value), as: UTF8.self))
-            fields.append(field)
-            rest = rest.dropFirst(name + value)
-        }
-        return fields
-    }
-
-    private static func length(_ bytes: ArraySlice<UInt8>) -> Int {
-        Int(bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })
     }
 }

@@ -1,4 +1,5 @@
 internal import CFerry
+internal import Glibc
 
 /// Owns one `ferry_loop`: starts it, ends it, and hands calls to it.
 ///
@@ -23,21 +24,10 @@ final class Loop: Sendable {
         options.max_per_host = UInt32(clamping: maxPerHost)
         options.idle_ms = configuration.idleConnectionTime
         options.insecure = configuration.isInsecure ? 1 : 0
+        options.minimum_tls = configuration.minimumTLSVersion.rawValue
+        options.http2 = configuration.http2.rawValue
         var started: OpaquePointer?
-        let pins = configuration.pinnedKeys.isEmpty ? nil : configuration.pinnedKeys.joined(separator: ";")
-        let code = withCString(configuration.authorityFile) { authorities in
-            withCString(pins) { pins in
-                withCString(configuration.userAgent) { agent in
-                    withCString(configuration.acceptedEncodings) { encodings in
-                        options.ca_file = authorities
-                        options.pinned_keys = pins
-                        options.user_agent = agent
-                        options.encodings = encodings
-                        return ferry_loop_start(&options, &started)
-                    }
-                }
-            }
-        }
+        let code = configuration.withStrings(in: &options) { ferry_loop_start($0, &started) }
         guard let started else {
             context.released()
             throw TransferFailure(.init(rawValue: code) ?? .internalError)
@@ -90,7 +80,24 @@ final class Loop: Sendable {
     }
 }
 
-private func withCString<R>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
-    guard let text else { return body(nil) }
-    return text.withCString(body)
+extension TransportConfiguration {
+    /// Calls `body` with the options, the texts among them set as long as it runs.
+    fileprivate func withStrings(
+        in options: inout ferry_options, _ body: (UnsafePointer<ferry_options>) -> Int32
+    ) -> Int32 {
+        let pins = pinnedKeys.isEmpty ? nil : pinnedKeys.joined(separator: ";")
+        let texts = [
+            authorityFile, pins, userAgent, acceptedEncodings, clientCertificateFile, clientKeyFile, clientKeyPassword,
+        ]
+        let copies = texts.map { $0.flatMap { strdup($0) } }
+        defer { for copy in copies { free(copy) } }
+        options.ca_file = UnsafePointer(copies[0])
+        options.pinned_keys = UnsafePointer(copies[1])
+        options.user_agent = UnsafePointer(copies[2])
+        options.encodings = UnsafePointer(copies[3])
+        options.client_certificate = UnsafePointer(copies[4])
+        options.client_key = UnsafePointer(copies[5])
+        options.client_key_password = UnsafePointer(copies[6])
+        return body(&options)
+    }
 }

@@ -23,6 +23,8 @@ package struct TransferFailure: Error, Sendable, Equatable {
         case cancelled = -20
         case shutdown = -21
         case proxy = -22
+        case addressForbidden = -23
+        case bodyNotReplayable = -24
     }
 
     /// The finer cause; the order is that of `FERRY_D_…` in CFerry.h.
@@ -37,6 +39,8 @@ package struct TransferFailure: Error, Sendable, Equatable {
         case statusLine, header, length, conflictingLength, transferEncoding, chunk, trailer, upgrade
         case headBytes, informational
         case decodingTruncated, decodingCorrupt
+        case proxyAuthRequired, proxyRefused, proxyUnreachable, proxyHandshake
+        case http2Refused, http2Cancel, http2Internal, http2EnhanceYourCalm, http2Other
     }
 
     package var code: Code

@@ -41,7 +41,11 @@ extension TransferRequest {
                                 core.url_length = url.count
                                 core.method = method.baseAddress
                                 core.method_length = method.count
-                                return body(&core)
+                                guard let extras else { return body(&core) }
+                                return extras.withCore {
+                                    core.extras = $0
+                                    return body(&core)
+                                }
                             }
                         }
                     }
@@ -55,7 +59,57 @@ extension TransferRequest {
         if isIdempotent { flags |= UInt32(FERRY_IDEMPOTENT) }
         if decodesContent { flags |= UInt32(FERRY_DECODE) }
         if reportsStart { flags |= UInt32(FERRY_NOTIFY_START) }
+        if publicOnly { flags |= UInt32(FERRY_PUBLIC_ONLY) }
         return flags
+    }
+}
+
+extension TransferRequest.Extras {
+    fileprivate func withCore<R>(_ body: (UnsafePointer<ferry_extras>) -> R) -> R {
+        var core = ferry_extras()
+        let text: String?
+        switch encodings {
+        case .standard: (core.encodings_kind, text) = (UInt8(FERRY_ENCODINGS_OPTION), nil)
+        case .none: (core.encodings_kind, text) = (UInt8(FERRY_ENCODINGS_NONE), nil)
+        case .these(let these): (core.encodings_kind, text) = (UInt8(FERRY_ENCODINGS_THESE), these)
+        }
+        return proxy.withCore { proxy in
+            credentials.withCore { credentials in
+                text.withOptionalCString { text in
+                    core.proxy = proxy
+                    core.credentials = credentials
+                    core.encodings = text
+                    return body(&core)
+                }
+            }
+        }
+    }
+}
+
+extension TransferProxy? {
+    fileprivate func withCore<R>(_ body: (UnsafePointer<ferry_proxy>?) -> R) -> R {
+        guard let self else { return body(nil) }
+        return self.address.withCString { address in
+            self.user.withOptionalCString { user in
+                self.password.withOptionalCString { password in
+                    var core = ferry_proxy(address: address, user: user, password: password, kind: self.kind.rawValue)
+                    return body(&core)
+                }
+            }
+        }
+    }
+}
+
+extension TransferCredentials? {
+    fileprivate func withCore<R>(_ body: (UnsafePointer<ferry_credentials>?) -> R) -> R {
+        guard let self else { return body(nil) }
+        return self.user.withCString { user in
+            self.password.withCString { password in
+                var core = ferry_credentials(
+                    user: user, password: password, schemes: self.schemes.rawValue, targets: self.targets.rawValue)
+                return body(&core)
+            }
+        }
     }
 }
 

@@ -59,6 +59,10 @@ package struct TransferRequest: Sendable {
     package var decodesContent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false
+    /// Connects to addresses of the public internet only; `FERRY_PUBLIC_ONLY` in CFerry.h says what that means.
+    package var publicOnly = false
+    /// What few requests say, so that copying the others stays cheap.
+    var extras: Extras?
 
     package init(url: String) {
         self.url = url

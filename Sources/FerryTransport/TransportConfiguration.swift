@@ -14,9 +14,32 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var pinnedKeys: [String] = []
     /// Verifies neither chain nor name.
     package var isInsecure = false
+    /// PEM; a certificate without a key file brings its key along.
+    package var clientCertificateFile: String?
+    package var clientKeyFile: String?
+    package var clientKeyPassword: String?
+    /// The default is 1.2.
+    package var minimumTLSVersion = TLSVersion.v12
+    /// The default is `never`.
+    package var http2 = HTTP2.never
+    /// One jar of cookies for all loops. The default is `false`, and then nothing is kept and nothing sent.
+    package var keepsCookies = false
     package var userAgent: String?
     /// The `Accept-Encoding` sent; `nil` sends none.
     package var acceptedEncodings: String?
+
+    package enum TLSVersion: UInt8, Sendable {
+        case v12 = 0
+        case v13
+    }
+
+    package enum HTTP2: UInt8, Sendable {
+        case never = 0
+        /// Under TLS, where the server agrees (ALPN).
+        case negotiated
+        /// Everywhere, without asking.
+        case priorKnowledge
+    }
 
     package init() {}
 }

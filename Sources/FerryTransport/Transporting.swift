@@ -29,6 +29,15 @@ package protocol Transporting: AnyObject, Sendable {
     func nextExecutor() -> (any TaskExecutor)?
 
     var statistics: TransportStatistics { get }
+
+    /// What the jar holds; empty without one. Any thread, as the two below.
+    var cookies: [TransferCookie] { get }
+
+    /// Puts a cookie into the jar, in the place of one with its name, domain and path; nothing without a jar.
+    func setCookie(_ cookie: TransferCookie)
+
+    /// Empties the jar.
+    func removeCookies()
 }
 
 /// Receives what a transport brings, on a loop's thread: none of these may block.
@@ -39,8 +48,8 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// The transfer has left the queue. Only for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
-    /// The final head of a streamed response.
-    func transfer(_ id: TransferID, receivedHead head: TransferHead)
+    /// The final head of a streamed response: a result without a body, and with what was measured so far.
+    func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
     /// A piece of a streamed body; it lives until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
@@ -51,11 +60,14 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
 extension Transporting {
     package func chooseLoop() -> UInt8 { 0 }
+    package var cookies: [TransferCookie] { [] }
+    package func setCookie(_ cookie: TransferCookie) {}
+    package func removeCookies() {}
 }
 
 extension TransferReceiver {
     package func transferStarted(_ id: TransferID) {}
-    package func transfer(_ id: TransferID, receivedHead head: TransferHead) {}
+    package func transfer(_ id: TransferID, receivedHead head: TransferResult) {}
     package func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
     package func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill { .failed }
 }
@@ -72,23 +84,6 @@ package enum TransferFill: Sendable {
     /// Nothing yet: `resume` asks again.
     case later
     case failed
-}
-
-/// The head of a streamed response, copied out of the core.
-package struct TransferHead: Sendable {
-    package var status: Int
-    package var httpVersion: Int
-    package var contentLength: Int64?
-    package var headers: [(name: String, value: String)]
-
-    package init(
-        status: Int, httpVersion: Int, contentLength: Int64?, headers: [(name: String, value: String)]
-    ) {
-        self.status = status
-        self.httpVersion = httpVersion
-        self.contentLength = contentLength
-        self.headers = headers
-    }
 }
 
 /// Gauges and counters, summed over the loops.

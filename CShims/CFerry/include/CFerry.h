@@ -62,12 +62,15 @@ enum {
   FERRY_E_HEAD_TOO_LARGE = -14,    /* head bytes, fields or 1xx answers */
   FERRY_E_BODY_TOO_LARGE = -15,    /* more than max_body (decoded) bytes */
   FERRY_E_CONTENT_DECODING = -16,  /* FERRY_D_DECODING_… */
-  FERRY_E_HTTP2_STREAM = -17,
+  FERRY_E_HTTP2_STREAM = -17,      /* FERRY_D_HTTP2_… */
   FERRY_E_FILE = -18,              /* writing to the descriptor: os_errno */
   FERRY_E_UPLOAD_SOURCE = -19,     /* on_pull failed or broke its length */
   FERRY_E_CANCELLED = -20,
   FERRY_E_SHUTDOWN = -21,          /* the loop has been stopped */
-  FERRY_E_PROXY = -22,
+  FERRY_E_PROXY = -22,             /* FERRY_D_PROXY_… */
+  FERRY_E_ADDRESS_FORBIDDEN = -23, /* FERRY_PUBLIC_ONLY; nothing was sent */
+  /* A challenge was answered, and what was pulled cannot be pulled again. */
+  FERRY_E_BODY_NOT_REPLAYABLE = -24,
 };
 
 /* The finer cause, where the code has one; 0 otherwise. */
@@ -119,6 +122,17 @@ enum {
   /* FERRY_E_CONTENT_DECODING */
   FERRY_D_DECODING_TRUNCATED,
   FERRY_D_DECODING_CORRUPT,
+  /* FERRY_E_PROXY */
+  FERRY_D_PROXY_AUTH_REQUIRED, /* 407, or no method of SOCKS agreed on */
+  FERRY_D_PROXY_REFUSED,       /* CONNECT got another status: see status */
+  FERRY_D_PROXY_UNREACHABLE,   /* its name, its port, the way there */
+  FERRY_D_PROXY_HANDSHAKE,     /* it broke off, or SOCKS refused */
+  /* FERRY_E_HTTP2_STREAM: the code of RFC 9113, 7 */
+  FERRY_D_HTTP2_REFUSED, /* certainly not processed */
+  FERRY_D_HTTP2_CANCEL,
+  FERRY_D_HTTP2_INTERNAL,
+  FERRY_D_HTTP2_ENHANCE_YOUR_CALM,
+  FERRY_D_HTTP2_OTHER,
 };
 
 /* How far a transfer had come. */
@@ -210,6 +224,12 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
+/* [any thread] A result of its own from what on_head was given: status, head
+ * and what was measured so far, without a body. For receivers that go on
+ * looking at it after the callback. Freed by ferry_result_free(). */
+int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
+                           ferry_result *_Nullable *_Nonnull out);
+
 /* [any thread] Likewise a result that is a fault. */
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
                             ferry_result *_Nullable *_Nonnull out);
@@ -240,7 +260,61 @@ enum {
   FERRY_NOTIFY_START = 1u << 2,
   /* Call on_head for FERRY_DESCRIPTOR too. */
   FERRY_NOTIFY_HEAD = 1u << 3,
+  /* Connect to addresses of the public internet only. What counts is the
+   * address connected to, whatever its name or its spelling, on a kept
+   * connection too; of several only the public ones are tried. With a proxy
+   * the proxy's own address is exempt, and what the proxy looks up is out of
+   * sight: then a target that is a private address itself, or localhost, is
+   * refused, and with FERRY_PROXY_SOCKS5 a name that has one. */
+  FERRY_PUBLIC_ONLY = 1u << 4,
 };
+
+enum {
+  FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
+  FERRY_PROXY_SOCKS5,      /* names are looked up here */
+  FERRY_PROXY_SOCKS5_NAMES /* names are looked up by the proxy */
+};
+
+/* Strings end with a NUL and are copied. */
+typedef struct ferry_proxy {
+  const char *_Nonnull address; /* "name:port", "[::1]:port" */
+  /* Sent at once, without a challenge; NULL = none. No colon in `user`. */
+  const char *_Nullable user;
+  const char *_Nullable password;
+  uint8_t kind; /* FERRY_PROXY_… */
+} ferry_proxy;
+
+enum {
+  FERRY_SCHEME_BASIC = 1u << 0,
+  FERRY_SCHEME_DIGEST = 1u << 1,
+  FERRY_SCHEME_NTLM = 1u << 2,
+  FERRY_SCHEME_NEGOTIATE = 1u << 3,
+};
+
+enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
+
+/* What challenges (401, 407) are answered with, within the transfer: the
+ * best of these schemes that is asked for. */
+typedef struct ferry_credentials {
+  const char *_Nonnull user;
+  const char *_Nonnull password;
+  uint8_t schemes; /* FERRY_SCHEME_… */
+  uint8_t targets; /* FERRY_FOR_… */
+} ferry_credentials;
+
+enum {
+  FERRY_ENCODINGS_OPTION = 0, /* as the loop's options say */
+  FERRY_ENCODINGS_NONE,
+  FERRY_ENCODINGS_THESE, /* `encodings` */
+};
+
+/* What few requests say. */
+typedef struct ferry_extras {
+  const ferry_proxy *_Nullable proxy;
+  const ferry_credentials *_Nullable credentials;
+  const char *_Nullable encodings; /* copied */
+  uint8_t encodings_kind;          /* FERRY_ENCODINGS_… */
+} ferry_extras;
 
 typedef struct ferry_request {
   /* Not 0, and not one that is still unanswered: that ends the process. */
@@ -273,11 +347,20 @@ typedef struct ferry_request {
   uint32_t max_head; /* bytes of all heads, 1xx and trailers included; 0 =
                       * 64 KiB. 1,000 fields are the most in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
+  const ferry_extras *_Nullable extras;
 } ferry_request;
 
 /* ---- Loops --------------------------------------------------------------- */
 
 typedef struct ferry_loop ferry_loop;
+
+enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
+
+enum {
+  FERRY_HTTP2_NEVER = 0,
+  FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE, /* everywhere, without asking */
+};
 
 /* What on_body and on_pull may answer instead of a count. */
 enum {
@@ -322,6 +405,12 @@ typedef struct ferry_options {
   const char *_Nullable ca_file;
   const char *_Nullable pinned_keys; /* "sha256//…;sha256//…" */
   int insecure;                      /* verify neither chain nor name */
+  /* PEM; a certificate without a key file brings its key along. */
+  const char *_Nullable client_certificate;
+  const char *_Nullable client_key;
+  const char *_Nullable client_key_password;
+  uint8_t minimum_tls; /* FERRY_TLS_1_2 … */
+  uint8_t http2;       /* FERRY_HTTP2_… */
 
   const char *_Nullable user_agent; /* NULL = none is sent */
   /* Accept-Encoding of every request, also of those without FERRY_DECODE;
@@ -399,8 +488,47 @@ typedef struct ferry_statistics {
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
 
+/* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
+ * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
+int ferry_address_is_public(const char *_Nonnull text);
+
 /* [any thread] "libcurl/7.88.1 OpenSSL/3.0.19 libuv/1.44.2 zlib/1.2.13" */
 const char *_Nonnull ferry_version(void);
+
+/* ---- URLs ---------------------------------------------------------------- */
+
+/* A URL, taken apart by libcurl's parser: what it takes for the host is the
+ * host. `host`, `target` point into `text`; nothing ends in a NUL. */
+typedef struct ferry_url {
+  const char *_Nonnull text; /* the whole, without user and password and
+                              * without a default port */
+  size_t text_length;
+  const char *_Nonnull host; /* lower case, punycode, decimal addresses; one
+                              * of IPv6 in its brackets */
+  size_t host_length;
+  const char *_Nonnull target; /* path and query */
+  size_t target_length;
+  uint16_t port;        /* the scheme's own where none is written */
+  uint8_t is_secure;    /* https, or else http */
+  uint8_t has_userinfo; /* user or password stood in it */
+} ferry_url;
+
+/* [any thread] Takes an absolute URL apart. FERRY_E_INVALID_URL,
+ * FERRY_E_UNSUPPORTED_SCHEME (also without any), FERRY_E_MEMORY. */
+int ferry_url_parts(const char *_Nonnull url, size_t length,
+                    ferry_url *_Nullable *_Nonnull out);
+
+/* [any thread] Resolves a reference against an absolute base (RFC 3986, 5),
+ * as a Location is (RFC 9110, 10.2.2): a fragment is inherited. Space and
+ * bytes beyond ASCII are escaped, control characters are refused, and so is
+ * what parsers disagree about. Codes as above; `has_userinfo` speaks of the
+ * reference alone. */
+int ferry_url_resolve(const char *_Nonnull base, size_t base_length,
+                      const char *_Nonnull reference, size_t reference_length,
+                      ferry_url *_Nullable *_Nonnull out);
+
+/* [any thread] */
+void ferry_url_free(ferry_url *_Nullable url);
 
 #ifdef __cplusplus
 }

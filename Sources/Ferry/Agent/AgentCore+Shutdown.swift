@@ -24,7 +24,7 @@ extension AgentCore.State {
     /// Looks whether all is done, and what follows.
     mutating func becameIdle() -> IdleAction {
         var action = IdleAction()
-        if table.count > 0 { return action }
+        if table.count > 0 || !journeys.isEmpty { return action }
         action.keep = keep.take()
         if waiters.isEmpty { return action }
         waiters.removeAll { waiter in
@@ -69,6 +69,7 @@ extension AgentCore {
             waiter.isOver = true
             return state.becameIdle()
         }.act()
+        for journey in state.withLock({ Array($0.journeys.values) }) { journey.end(.shutdown) }
         transport.shutdown()
     }
 }

@@ -8,6 +8,8 @@ import Synchronization
 final class AgentCore: TransferReceiver {
     struct State {
         var table = RecordTable<Run>()
+        /// Runs that take more than one plain transfer.
+        var journeys: [ObjectIdentifier: Journey] = [:]
         /// Answered, and on their way to their callbacks.
         var undelivered = 0
         var isClosed = false
@@ -15,8 +17,15 @@ final class AgentCore: TransferReceiver {
         var waiters: [ShutdownWaiter] = []
     }
 
+    let configuration: NetworkConfiguration
     let transport: any Transporting
     let builder: RequestBuilder
+    /// Of all runs.
+    let observers: [any RequestObserver]
+    /// `nil` when nothing is to be logged.
+    let log: RunLog?
+    let retryAccounts: RetryAccounts
+    let health = HostHealthTable()
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue
     let state = Mutex(State())
@@ -24,8 +33,12 @@ final class AgentCore: TransferReceiver {
     private let numbers = Atomic<UInt64>(0)
 
     init(_ configuration: NetworkConfiguration, _ transport: any Transporting) {
+        self.configuration = configuration
         self.transport = transport
         builder = RequestBuilder(configuration)
+        observers = configuration.observers
+        log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.sensitiveHeaders) }
+        retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
@@ -35,12 +48,14 @@ final class AgentCore: TransferReceiver {
     /// The next number of a run.
     var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
-    /// Hands a run over. It gets its one answer in every case, perhaps before this returns.
-    func start(_ run: Run, _ transfer: borrowing TransferRequest) {
+    /// Hands a run over. It gets its one answer in every case, perhaps before this returns. What a journey goes on with
+    /// was let in when the journey began.
+    func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false) {
+        run.prepare(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
-            if state.isClosed { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
-            if state.table.count >= maxRuns { return .failure(.queueFull(url: run.url)) }
+            if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
+            if state.table.count >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
             if state.table.count == 0 { state.keep = self }
             return .success(state.table.insert(run, loop: loop))
         }
@@ -49,8 +64,9 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
+        run.source?.open { [weak transport] in transport?.resume(id) }
         do throws(TransferFailure) {
-            try transport.submit(transfer, id: id)
+            try transport.submit(built.transfer, id: id)
         } catch {
             take(id)
             return refuse(run, RequestError(error, url: run.url))
@@ -59,9 +75,15 @@ final class AgentCore: TransferReceiver {
     }
 
     /// Answers a run that never came to the transport.
-    func refuse(_ run: Run, _ error: RequestError) {
+    func refuse(_ run: Run, _ error: RequestError) { answer(run, .refused(error)) }
+
+    /// Leaves a run to a journey, which is to send it.
+    func leaveUnsent(_ run: Run) { answer(run, .unsent) }
+
+    private func answer(_ run: Run, _ answer: Answer) {
+        run.source?.close()
         var turn: [CallbackRun] = []
-        run.answer(.refused(error), into: &turn)
+        run.answer(answer, into: &turn)
         if turn.isEmpty { return }
         state.withLock { $0.undelivered += turn.count }
         process(turn)
@@ -72,9 +94,10 @@ final class AgentCore: TransferReceiver {
         if let id = run.cancelled() { transport.cancel(id) }
     }
 
-    func cancelAll(where isMeant: (Run) -> Bool) {
-        let runs = state.withLock { $0.table.all }
-        for run in runs where isMeant(run) { cancel(run) }
+    func cancelAll(where isMeant: (String?) -> Bool) {
+        let (runs, journeys) = state.withLock { ($0.table.all, Array($0.journeys.values)) }
+        for run in runs where isMeant(run.tag) { cancel(run) }
+        for journey in journeys where isMeant(journey.tag) { journey.end(.cancelled) }
     }
 
     private func take(_ id: TransferID) {
@@ -97,7 +120,7 @@ final class AgentCore: TransferReceiver {
                 return state.becameIdle()
             }
             var turn: [CallbackRun] = []
-            for index in results.indices { runs[index]?.answer(.result(results[index]), into: &turn) }
+            for index in results.indices { runs[index].map { $0.answer($0.ended(results[index]), into: &turn) } }
             if !turn.isEmpty { process(turn) }
             idle.act()
         }
@@ -107,14 +130,25 @@ final class AgentCore: TransferReceiver {
         state.withLock { $0.table[id] }?.started()
     }
 
+    func transfer(_ id: TransferID, receivedHead head: TransferResult) {
+        state.withLock { $0.table[id] }?.received(head: head)
+    }
+
+    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
+        state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
+    }
+
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        state.withLock { $0.table[id] }?.fill(space) ?? .failed
+    }
+
     // MARK: By queues
 
     /// One hop for all of a turn to the processing queue, one from there to each callback queue.
-    private func process(_ turn: [CallbackRun]) {
+    func process(_ turn: [CallbackRun]) {
         processingQueue.async {
             dispatchPrecondition(condition: .onQueue(self.processingQueue))
-            for run in turn { run.process(self.builder) }
-            var rest = turn[...]
+            var rest = turn.filter { $0.process(self) }[...]
             while let queue = rest.first?.queue {
                 if rest.allSatisfy({ $0.queue === queue }) {
                     self.deliver(Array(rest), on: queue)

@@ -9,6 +9,8 @@ class CallbackRun: Run, @unchecked Sendable {
         var machine = RunMachine()
         /// Until the result is delivered, so that the run can be steered as long as it lives, and no longer.
         var core: AgentCore?
+        /// While it is more than one plain transfer.
+        var journey: Journey?
     }
 
     private let life: Mutex<Life>
@@ -18,12 +20,12 @@ class CallbackRun: Run, @unchecked Sendable {
     let queue: DispatchQueue
 
     init(
-        url: String, tag: String?, number: UInt64, queue: DispatchQueue, core: AgentCore
+        url: String, tag: String?, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore
     ) {
         life = Mutex(Life(core: core))
         self.number = number
         self.queue = queue
-        super.init(url: url, tag: tag, goesByQueues: true)
+        super.init(url: url, tag: tag, watch: watch, goesByQueues: true)
     }
 
     final var state: RunState { life.withLock { $0.machine.state } }
@@ -45,7 +47,12 @@ class CallbackRun: Run, @unchecked Sendable {
 
     final func cancel() {
         guard let core = life.withLock({ $0.core }) else { return }
-        if let id = cancelled() { core.transport.cancel(id) }
+        let id = cancelled()
+        if let journey = life.withLock({ $0.journey }) {
+            journey.end(.cancelled)
+        } else if let id {
+            core.transport.cancel(id)
+        }
     }
 
     final func setPriority(_ priority: RequestPriority) {
@@ -53,14 +60,39 @@ class CallbackRun: Run, @unchecked Sendable {
         core.transport.setRing(priority.ring, of: id)
     }
 
-    /// [processing queue] Validates and makes the value.
-    final func process(_ builder: RequestBuilder) {
+    /// [processing queue] Validates and makes the value, or goes on as a journey: then it is not ready yet.
+    final func process(_ core: AgentCore) -> Bool {
         guard let answer = pending.take() else { preconditionFailure("a run was processed before it was answered") }
-        let isWanted = state != .cancelled
+        if state == .cancelled {
+            fail(Self.cancellation(answer, url: url))
+            return true
+        }
+        guard let itinerary = itinerary(after: answer, core) else {
+            finish(answer, core)
+            return true
+        }
+        let journey = Journey(tag: tag)
+        let isWanted = life.withLock { life in
+            life.journey = journey
+            return life.machine.wentOn()
+        }
+        if !isWanted { journey.end(.cancelled) }
+        Task {
+            self.pending = await core.travel(itinerary, journey, after: answer)
+            self.life.withLock { life in
+                life.journey = nil
+                life.machine.answered()
+            }
+            core.process([self])
+        }
+        return false
+    }
+
+    private static func cancellation(_ answer: Answer, url: String) -> RequestError {
         switch answer {
-        case .refused(let error): fail(error)
-        case .result(let result):
-            if isWanted { finish(result, builder) } else { fail(.cancelled(result, url: url)) }
+        case .refused(let error): error
+        case .result(let result), .arrived(let result, _): .cancelled(result, url: url)
+        case .unsent: .cancelled(nil, url: url)
         }
     }
 
@@ -80,7 +112,8 @@ class CallbackRun: Run, @unchecked Sendable {
     }
 
     /// The subclass's part: take the answer, say how it ends, call back once.
-    func finish(_ result: TransferResult, _ builder: RequestBuilder) {}
+    func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? { nil }
+    func finish(_ answer: Answer, _ core: AgentCore) {}
     func fail(_ error: RequestError) {}
     var end: RunState { .failed }
     func callBack() {}

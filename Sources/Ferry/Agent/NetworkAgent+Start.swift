@@ -23,22 +23,31 @@ extension NetworkAgent {
         start(request, on: queue, receiver: .delegate(.init(object: delegate)))
     }
 
-    private func start<R: Request>(
-        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver
+    func start<R: Request>(
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil
     ) -> RequestTask<R.Value> {
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
         let run: RequestRun<R>
         do throws(RequestError) {
-            var transfer = try core.builder.build(request)
-            transfer.reportsStart = true
+            var built = try core.builder.build(request)
+            built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
+            let url = built.transfer.url
             run = RequestRun(
-                request, url: transfer.url, number: number, queue: queue, core: core, receiver: receiver)
-            core.start(run, transfer)
+                request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
+                core: core, receiver: receiver)
+            if core.travelsFirst(request) {
+                run.meter = built.meter
+                core.leaveUnsent(run)
+            } else {
+                core.start(run, built)
+            }
         } catch {
             // The same way as any other result.
             run = RequestRun(
-                request, url: error.url, number: number, queue: queue, core: core, receiver: receiver)
+                request, url: error.url, watch: core.watch(request, url: error.url, number: number), number: number,
+                queue: queue, core: core, receiver: receiver)
             core.refuse(run, error)
         }
         return RequestTask(run: run)

@@ -10,8 +10,8 @@ package import FerryTransport
 public final class NetworkAgent: Sendable {
     let core: AgentCore
 
-    /// The configuration it was made with.
-    public let configuration: NetworkConfiguration
+    /// The configuration it was made with. Base, CDN and filters may have been exchanged since.
+    public var configuration: NetworkConfiguration { core.configuration }
 
     /// An agent with a network of its own.
     ///
@@ -20,10 +20,11 @@ public final class NetworkAgent: Sendable {
         self.init(configuration: configuration, transport: makeNetworkTransport(configuration.transport))
     }
 
-    package init(configuration: NetworkConfiguration, transport: any Transporting) {
-        self.configuration = configuration
-        core = AgentCore(configuration, transport)
+    package convenience init(configuration: NetworkConfiguration, transport: any Transporting) {
+        self.init(AgentCore(configuration, transport))
     }
+
+    init(_ core: AgentCore) { self.core = core }
 
     /// One with the defaults, for small programs; it is never shut down.
     public static let shared = NetworkAgent()
@@ -33,18 +34,21 @@ public final class NetworkAgent: Sendable {
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
-        let run = try core.startAwaited(request)
-        let answer = await core.answer(to: run)
+        let run = core.startAwaited(request)
+        var answer = await core.answer(to: run)
+        if !core.isSettled(answer, of: request) {
+            answer = await core.goOn(request, run, after: answer)
+        }
         // A caller on no actor stays where it is: every hop asks the runtime for an executor.
-        if isOnNoActor() { return try core.reply(to: request, answer, of: run) }
-        return try await core.replyOffActor(to: request, answer, of: run)
+        if isOnNoActor() { return try core.conclude(request, answer, of: run) }
+        return try await core.concludeOffActor(request, answer, of: run)
     }
 
     /// Cancels every run in flight. Each gets its one result, `cancelled`.
     public func cancelAll() { core.cancelAll { _ in true } }
 
     /// Cancels the runs in flight whose request has this tag.
-    public func cancelAll(tagged tag: String) { core.cancelAll { $0.tag == tag } }
+    public func cancelAll(tagged tag: String) { core.cancelAll { $0 == tag } }
 
     /// Gauges and counters.
     public var statistics: AgentStatistics { AgentStatistics(core.transport.statistics) }
@@ -70,40 +74,70 @@ extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
     @inline(never)
-    fileprivate func startAwaited<R: Request>(_ request: R) throws(RequestError) -> AwaitedRun {
-        let transfer = try builder.build(request)
-        let run = AwaitedRun(url: transfer.url, tag: request.tag)
+    fileprivate func startAwaited<R: Request>(_ request: R) -> AwaitedRun {
+        let built: BuiltRequest
+        do throws(RequestError) {
+            built = try builder.build(request)
+        } catch {
+            let run = AwaitedRun(url: error.url, tag: request.tag, watch: watch(request, url: error.url))
+            refuse(run, error)
+            return run
+        }
+        let url = built.transfer.url
+        let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url))
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
+        } else if travelsFirst(request) {
+            leaveUnsent(run)
         } else {
-            start(run, transfer)
+            start(run, built)
         }
         return run
     }
 
     @inline(never)
-    fileprivate func reply<R: Request>(
-        to request: R, _ answer: Answer, of run: AwaitedRun
+    fileprivate func conclude<R: Request>(
+        _ request: R, _ answer: Answer, of run: AwaitedRun
     ) throws(RequestError) -> Reply<R.Value> {
         #if FERRY_TSAN
         run.observe()
         #endif
-        return try builder.reply(to: request, answer, url: run.url)
+        var times = ProcessingTimes(isMeasured: run.watch != nil)
+        let reply = processed(request, answer, url: run.url, &times)
+        guard let watch = run.watch else {
+            request.filter(reply)
+            return try reply.get()
+        }
+        let outcome = RunOutcome(reply)
+        watch.willStop(outcome, RequestMetrics(answer, times))
+        request.filter(reply)
+        watch.didStop(outcome)
+        return try reply.get()
     }
 
     @concurrent
-    fileprivate func replyOffActor<R: Request>(
-        to request: R, _ answer: Answer, of run: AwaitedRun
+    fileprivate func concludeOffActor<R: Request>(
+        _ request: R, _ answer: Answer, of run: AwaitedRun
     ) async throws(RequestError) -> Reply<R.Value> {
-        try reply(to: request, answer, of: run)
+        try conclude(request, answer, of: run)
     }
 
     /// Waits for the answer of a run that was started.
     nonisolated(nonsending) func answer(to run: AwaitedRun) async -> Answer {
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { run.wait(by: $0) }
+            await run.answer()
         } onCancel: {
             cancel(run)
+        }
+    }
+
+    @concurrent
+    fileprivate func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
+        let journey = Journey(tag: run.tag)
+        return await withTaskCancellationHandler {
+            await travel(itinerary(of: request, url: run.url, watch: run.watch), journey, after: answer)
+        } onCancel: {
+            journey.end(.cancelled)
         }
     }
 }

@@ -3,7 +3,7 @@ import FerryTransport
 
 /// The run of one request type: makes its value and calls the closure or the delegate.
 ///
-/// `reply` is written on the processing queue and read on the callback queue, which comes after it.
+/// `reply` and `metrics` are written on the processing queue and read on the callback queue, which comes after it.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<Reply<R.Value>, RequestError>) -> Void)
@@ -16,21 +16,35 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     private let request: R
     private var receiver: Receiver?
+    private var metrics: RequestMetrics?
     private var reply: Result<Reply<R.Value>, RequestError>?
 
     init(
-        _ request: R, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore, receiver: Receiver
+        _ request: R, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
+        receiver: Receiver
     ) {
         self.request = request
         self.receiver = receiver
-        super.init(url: url, tag: request.tag, number: number, queue: queue, core: core)
+        super.init(url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core)
     }
 
-    override func finish(_ result: TransferResult, _ builder: RequestBuilder) {
-        reply = Result { () throws(RequestError) in try builder.reply(to: request, .result(result), url: url) }
+    override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
+        if core.isSettled(answer, of: request) { return nil }
+        var itinerary = core.itinerary(of: request, url: url, watch: watch)
+        itinerary.meter = meter
+        return itinerary
     }
 
-    override func fail(_ error: RequestError) { reply = .failure(error) }
+    override func finish(_ answer: Answer, _ core: AgentCore) {
+        var times = ProcessingTimes(isMeasured: watch != nil)
+        reply = core.processed(request, answer, url: url, &times)
+        if watch != nil { metrics = RequestMetrics(answer, times) }
+    }
+
+    override func fail(_ error: RequestError) {
+        request.failurePreprocessor(error)
+        reply = .failure(error)
+    }
 
     override var end: RunState {
         switch reply {
@@ -42,15 +56,22 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func callBack() {
         guard let receiver = receiver.take(), let reply = reply.take() else { return }
+        let outcome = watch.map { _ in RunOutcome(reply) }
+        if let outcome { watch?.willStop(outcome, metrics ?? RequestMetrics()) }
+        request.filter(reply)
         switch receiver {
         case .closure(let closure): closure(reply)
         case .delegate(let delegate):
-            guard let object = delegate.object else { return }
-            let task = RequestTask<R.Value>(run: self)
-            switch reply {
-            case .success(let reply): object.requestFinished(task, request, reply: reply)
-            case .failure(let error): object.requestFailed(task, request, error: error)
-            }
+            if let object = delegate.object { tell(object, reply) }
+        }
+        if let outcome { watch?.didStop(outcome) }
+    }
+
+    private func tell(_ delegate: any RequestDelegate, _ reply: Result<Reply<R.Value>, RequestError>) {
+        let task = RequestTask<R.Value>(run: self)
+        switch reply {
+        case .success(let reply): delegate.requestFinished(task, request, reply: reply)
+        case .failure(let error): delegate.requestFailed(task, request, error: error)
         }
     }
 }

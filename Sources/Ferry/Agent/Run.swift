@@ -9,15 +9,21 @@ class Run: @unchecked Sendable {
     private let link = Atomic<UInt64>(0)
     let url: String
     let tag: String?
+    /// `nil` when nobody observes it.
+    let watch: RunWatch?
+    /// Gives out the body, where it is pulled. Set, like the meter, before the transport knows of the run.
+    final var source: (any BodySource)?
+    final var meter: UploadMeter?
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 
     private static let cancelledBefore: UInt64 = 1
 
-    init(url: String, tag: String?, goesByQueues: Bool) {
+    init(url: String, tag: String?, watch: RunWatch?, goesByQueues: Bool) {
         self.goesByQueues = goesByQueues
         self.url = url
         self.tag = tag
+        self.watch = watch
     }
 
     /// Its id in the transport; 0 before it was handed over.
@@ -48,17 +54,17 @@ class Run: @unchecked Sendable {
     /// The transfer has left the queue.
     func started() {}
 
+    /// The head of an answer that is streamed.
+    func received(head: TransferResult) {}
+
+    /// A piece of its body, which lives until this returns.
+    func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
+
     /// The one answer. A run that goes on by queues adds itself to `turn`, whose members go on together.
     func answer(_ answer: Answer, into turn: inout [CallbackRun]) {}
 
     /// Asked to end by the agent (`cancelAll`); returns the id that the transport must be told.
     func cancelled() -> TransferID? { noteCancel() }
-}
-
-/// What became of a transfer: a result, or a refusal of our own.
-enum Answer: Sendable {
-    case result(TransferResult)
-    case refused(RequestError)
 }
 
 /// A run that a task waits for. It is handed over before the task waits, so its answer may come first.
@@ -72,11 +78,16 @@ final class AwaitedRun: Run, @unchecked Sendable {
 
     private let slot = Mutex(Slot.empty)
 
-    init(url: String, tag: String?) {
-        super.init(url: url, tag: tag, goesByQueues: false)
+    init(url: String, tag: String?, watch: RunWatch? = nil) {
+        super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 
-    func wait(by continuation: UnsafeContinuation<Answer, Never>) {
+    /// Waits for its answer. To end it early is the caller's to see to.
+    nonisolated(nonsending) func answer() async -> Answer {
+        await withUnsafeContinuation { wait(by: $0) }
+    }
+
+    private func wait(by continuation: UnsafeContinuation<Answer, Never>) {
         let answer: Answer? = slot.withLock { slot in
             if case .answer(let answer) = slot {
                 slot = .done
@@ -89,6 +100,9 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
+        #if FERRY_TSAN
+        publish()
+        #endif
         let waiter: UnsafeContinuation<Answer, Never>? = slot.withLock { slot in
             switch slot {
             case .empty:

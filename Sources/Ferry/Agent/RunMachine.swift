@@ -22,7 +22,7 @@ public enum RunState: String, Sendable, Hashable, CaseIterable, CustomStringConv
 
 /// The life of a run: events in, actions out, nothing else.
 ///
-///     waiting ──▶ running ──▶ finishing ──▶ finished
+///     waiting ──▶ running ◀─▶ finishing ──▶ finished
 ///        └───────────┴────────────┴──▶ cancelled, failed
 struct RunMachine: Sendable {
     private(set) var state = RunState.waiting
@@ -54,6 +54,12 @@ struct RunMachine: Sendable {
     /// The transport has answered.
     mutating func answered() {
         if state == .waiting || state == .running { state = .finishing }
+    }
+
+    /// The answer was not the last: it goes on. False when nobody wants it any more.
+    mutating func wentOn() -> Bool {
+        if state == .finishing { state = .running }
+        return state == .running
     }
 
     /// Somebody does not want it any more.

@@ -5,8 +5,21 @@ public struct NetworkConfiguration: Sendable {
     /// Where paths are joined to, like `http://127.0.0.1:8080/v1`. The default is `nil`: every path is an absolute URL.
     public var baseURL: String?
 
+    /// Where the paths of requests that use the CDN are joined to. The default is `nil`.
+    public var cdnURL: String?
+
+    /// Change every path before it is joined, in their order; absolute URLs do not pass them. The default is none.
+    public var urlFilters: [any URLFilter] = []
+
     /// Sent with every request that does not have a field of the same name. The default is none.
+    ///
+    /// What is secret of it (``sensitiveHeaders`` says which) goes only to the servers of ``baseURL`` and ``cdnURL``,
+    /// when there are any, and not to absolute URLs of other hosts.
     public var headers: Headers
+
+    /// Names of header fields that are secret, besides `Authorization`, `Cookie` and `Proxy-Authorization`: they are
+    /// never shown, and do not follow a redirect to another origin. The default is none.
+    public var sensitiveHeaders: [String] = []
 
     /// Of requests that say none. The default is 60 seconds without a byte.
     public var timeouts: Timeouts
@@ -29,9 +42,46 @@ public struct NetworkConfiguration: Sendable {
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
+    /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
+    public var http2: HTTP2Use = .never
+
+    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The default
+    /// is `false`: a `Set-Cookie` is a field like any other.
+    public var keepsCookies = false
+
     /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a
     /// private serial queue of the agent, so that a blocked main thread does no harm.
     public var callbackQueue: DispatchQueue?
+
+    /// Which redirects are followed. The default is up to 10, with the secrets left behind where the origin changes.
+    public var redirectPolicy: RedirectPolicy = .default
+
+    /// Which runs are tried again. The default is ``RetryPolicy/none``.
+    public var retryPolicy: RetryPolicy = .none
+
+    /// How many retries there may be for all runs of a host together. The default is a fifth of its requests.
+    public var retryBudget = RetryBudget()
+
+    /// Which addresses may be connected to. The default is ``AddressPolicy/any``.
+    public var addressPolicy: AddressPolicy = .any
+
+    /// Change every request before it leaves, in their order. The default is none.
+    public var adapters: [any RequestAdapter] = []
+
+    /// May answer runs without the network; asked in their order. The default is none.
+    public var interceptors: [any RequestInterceptor] = []
+
+    /// Puts a token on requests and refreshes it. The default is `nil`.
+    public var authenticator: (any Authenticator)?
+
+    /// Answers the challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
+    public var credentialProvider: (any CredentialProvider)?
+
+    /// Observers of all runs. The default is none.
+    public var observers: [any RequestObserver] = []
+
+    /// Where Ferry says what it does. The default is `nil`: nothing is logged, and nothing is spent on it.
+    public var logSink: (any LogSink)?
 
     /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
     public var userAgent: String?

@@ -23,6 +23,12 @@ public protocol Request<Value>: Sendable {
     /// Replaces the configuration's base. The default is `nil`, the configuration's.
     var baseURL: String? { get }
 
+    /// Replaces the configuration's CDN. The default is `nil`, the configuration's.
+    var cdnURL: String? { get }
+
+    /// Whether the path is joined to the CDN and not to the base. The default is `false`.
+    var usesCDN: Bool { get }
+
     /// The default is `.get`.
     var method: HTTPMethod { get }
 
@@ -40,8 +46,12 @@ public protocol Request<Value>: Sendable {
     /// and PATCH then announce an empty one.
     var body: RequestBody? { get }
 
-    /// Credentials sent at once. The default is `nil`.
+    /// Credentials of this request. The default is `nil`.
     var authorization: Authorization? { get }
+
+    /// The content codings asked for. The default is `nil`, the configuration's; an empty array asks for none, and an
+    /// `Accept-Encoding` header wins.
+    var acceptedEncodings: [ContentEncoding]? { get }
 
     /// Replaces the configuration's timeouts. The default is `nil`, the configuration's (60 seconds without a byte).
     var timeouts: Timeouts? { get }
@@ -53,8 +63,20 @@ public protocol Request<Value>: Sendable {
     /// Its place among those that wait. The default is `.normal`.
     var priority: RequestPriority { get }
 
+    /// A complete request of one's own in the place of what the members describe: base, filters, arguments, headers
+    /// and credentials are passed by, the configuration's too; priority, timeouts, validation, hooks and policies hold
+    /// as for any other. The default is `nil`.
+    var custom: OutgoingRequest? { get }
+
     /// Which status codes are a success. The default is `nil`, the configuration's (200 to 299).
     var statusValidation: StatusValidation? { get }
+
+    /// What the body is taken for. The default is `.json`.
+    var responseFormat: ResponseFormat { get }
+
+    /// The content types that are accepted, like `application/json`, `text/*` or `*/*`; an answer that has a body of
+    /// another one, or of none, fails with `invalidContentType`. The default is `nil`, any.
+    var acceptedContentTypes: [String]? { get }
 
     /// Bytes of the body, after decoding, that are held in memory at most. The default is `nil`, the configuration's
     /// (64 MiB).
@@ -63,6 +85,22 @@ public protocol Request<Value>: Sendable {
     /// May be sent a second time, when a kept connection proves dead before any byte of an answer came. The default is
     /// what the method says (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
+
+    /// Replaces the configuration's. The default is `nil`.
+    var redirectPolicy: RedirectPolicy? { get }
+
+    /// Replaces the configuration's. The default is `nil`.
+    var retryPolicy: RetryPolicy? { get }
+
+    /// Replaces the configuration's. The default is `nil`.
+    var addressPolicy: AddressPolicy? { get }
+
+    /// Whether the configuration's authenticator has a say in it. The default is `true`; the request that fetches a
+    /// token says `false`.
+    var usesAuthenticator: Bool { get }
+
+    /// Observers of its runs, besides the configuration's. The default is none.
+    var observers: [any RequestObserver] { get }
 
     /// A mark for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
     var tag: String? { get }
@@ -75,37 +113,19 @@ public protocol Request<Value>: Sendable {
     ///
     /// What it throws fails the run: a `RequestError` as it is, a `DecodingError` as `decoding`, others as `userError`.
     func value(from response: Response) throws -> Value
-}
+    /// Sees a reply before the callbacks do. Runs on the processing queue, by `await` in the caller's task. The default
+    /// does nothing.
+    func completionPreprocessor(_ reply: Reply<Value>)
 
-extension Request {
-    /// The configuration's.
-    public var baseURL: String? { nil }
-    /// GET.
-    public var method: HTTPMethod { .get }
-    /// None.
-    public var headers: Headers { Headers() }
-    /// None.
-    public var arguments: Arguments { Arguments() }
-    /// By the method.
-    public var argumentEncoding: ArgumentEncoding { .automatic }
-    /// None.
-    public var body: RequestBody? { nil }
-    /// None.
-    public var authorization: Authorization? { nil }
-    /// The configuration's.
-    public var timeouts: Timeouts? { nil }
-    /// The configuration's.
-    public var deadline: Duration? { nil }
-    /// Normal.
-    public var priority: RequestPriority { .normal }
-    /// The configuration's.
-    public var statusValidation: StatusValidation? { nil }
-    /// The configuration's.
-    public var maxBodyBytes: Int? { nil }
-    /// The method's.
-    public var isIdempotent: Bool { method.isIdempotent }
-    /// None.
-    public var tag: String? { nil }
-    /// Empty.
-    public var userInfo: [String: any Sendable] { [:] }
+    /// Sees a failure before the callbacks do, cancellation included. Runs where ``completionPreprocessor(_:)`` does.
+    /// The default does nothing.
+    func failurePreprocessor(_ error: RequestError)
+
+    /// Sees a reply right before the delegate and the closure. Runs on the callback queue, by `await` in the caller's
+    /// task. The default does nothing.
+    func completionFilter(_ reply: Reply<Value>)
+
+    /// Sees a failure right before the delegate and the closure, cancellation included. Runs where
+    /// ``completionFilter(_:)`` does. The default does nothing.
+    func failureFilter(_ error: RequestError)
 }

@@ -1,14 +1,16 @@
 import FerryTransport
 import FoundationEssentials
+import Synchronization
 
 /// Turns a request into a concrete transfer, or says why it cannot be one. Whatever is the same for all requests of an
 /// agent is worked out once, here.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
-    private let base: Result<BaseURL?, URLFault>
-    private let baseText: String
-    private let headers: Headers
-    private let packedHeaders: HeaderBlock
+    let redirectPolicy: RedirectPolicy
+    let retryPolicy: RetryPolicy
+    private let addressPolicy: AddressPolicy
+    private let liveServers: Mutex<Servers>
+    private let headers: CommonHeaders
     private let refusal: Refusal?
     private let timeouts: TransferRequest.Timeouts
     private let maxHeadBytes: UInt32
@@ -16,23 +18,22 @@ final class RequestBuilder: Sendable {
 
     init(_ configuration: NetworkConfiguration) {
         statusValidation = configuration.statusValidation
-        baseText = configuration.baseURL ?? ""
-        base = Result { () throws(URLFault) in
-            try configuration.baseURL.map { text throws(URLFault) in try BaseURL(text) }
-        }
-        headers = configuration.headers
-        var block = HeaderBlock()
-        var refused: Refusal?
+        redirectPolicy = configuration.redirectPolicy
+        retryPolicy = configuration.retryPolicy
+        addressPolicy = configuration.addressPolicy
+        liveServers = Mutex(
+            Servers(
+                base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
         do throws(RequestError) {
             // It is not in the block, as libcurl sends it by itself, but not checked there either.
             var unused = HeaderBlock()
             try unused.appendChecked("User-Agent", configuration.userAgent ?? "", url: "")
-            for field in configuration.headers { try block.appendChecked(field.name, field.value, url: "") }
+            headers = try CommonHeaders(configuration)
+            refusal = nil
         } catch {
-            refused = Refusal(error: error)
+            headers = CommonHeaders()
+            refusal = Refusal(error: error)
         }
-        packedHeaders = block
-        refusal = refused
         var timeouts = configuration.timeouts.packed
         timeouts.deadline = milliseconds(configuration.deadline)
         self.timeouts = timeouts
@@ -40,26 +41,28 @@ final class RequestBuilder: Sendable {
         maxBodyBytes = UInt64(max(configuration.limits.bodyBytes, 1))
     }
 
-    /// The generic rim: asks the request for its members, once each, and hands them on.
-    func build<R: Request>(_ request: R) throws(RequestError) -> TransferRequest {
-        let method = request.method
-        let path = request.path
-        let joined = try join(path, ownBase: request.baseURL)
-        var transfer = TransferRequest(url: joined.url)
-        transfer.method = method.rawValue
-        guard method.isToken else {
-            throw RequestError(
-                preparing: .invalidRequest(.method), message: "the method is not a token", url: joined.url)
-        }
-        transfer.timeouts = request.timeouts.map(packed) ?? timeouts
-        if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
-        transfer.ring = request.priority.ring
-        transfer.maxHeadBytes = maxHeadBytes
-        transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
-        transfer.isIdempotent = request.isIdempotent
+    /// Base, CDN and filters, as they are now.
+    var servers: Servers { liveServers.withLock { $0 } }
 
+    /// Exchanges them for what `change` makes of them; no other exchange comes in between.
+    func exchangeServers(_ change: (Servers) -> Servers) {
+        let old = liveServers.withLock { servers in
+            let old = servers
+            servers = change(old)
+            return old
+        }
+        // It may be the last to hold a filter, whose end is no business of the lock's.
+        withExtendedLifetime(old) {}
+    }
+
+    /// The generic rim: asks the request for its members, once each, and hands them on.
+    func build<R: Request>(_ request: R) throws(RequestError) -> BuiltRequest {
+        if let custom = request.custom { return try build(custom, as: request) }
+        let method = request.method
+        let joined = try servers.join(request.path, of: request)
+        var built = BuiltRequest(transfer: try template(request, method: method, url: joined.url))
         let contentType = try fill(
-            &transfer, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
+            &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
         let own = request.headers
         let authorization = request.authorization
@@ -67,12 +70,50 @@ final class RequestBuilder: Sendable {
             throw RequestError(preparing: error.code, message: error.message, url: joined.url)
         }
         if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
-            transfer.headers = packedHeaders
-            return transfer
+            built.transfer.headers = joined.isForeign ? headers.packedPublic : headers.packed
+            return built
         }
-        transfer.headers = try pack(
-            own, authorization: authorization, credentials: joined.credentials, contentType: contentType,
-            for: transfer)
+        built.transfer.headers = try pack(
+            own, adding: joined.isForeign ? headers.publicFields : headers.fields, authorization: authorization,
+            credentials: joined.credentials, contentType: contentType, for: built.transfer)
+        return built
+    }
+
+    /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
+    /// configuration's headers, have no part in it.
+    func build<R: Request>(_ complete: OutgoingRequest, as request: R) throws(RequestError) -> BuiltRequest {
+        let joined: JoinedURL
+        do throws(URLFault) {
+            joined = try URLJoiner.join(complete.url, to: nil)
+        } catch {
+            throw RequestError(error, text: complete.url)
+        }
+        var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
+        let contentType = try fill(
+            &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
+        built.transfer.headers = try pack(
+            complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
+            contentType: contentType, for: built.transfer)
+        return built
+    }
+
+    /// All that is neither header nor body.
+    private func template<R: Request>(
+        _ request: R, method: HTTPMethod, url: String
+    ) throws(RequestError) -> TransferRequest {
+        guard method.isToken else {
+            throw RequestError(preparing: .invalidRequest(.method), message: "the method is not a token", url: url)
+        }
+        var transfer = TransferRequest(url: url)
+        transfer.method = method.rawValue
+        transfer.timeouts = request.timeouts.map(packed) ?? timeouts
+        if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
+        transfer.ring = request.priority.ring
+        transfer.maxHeadBytes = maxHeadBytes
+        transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
+        transfer.isIdempotent = request.isIdempotent
+        transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
+        if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
         return transfer
     }
 
@@ -82,87 +123,67 @@ final class RequestBuilder: Sendable {
         return packed
     }
 
-    private func join(_ path: String, ownBase: String?) throws(RequestError) -> JoinedURL {
-        var failed = path
-        do throws(URLFault) {
-            let isAbsolute = isAbsolute(path)
-            if isAbsolute { return try URLJoiner.join(path, to: nil) }
-            failed = ownBase ?? baseText
-            let base = if let ownBase { try BaseURL(ownBase) } else { try self.base.get() }
-            failed = path
-            return try URLJoiner.join(path, to: base)
-        } catch {
-            switch error {
-            case .invalid:
-                throw RequestError(preparing: .invalidURL, message: "this is not a URL", url: failed, isBroken: true)
-            case .unsupportedScheme:
-                throw RequestError(
-                    preparing: .unsupportedScheme, message: "only http and https are carried", url: failed,
-                    isBroken: true)
-            }
-        }
-    }
-
-    private func isAbsolute(_ path: String) -> Bool {
-        // Nearly every path begins with a slash, and then it has no scheme.
-        if path.utf8.first == 0x2F { return false }
-        var path = path
-        return path.withUTF8 { URLJoiner.schemeLength($0) != nil }
-    }
-
     /// Places body and arguments; returns the content type that goes with the body.
     private func fill(
-        _ transfer: inout TransferRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
+        _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
     ) throws(RequestError) -> String? {
+        var takesArguments = false
         if !arguments.isEmpty {
             switch encoding {
-            case .query: transfer.appendQuery(arguments)
-            case .automatic where method.carriesArgumentsInQuery: transfer.appendQuery(arguments)
-            case .automatic where body != nil, .form where body != nil, .json where body != nil: break
+            case .query: built.transfer.appendQuery(arguments)
+            case .automatic where method.carriesArgumentsInQuery: built.transfer.appendQuery(arguments)
+            case .automatic where body != nil, .form where body != nil, .json where body != nil: takesArguments = true
             case .automatic, .form:
-                transfer.body = .bytes(arguments.formEncoded())
+                built.transfer.body = .bytes(arguments.formEncoded())
                 return "application/x-www-form-urlencoded"
             case .json:
                 guard let json = arguments.jsonEncoded() else {
                     throw RequestError(
                         preparing: .invalidRequest(.arguments), message: "a number that is not finite is not JSON",
-                        url: transfer.url)
+                        url: built.transfer.url)
                 }
-                transfer.body = .bytes(json)
+                built.transfer.body = .bytes(json)
                 return "application/json"
             }
         }
         guard let body else {
-            if method.expectsBody { transfer.body = .bytes([]) }
+            if method.expectsBody { built.transfer.body = .bytes([]) }
             return nil
         }
         switch body.content {
-        case .data(let data): transfer.body = .data(data)
-        case .bytes(let bytes): transfer.body = .bytes(bytes)
-        case .string(let text): transfer.body = .bytes(Array(text.utf8))
+        case .data(let data): built.transfer.body = .data(data)
+        case .bytes(let bytes): built.transfer.body = .bytes(bytes)
+        case .string(let text): built.transfer.body = .bytes(Array(text.utf8))
         case .json(let value):
             do {
-                transfer.body = .data(try JSONEncoder().encode(value))
+                built.transfer.body = .data(try JSONEncoder().encode(value))
             } catch {
                 throw RequestError(
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
-                    url: transfer.url, cause: error)
+                    url: built.transfer.url, cause: error)
             }
+        case .pulled(let pulled):
+            try built.pull(pulled)
+            built.pulled = body
+        case .multipart(let form):
+            let whole = takesArguments ? form.following(arguments) : form
+            try built.pull(whole)
+            built.pulled = .multipart(whole)
         }
         return body.contentType
     }
 
     /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
     private func pack(
-        _ own: Headers, authorization: Authorization?, credentials: Authorization?, contentType: String?,
-        for transfer: TransferRequest
+        _ own: Headers, adding common: Headers, authorization: Authorization?, credentials: Authorization?,
+        contentType: String?, for transfer: TransferRequest
     ) throws(RequestError) -> HeaderBlock {
         var block = HeaderBlock()
         let ownAuthorization = own.contains("Authorization")
         let sendsAuthorization = !ownAuthorization && authorization != nil
         let sendsContentType = contentType != nil && !own.contains("Content-Type")
-        for field in headers where !own.contains(field.name) {
+        for field in common where !own.contains(field.name) {
             if sendsAuthorization && equalNames(field.name, "Authorization") { continue }
             if sendsContentType && equalNames(field.name, "Content-Type") { continue }
             try block.appendChecked(field.name, field.value, url: transfer.url)
@@ -179,7 +200,7 @@ final class RequestBuilder: Sendable {
         }
         if sendsAuthorization, let authorization {
             try block.appendChecked("Authorization", authorization.value, url: transfer.url)
-        } else if !ownAuthorization, let credentials, !headers.contains("Authorization") {
+        } else if !ownAuthorization, let credentials, !common.contains("Authorization") {
             try block.appendChecked("Authorization", credentials.value, url: transfer.url)
         }
         return block
@@ -217,7 +238,7 @@ extension TransferRequest {
 
 extension HeaderBlock {
     /// Refuses what would break out of its line (RFC 9110, 5.5), and framing, which is not the caller's to say.
-    fileprivate mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
+    mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw RequestError(
                 preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)

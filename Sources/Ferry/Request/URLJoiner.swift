@@ -8,6 +8,8 @@ enum URLFault: Error, Equatable {
 struct JoinedURL: Equatable {
     var url: String
     var credentials: Authorization?
+    /// Neither below the base nor below the CDN, so that secrets of the configuration have no business there.
+    var isForeign = false
 }
 
 /// Makes one URL of a base and a path (RFC 3986); text in, text out, no state.

@@ -5,17 +5,23 @@ public import FoundationEssentials
 public struct Response: Sendable {
     package let result: TransferResult
 
-    /// The URL that was asked, without the credentials in it.
+    /// `nil` when it was the first answer, and came from the network.
+    let trail: Trail?
+
+    /// The URL that it came from, after redirects, without the credentials in it.
     public let url: String
 
-    /// Whether it came from the cache and not from the network.
-    public let isFromCache: Bool
-
-    package init(_ result: TransferResult, url: String, isFromCache: Bool = false) {
+    init(_ result: TransferResult, url: String, trail: Trail? = nil) {
         self.result = result
         self.url = url
-        self.isFromCache = isFromCache
+        self.trail = trail
     }
+
+    /// Whether it came from a cache and not from the network.
+    public var isFromCache: Bool { trail?.isFromCache ?? false }
+
+    /// The redirects that were followed, in their order.
+    public var redirects: [Redirect] { trail?.redirects ?? [] }
 
     /// The status code.
     public var status: Int { result.status }
@@ -99,8 +105,8 @@ public struct Response: Sendable {
     /// Whether it came over a kept connection.
     public var isReusedConnection: Bool { result.isReusedConnection }
 
-    /// How often the request was (begun to be) sent.
-    public var attempts: Int { result.attempts }
+    /// How often the request was (begun to be) sent, redirects and retries included.
+    public var attempts: Int { result.attempts + (trail?.earlierAttempts ?? 0) }
 
     /// Times and bytes.
     public var metrics: RequestMetrics { RequestMetrics(result) }

@@ -1,10 +1,31 @@
 import FerryTransport
 
 extension RequestBuilder {
-    /// The way back: transport, then status, then value; the first that fails names the error.
-    func reply<R: Request>(to request: R, _ answer: Answer, url: String) throws(RequestError) -> Reply<R.Value> {
+    /// Validates, makes the value, and lets the preprocessors see what came of it.
+    func processed<R: Request>(
+        _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
+    ) -> Result<Reply<R.Value>, RequestError> {
+        times.begin()
+        do throws(RequestError) {
+            defer { times.end() }
+            let reply = try reply(to: request, answer, url: url, &times)
+            request.completionPreprocessor(reply)
+            return .success(reply)
+        } catch {
+            request.failurePreprocessor(error)
+            return .failure(error)
+        }
+    }
+
+    /// The way back: transport, then status, content type, format, value; the first that fails names the error.
+    private func reply<R: Request>(
+        to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
+    ) throws(RequestError) -> Reply<R.Value> {
         let response = try response(of: answer, url: url)
         try check(response, by: request.statusValidation)
+        if response.bodyLength > 0 { try check(response, contentTypes: request.acceptedContentTypes) }
+        try request.responseFormat.validate(response)
+        times.beginDecoding()
         do {
             return Reply(value: try request.value(from: response), response: response)
         } catch {
@@ -12,14 +33,34 @@ extension RequestBuilder {
         }
     }
 
-    private func response(of answer: Answer, url: String) throws(RequestError) -> Response {
+    func response(of answer: Answer, url: String) throws(RequestError) -> Response {
         switch answer {
         case .refused(let error): throw error
-        case .result(let result):
-            if result.succeeded { return Response(result, url: url) }
-            guard let failure = result.failure else { preconditionFailure("a fault without a code") }
-            throw RequestError(failure, of: result, url: url)
+        case .result(let result): try self.response(of: result, url: url, trail: nil)
+        case .arrived(let result, let trail): try self.response(of: result, url: trail.url, trail: trail)
+        case .unsent: preconditionFailure("a run that was not sent has no reply")
         }
+    }
+
+    private func response(of result: TransferResult, url: String, trail: Trail?) throws(RequestError) -> Response {
+        if result.succeeded { return Response(result, url: url, trail: trail) }
+        guard let failure = result.failure else { preconditionFailure("a fault without a code") }
+        throw RequestError(failure, of: result, url: url, trail: trail)
+    }
+
+    /// What can be checked before the body has come.
+    func checkHead<R: Request>(_ head: Response, of request: R) throws(RequestError) {
+        try check(head, by: request.statusValidation)
+        if head.result.contentLength != 0 { try check(head, contentTypes: request.acceptedContentTypes) }
+    }
+
+    private func check(_ response: Response, contentTypes: [String]?) throws(RequestError) {
+        guard let contentTypes else { return }
+        let type = response.headers["Content-Type"].flatMap(MediaType.init)
+        if let type, contentTypes.contains(where: { type.matches($0) }) { return }
+        throw RequestError(
+            .invalidContentType, message: "a body of type \(type?.description ?? "none") was not asked for",
+            response: response)
     }
 
     private func check(_ response: Response, by own: StatusValidation?) throws(RequestError) {

@@ -1,0 +1,74 @@
+import FerryTransport
+
+/// What a journey needs to know of its request, whatever the request's type.
+struct Itinerary: Sendable {
+    let info: RunInfo
+    let url: String
+    let tag: String?
+    /// Over everything, retries and pauses included.
+    let deadline: Duration?
+    let redirectPolicy: RedirectPolicy
+    let retryPolicy: RetryPolicy
+    let usesAuthenticator: Bool
+    let isIdempotent: Bool
+    /// Counts what leaves of its body, where somebody may ask.
+    var meter: UploadMeter?
+    /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
+    let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
+    /// What is to leave, in the form the transport takes.
+    let build: @Sendable (OutgoingRequest) throws(RequestError) -> BuiltRequest
+}
+
+extension AgentCore {
+    private var asksBack: Bool { configuration.authenticator != nil || configuration.credentialProvider != nil }
+
+    /// Whether this is the end of a run, as nearly every first answer is.
+    func isSettled<R: Request>(_ answer: Answer, of request: R) -> Bool {
+        switch answer {
+        case .refused, .arrived: return true
+        case .unsent: return false
+        case .result(let result):
+            if result.succeeded && result.status < 300 { return true }
+            if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
+            if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
+            return builder.retryPolicy(of: request).attempts <= 1
+        }
+    }
+
+    /// Whether code of the application's has a say before anything is sent.
+    func travelsFirst<R: Request>(_ request: R) -> Bool {
+        !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
+            || (configuration.authenticator != nil && request.usesAuthenticator)
+    }
+
+    func itinerary<R: Request>(of request: R, url: String, watch: RunWatch?) -> Itinerary {
+        let builder = builder
+        return Itinerary(
+            info: watch?.info ?? info(of: request, url: url), url: url, tag: request.tag,
+            deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
+            retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
+            isIdempotent: request.isIdempotent,
+            outgoing: { () throws(RequestError) in try builder.outgoing(request) },
+            build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
+    }
+}
+
+extension RequestBuilder {
+    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy { request.redirectPolicy ?? redirectPolicy }
+    func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
+
+    /// The request in the form that adapters change: as it is sent when they leave it alone.
+    func outgoing<R: Request>(_ request: R) throws(RequestError) -> OutgoingRequest {
+        let built = try build(request)
+        let transfer = built.transfer
+        let body: RequestBody? =
+            switch transfer.body {
+            case .none: nil
+            case .bytes(let bytes): .bytes(bytes)
+            case .data(let data): .data(data)
+            case .pull: built.pulled
+            }
+        return OutgoingRequest(
+            method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
+    }
+}

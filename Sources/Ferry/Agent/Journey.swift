@@ -1,0 +1,166 @@
+import FerryTransport
+import Synchronization
+
+/// A run that takes more than one plain transfer: it may wait, ask code of the application's, and send again. This is
+/// the handle by which it is ended from outside, whatever it is doing.
+final class Journey: Sendable {
+    /// Why it was ended before its time.
+    enum End: Sendable {
+        case cancelled
+        case shutdown
+    }
+
+    private struct State {
+        var end: End?
+        /// Ends what it is doing now.
+        var interrupt: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
+    let tag: String?
+
+    init(tag: String?) { self.tag = tag }
+
+    /// Why it was ended; `nil` while nobody has.
+    var end: End? { state.withLock { $0.end } }
+
+    /// Ends it: what it does now is broken off, and nothing new is begun. The first reason counts. Any thread.
+    func end(_ reason: End) {
+        let interrupt = state.withLock { state -> (@Sendable () -> Void)? in
+            if state.end == nil { state.end = reason }
+            return state.interrupt.take()
+        }
+        interrupt?()
+    }
+
+    /// Says how to break off what begins now. False, and nothing kept, when the journey has ended.
+    private func begin(_ interrupt: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            if state.end != nil { return false }
+            state.interrupt = interrupt
+            return true
+        }
+    }
+
+    private func done() { state.withLock { $0.interrupt = nil } }
+
+    // MARK: What it does
+
+    /// Carries one transfer.
+    func carry(_ built: consuming BuiltRequest, by core: AgentCore) async -> Answer {
+        let run = AwaitedRun(url: built.transfer.url, tag: tag)
+        guard begin({ core.cancel(run) }) else { return .refused(error(url: run.url)) }
+        defer { done() }
+        core.start(run, built, goesOn: true)
+        return await run.answer()
+    }
+
+    /// Carries one transfer up to the head of its answer.
+    func carry(_ built: consuming BuiltRequest, streamedBy carrier: StreamCarrier, by core: AgentCore) async -> Answer {
+        let run = carrier.run(for: &built, tag: tag, core: core)
+        guard begin({ core.cancel(run) }) else { return .refused(error(url: run.url)) }
+        defer { done() }
+        core.start(run, built, goesOn: true)
+        return await run.head()
+    }
+
+    /// Lets time pass. False when it was ended meanwhile.
+    func pause(_ duration: Duration) async -> Bool {
+        if duration <= .zero { return end == nil }
+        let sleep = Task { try? await Task.sleep(for: duration) }
+        guard begin({ sleep.cancel() }) else {
+            sleep.cancel()
+            return false
+        }
+        await sleep.value
+        done()
+        return end == nil
+    }
+
+    /// Runs code of the application's. When the journey is ended it is cancelled and not waited for: code that does not
+    /// look at its cancellation cannot hold up the result.
+    func ask<Value: Sendable>(
+        _ url: String, _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        let race = Race<Value>()
+        let task = Task {
+            let result: Result<Value, any Error>
+            do { result = .success(try await question()) } catch { result = .failure(error) }
+            race.finish(result)
+        }
+        let isOpen = begin {
+            task.cancel()
+            race.finish(.failure(CancellationError()))
+        }
+        if !isOpen {
+            task.cancel()
+            race.finish(.failure(CancellationError()))
+        }
+        let result = await race.result()
+        done()
+        do {
+            return try result.get()
+        } catch {
+            throw end.map { _ in self.error(url: url) } ?? .thrown(error, url: url)
+        }
+    }
+
+    /// What it ends with when it was ended.
+    func error(url: String) -> RequestError {
+        RequestError(TransferFailure(end == .shutdown ? .shutdown : .cancelled), url: url)
+    }
+}
+
+/// The first of several results; the others are nothing.
+private final class Race<Value: Sendable>: Sendable {
+    private enum State {
+        case open
+        case awaited(CheckedContinuation<Result<Value, any Error>, Never>)
+        case finished(Result<Value, any Error>)
+        case over
+    }
+
+    private let state = Mutex(State.open)
+
+    func finish(_ result: Result<Value, any Error>) {
+        let waiter: CheckedContinuation<Result<Value, any Error>, Never>? = state.withLock { state in
+            switch state {
+            case .open:
+                state = .finished(result)
+                return nil
+            case .awaited(let waiter):
+                state = .over
+                return waiter
+            case .finished, .over: return nil
+            }
+        }
+        waiter?.resume(returning: result)
+    }
+
+    func result() async -> Result<Value, any Error> {
+        await withCheckedContinuation { continuation in
+            let result: Result<Value, any Error>? = state.withLock { state in
+                if case .finished(let result) = state {
+                    state = .over
+                    return result
+                }
+                state = .awaited(continuation)
+                return nil
+            }
+            if let result { continuation.resume(returning: result) }
+        }
+    }
+}
+
+extension RequestError {
+    /// What code of the application's threw before there was an answer.
+    static func thrown(_ error: any Error, url: String) -> RequestError {
+        switch error {
+        case let error as RequestError: error
+        case is CancellationError:
+            RequestError(preparing: .cancelled, message: "the run was cancelled", url: url, cause: error)
+        default:
+            RequestError(preparing: .userError, message: "\(type(of: error)) was thrown", url: url, cause: error)
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import FerryTransport
+import FoundationEssentials
+
+extension Travel {
+    /// Looks at an answer: is it the last?
+    mutating func next(after answer: Answer) async -> Next {
+        let result: TransferResult
+        let isFromCache: Bool
+        switch answer {
+        case .unsent: return .again
+        case .refused: return .deliver(answer)
+        case .result(let plain): (result, isFromCache) = (plain, false)
+        case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
+        }
+        let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
+        if journey.end != nil { return delivered }
+        do throws(RequestError) {
+            if result.succeeded {
+                if let next = try redirected(by: result) { return next }
+                if let next = try await challenged(by: result) { return next }
+            }
+            return try await retried(after: result) ?? delivered
+        } catch {
+            carrier?.goOn(from: result)
+            return .deliver(.refused(error))
+        }
+    }
+
+    /// The answer was not the last.
+    private mutating func leave(_ result: TransferResult) {
+        attempts += result.attempts
+        carrier?.goOn(from: result)
+    }
+
+    private func asked() throws(RequestError) -> OutgoingRequest {
+        if let leg { return leg }
+        return try itinerary.outgoing()
+    }
+
+    private mutating func redirected(by result: TransferResult) throws(RequestError) -> Next? {
+        guard (300..<400).contains(result.status) else { return nil }
+        let asked = try asked()
+        let action = redirects.answered(
+            status: result.status, locations: Headers(result).values(of: "Location"),
+            to: RedirectMachine.Asked(
+                url: asked.url, method: asked.method, hasBody: asked.body != nil,
+                isBodyReplayable: asked.body?.isReplayable ?? true))
+        switch action {
+        case .deliver: return nil
+        case .fail(let code, let target):
+            let message = target.isEmpty ? code.sentence : "\(code.sentence): \(target)"
+            throw RequestError(code, message: message, response: Response(result, url: url, trail: trail()))
+        case .follow(let next):
+            leave(result)
+            core.log?.redirected(itinerary.info, to: next.url, status: result.status)
+            leg = asked.following(next)
+            if next.dropsSecrets { credentials = nil }
+            return .goOn
+        }
+    }
+
+    /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy.
+    private mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
+        guard let provider = core.configuration.credentialProvider else { return nil }
+        let asker: CredentialChallenge.Asker
+        switch result.status {
+        case 401: asker = .server
+        case 407: asker = .proxy
+        default: return nil
+        }
+        let asked = try asked()
+        let target: TransferCredentials.Targets = asker == .server ? .server : .proxy
+        guard credentials?.targets.contains(target) != true, asked.body?.isReplayable ?? true,
+            let parts = try? URLParts(asked.url)
+        else { return nil }
+        let field = asker == .server ? "WWW-Authenticate" : "Proxy-Authenticate"
+        let challenge = CredentialChallenge(
+            asker: asker, host: parts.host, port: Int(parts.port), fields: Headers(result).values(of: field))
+        if challenge.schemes.isEmpty { return nil }
+        let info = itinerary.info
+        let credential = try await journey.ask(url) { try await provider.credential(for: challenge, of: info) }
+        guard let credential else { return nil }
+        guard credential.isUsable else {
+            throw RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
+        }
+        leave(result)
+        credentials = TransferCredentials(
+            user: credential.user, password: credential.password,
+            schemes: TransferCredentials.Schemes(rawValue: challenge.schemes.rawValue), targets: target)
+        leg = asked
+        return .goOn
+    }
+
+    private mutating func retried(after result: TransferResult) async throws(RequestError) -> Next? {
+        if retries.isOff { return nil }
+        let outcome: FailedAttempt.Outcome
+        if let failure = result.failure {
+            outcome = .fault(RequestError(failure, of: result, url: url))
+        } else if result.status >= 400 {
+            outcome = .answer(status: result.status, headers: Headers(result))
+        } else {
+            return nil
+        }
+        let asked = try asked()
+        let attempt = FailedAttempt(
+            outcome, attempt: retries.retries + 1, method: asked.method, url: url,
+            isIdempotent: itinerary.isIdempotent, headers: asked.headers)
+        let (host, accounts) = (HostKey(url: url)?.authority ?? "", core.retryAccounts)
+        let action = retries.failed(
+            attempt,
+            RetryMachine.Surroundings(
+                remaining: remaining, isBodyReplayable: asked.body?.isReplayable ?? true,
+                now: HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))),
+            random: { Double.random(in: 0...1) }, withdraw: { accounts.withdraw(host) })
+        guard case .retry(let wait) = action else { return nil }
+        leave(result)
+        core.log?.retrying(
+            itinerary.info, attempt: attempt.attempt, after: attempt.code ?? .invalidStatusCode(result.status),
+            delay: wait)
+        guard await journey.pause(wait) else { throw journey.error(url: url) }
+        return .again
+    }
+}
+
+extension OutgoingRequest {
+    fileprivate func following(_ next: RedirectMachine.Next) -> OutgoingRequest {
+        OutgoingRequest(
+            method: next.method, url: next.url, headers: Headers(headers.filter { !next.drops($0.name) }),
+            body: next.dropsBody ? nil : body)
+    }
+}

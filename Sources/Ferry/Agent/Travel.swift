@@ -1,0 +1,119 @@
+import FerryTransport
+
+/// Goes the way of one journey: prepares, sends, looks at the answer, and sends again until there is one to deliver.
+///
+/// Redirects, retries, refreshed tokens and answered challenges all come down to that. What to do next is decided by
+/// the machines in it; this drives them.
+struct Travel {
+    let core: AgentCore
+    let itinerary: Itinerary
+    let journey: Journey
+    /// `nil` when the body is collected.
+    let carrier: StreamCarrier?
+    private let start: ContinuousClock.Instant
+    private let deadline: ContinuousClock.Instant?
+    var redirects: RedirectMachine
+    var retries: RetryMachine
+    /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
+    var leg: OutgoingRequest?
+    /// What challenges of the server or the proxy are met with.
+    var credentials: TransferCredentials?
+    /// How often it was sent before the answer at hand.
+    var attempts = 0
+    var url: String
+
+    enum Next {
+        case deliver(Answer)
+        /// Ask the request anew, adapters and all.
+        case again
+        /// Send what `leg` holds.
+        case goOn
+    }
+
+    init(
+        _ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, _ carrier: StreamCarrier?, after first: Answer
+    ) {
+        self.core = core
+        self.itinerary = itinerary
+        self.journey = journey
+        self.carrier = carrier
+        redirects = RedirectMachine(itinerary.redirectPolicy)
+        retries = RetryMachine(itinerary.retryPolicy)
+        url = itinerary.url
+        let elapsed: Duration =
+            if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
+        let start = ContinuousClock.now - elapsed
+        self.start = start
+        deadline = itinerary.deadline.map { start + $0 }
+    }
+
+    mutating func run(after first: Answer) async -> Answer {
+        var answer = first
+        while true {
+            switch await next(after: answer) {
+            case .deliver(let answer): return answer
+            // What follows a redirect is sent as it is: the adapters meant the first server.
+            case .again: if redirects.history.isEmpty { leg = nil }
+            case .goOn: break
+            }
+            do throws(RequestError) {
+                answer = try await send()
+            } catch {
+                answer = .refused(error)
+            }
+        }
+    }
+
+    // MARK: There
+
+    private mutating func send() async throws(RequestError) -> Answer {
+        if leg == nil { leg = try await prepared() }
+        guard let leg else { preconditionFailure("nothing was prepared") }
+        url = leg.url
+        for interceptor in core.configuration.interceptors {
+            let info = itinerary.info
+            let answer = try await journey.ask(url) { try await interceptor.intercept(leg, of: info) }
+            if let answer { return try intercepted(answer) }
+        }
+        var built = try itinerary.build(leg)
+        built.meter = itinerary.meter
+        if let credentials { built.transfer.credentials = credentials }
+        // Milliseconds, where 0 would be no bound at all.
+        if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
+        if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
+        return await journey.carry(built, by: core)
+    }
+
+    /// The request as the adapters leave it.
+    private func prepared() async throws(RequestError) -> OutgoingRequest {
+        var outgoing = try itinerary.outgoing()
+        let info = itinerary.info
+        for adapter in core.configuration.adapters {
+            outgoing = try await journey.ask(outgoing.url) { [outgoing] in
+                var adapted = outgoing
+                try await adapter.adapt(&adapted, of: info)
+                return adapted
+            }
+        }
+        return outgoing
+    }
+
+    private func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+        do throws(TransferFailure) {
+            let result = try TransferResult(
+                id: 1, head: answer.head, body: Array(answer.body))
+            return .arrived(result, trail(isFromCache: answer.isFromCache))
+        } catch {
+            throw RequestError(error, url: url)
+        }
+    }
+
+    /// Until the deadline; `nil` when there is none.
+    var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
+
+    func trail(isFromCache: Bool = false) -> Trail {
+        Trail(
+            url: url, redirects: redirects.history, earlierAttempts: attempts, isFromCache: isFromCache,
+            elapsed: start.duration(to: .now))
+    }
+}

@@ -1,0 +1,39 @@
+/// Puts a token on requests, and fetches a new one when a server does not accept it any more: once for all the runs
+/// that wait for it, which are then sent again.
+///
+///     struct Session: Authenticator {
+///         func apply(_ token: String, to request: inout OutgoingRequest) {
+///             request.headers["Authorization"] = "Bearer \(token)"
+///         }
+///         func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+///             try await agent.send(FetchToken()).value
+///         }
+///     }
+///     configuration.authenticator = Session()
+///
+/// Runs that a refresh starts itself, in its own task, carry no token and wait for no refresh, so it cannot wait for
+/// itself. A run is sent again once; when the new token is not accepted either, or the refresh fails, it ends with the
+/// answer it has. On a redirect the token goes only to the origin that was asked first.
+public protocol Authenticator<Token>: Sendable {
+    /// What is put on requests.
+    associatedtype Token: Sendable
+
+    /// The token to begin with; `nil` fetches one before the first request. The default is `nil`.
+    var token: Token? { get }
+
+    /// Puts the token on a request.
+    func apply(_ token: Token, to request: inout OutgoingRequest)
+
+    /// Fetches a token in the place of `old`, which was not accepted; `nil` when there was none yet.
+    func refresh(_ old: Token?, with agent: NetworkAgent) async throws -> Token
+
+    /// Whether this answer says that the token is not accepted. The default is status 401.
+    func isRefused(_ response: Response) -> Bool
+}
+
+extension Authenticator {
+    /// None: one is fetched before the first request.
+    public var token: Token? { nil }
+    /// Status 401.
+    public func isRefused(_ response: Response) -> Bool { response.status == 401 }
+}

@@ -1,0 +1,139 @@
+import FerryTransport
+
+/// Follows the redirects of one run: an answer in, what to do out. Knows no network and sends nothing.
+struct RedirectMachine: Sendable {
+    /// What was asked, as far as a redirect depends on it.
+    struct Asked: Sendable {
+        var url: String
+        var method: HTTPMethod
+        var hasBody = false
+        /// The body can be made once more.
+        var isBodyReplayable = true
+    }
+
+    enum Action: Sendable {
+        /// The answer is the run's answer.
+        case deliver
+        case follow(Next)
+        /// The run has failed; the message has no secrets in it.
+        case fail(RequestError.Code, message: String)
+    }
+
+    /// What to ask next.
+    struct Next: Sendable {
+        /// In a form the core takes, without user and password.
+        let url: String
+        let method: HTTPMethod
+        /// Send no body, and none of the fields that speak of it.
+        let dropsBody: Bool
+        /// Send no secrets.
+        let dropsSecrets: Bool
+        private let sensitive: [String]
+
+        init(url: String, method: HTTPMethod, dropsBody: Bool, dropsSecrets: Bool, sensitive: [String]) {
+            self.url = url
+            self.method = method
+            self.dropsBody = dropsBody
+            self.dropsSecrets = dropsSecrets
+            self.sensitive = sensitive
+        }
+
+        /// Whether a header field of the last request is left out of this one.
+        func drops(_ field: String) -> Bool {
+            if dropsBody && RedirectMachine.isAboutBody(field) { return true }
+            guard dropsSecrets else { return false }
+            return RedirectMachine.boundToOrigin.contains { equalNames($0, field) }
+                || sensitive.contains { equalNames($0, field) }
+        }
+    }
+
+    private let policy: RedirectPolicy
+    private var dropsSecrets = false
+
+    /// What was followed so far, first to last.
+    private(set) var history: [Redirect] = []
+
+    init(_ policy: RedirectPolicy) { self.policy = policy }
+
+    /// An answer came. `locations` are the values of all its `Location` fields.
+    mutating func answered(status: Int, locations: [String], to asked: Asked) -> Action {
+        answered(status: status, locations: locations.map { Array($0.utf8) }, to: asked)
+    }
+
+    /// Likewise, with the values as they came: not all servers know UTF-8.
+    mutating func answered(status: Int, locations: [[UInt8]], to asked: Asked) -> Action {
+        guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
+        guard let location = locations.first, !location.isEmpty else { return .deliver }
+        guard history.count < limit else {
+            return .fail(.tooManyRedirects, message: "\(limit) were followed, and the answer points elsewhere again")
+        }
+        // Two that differ: which one a reader takes must not decide where the request goes.
+        guard locations.allSatisfy({ $0 == location }) else {
+            return .fail(.redirectForbidden(.invalidLocation), message: "the answer points to two places at once")
+        }
+        let source: URLParts
+        let target: URLParts
+        do throws(TransferFailure) {
+            source = try URLParts(asked.url)
+            target = try source.resolving(location)
+        } catch {
+            let redacted = Self.shown(Redaction.url(String(decoding: location, as: UTF8.self), isBroken: true))
+            return error.code == .unsupportedScheme
+                ? .fail(.redirectForbidden(.scheme), message: "only http and https are followed, not \(redacted)")
+                : .fail(
+                    .redirectForbidden(.invalidLocation), message: "the answer points to \(redacted), which is no URL")
+        }
+        let redacted = Self.shown(Redaction.url(target.text))
+        if source.isSecure, !target.isSecure, !policy.allowsDowngrade {
+            return .fail(
+                .redirectForbidden(.downgrade), message: "from https to http is not followed, to \(redacted)")
+        }
+        let (method, keepsBody) = follow(status, asked)
+        let hop = RedirectHop(
+            number: history.count + 1, status: status, method: method, source: source, target: target)
+        switch policy.decide?(hop) ?? .follow {
+        case .deliver: return .deliver
+        case .refuse: return .fail(.redirectForbidden(.policy), message: "the policy refused \(redacted)")
+        case .follow: break
+        }
+        if asked.hasBody, keepsBody, !asked.isBodyReplayable {
+            return .fail(.bodyNotReplayable, message: "\(redacted) is to have the body, which can be made only once")
+        }
+        if !hop.isSameOrigin { dropsSecrets = true }
+        history.append(Redirect(status: status, source: source.text, target: target.text))
+        return .follow(
+            Next(
+                url: target.text, method: method, dropsBody: !keepsBody, dropsSecrets: dropsSecrets,
+                sensitive: policy.sensitiveHeaders))
+    }
+
+    /// As much of a text of the server's as belongs into a message.
+    private static func shown(_ text: String) -> String { text.utf8.count <= 200 ? text : text.prefix(199) + "…" }
+
+    /// The method of the next request, and whether it has the body of the last.
+    private func follow(_ status: Int, _ asked: Asked) -> (HTTPMethod, keepsBody: Bool) {
+        switch status {
+        case 301, 302:
+            asked.method == .post && !policy.keepsMethodOn301And302 ? (.get, false) : (asked.method, true)
+        case 303: (asked.method == .head ? .head : .get, false)
+        default: (asked.method, true)
+        }
+    }
+
+    private static func isRedirect(_ status: Int) -> Bool {
+        switch status {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+
+    /// Fields that say what a body is, or how it is sent.
+    private static func isAboutBody(_ field: String) -> Bool {
+        field.utf8.count >= 8 && equalNames(String(field.prefix(8)), "Content-")
+            || ["Transfer-Encoding", "Trailer", "Expect", "Digest"].contains { equalNames($0, field) }
+    }
+
+    /// Secrets, and what names the origin that is left: a `Host` of the caller's would reach another server under the
+    /// first one's name.
+    private static let boundToOrigin = ["Authorization", "Cookie", "Proxy-Authorization", "Host", "Origin", "Referer"]
+}

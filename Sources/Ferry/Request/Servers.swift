@@ -1,0 +1,77 @@
+/// Where paths are joined to: the part of the configuration that can be exchanged while the agent runs.
+final class Servers: Sendable {
+    let baseText: String?
+    let cdnText: String?
+    let filters: [any URLFilter]
+    private let base: Result<BaseURL?, URLFault>
+    private let cdn: Result<BaseURL?, URLFault>
+    /// Base and CDN, where they are URLs.
+    private let origins: [HostKey]
+
+    init(base: String?, cdn: String?, filters: [any URLFilter]) {
+        baseText = base
+        cdnText = cdn
+        self.filters = filters
+        self.base = Self.parsed(base)
+        self.cdn = Self.parsed(cdn)
+        origins = [self.base, self.cdn].compactMap { try? $0.get() }.compactMap { HostKey(url: $0.prefix) }
+    }
+
+    func replacing(base: String?) -> Servers { Servers(base: base, cdn: cdnText, filters: filters) }
+    func replacing(cdn: String?) -> Servers { Servers(base: baseText, cdn: cdn, filters: filters) }
+    func replacing(filters: [any URLFilter]) -> Servers { Servers(base: baseText, cdn: cdnText, filters: filters) }
+
+    private static func parsed(_ text: String?) -> Result<BaseURL?, URLFault> {
+        Result { () throws(URLFault) in try text.map { text throws(URLFault) in try BaseURL(text) } }
+    }
+
+    /// An absolute URL is taken as it is; any other path passes the filters and is joined.
+    func join(_ path: String, of request: some Request) throws(RequestError) -> JoinedURL {
+        var failed = path
+        do throws(URLFault) {
+            if Self.isAbsolute(path) {
+                var joined = try URLJoiner.join(path, to: nil)
+                joined.isForeign = isForeign(joined.url)
+                return joined
+            }
+            var path = path
+            for filter in filters { path = filter.filter(path, of: request) }
+            let usesCDN = request.usesCDN
+            let own = usesCDN ? request.cdnURL : request.baseURL
+            failed = own ?? (usesCDN ? cdnText : baseText) ?? ""
+            let base = if let own { try BaseURL(own) } else { try usesCDN ? cdn.get() : self.base.get() }
+            failed = path
+            // What a filter has made stays below the base, whatever it looks like.
+            return try URLJoiner.join(Self.isAbsolute(path) ? "/" + path : path, to: base)
+        } catch {
+            throw RequestError(error, text: failed)
+        }
+    }
+
+    /// Whether there are servers of the configuration's, and this URL is of another origin.
+    private func isForeign(_ url: String) -> Bool {
+        if origins.isEmpty { return false }
+        guard let origin = HostKey(url: url) else { return true }
+        return !origins.contains(origin)
+    }
+
+    private static func isAbsolute(_ path: String) -> Bool {
+        // Nearly every path begins with a slash, and then it has no scheme.
+        if path.utf8.first == 0x2F { return false }
+        var path = path
+        return path.withUTF8 { URLJoiner.schemeLength($0) != nil }
+    }
+}
+
+extension RequestError {
+    /// A text that is no URL that can be asked for.
+    init(_ fault: URLFault, text: String) {
+        switch fault {
+        case .invalid:
+            self.init(preparing: .invalidURL, message: "this is not a URL", url: text, isBroken: true)
+        case .unsupportedScheme:
+            self.init(
+                preparing: .unsupportedScheme, message: "only http and https are carried", url: text, isBroken: true)
+        }
+    }
+}

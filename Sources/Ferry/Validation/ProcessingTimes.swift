@@ -1,0 +1,38 @@
+/// How long the processing of an answer took. Asks no clock for a run that nobody observes.
+struct ProcessingTimes {
+    private let isMeasured: Bool
+    private var start: ContinuousClock.Instant?
+    private var decodingStart: ContinuousClock.Instant?
+    private(set) var processing: Duration?
+    private(set) var decoding: Duration?
+
+    init(isMeasured: Bool) { self.isMeasured = isMeasured }
+
+    mutating func begin() { if isMeasured { start = .now } }
+
+    mutating func beginDecoding() { if isMeasured { decodingStart = .now } }
+
+    mutating func end() {
+        guard let start else { return }
+        let now = ContinuousClock.now
+        processing = start.duration(to: now)
+        decoding = decodingStart.map { $0.duration(to: now) }
+    }
+}
+
+extension RequestMetrics {
+    /// What was measured of a run that ended with this answer.
+    init(_ answer: Answer, _ times: ProcessingTimes) {
+        switch answer {
+        case .result(let result): self.init(result)
+        case .arrived(let result, let trail):
+            self.init(result)
+            attempts += trail.earlierAttempts
+            redirects = trail.redirects.count
+            total = trail.elapsed ?? total
+        case .refused, .unsent: self.init()
+        }
+        processing = times.processing
+        decoding = times.decoding
+    }
+}

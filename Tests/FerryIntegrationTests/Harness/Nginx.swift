@@ -1,0 +1,103 @@
+import FoundationEssentials
+import Glibc
+
+/// Debian's nginx with the content and the faults of the tests; see `Nginx+Configuration.swift`.
+final class Nginx: Sendable {
+    /// What answers on a port of its own.
+    enum Site: Int, CaseIterable {
+        case http
+        /// The same as `http`: another origin.
+        case other
+        /// https, HTTP/1.1 only.
+        case tls
+        /// https, HTTP/2 by ALPN.
+        case http2
+        /// https that wants a certificate of the client.
+        case mutual
+        /// TLS 1.2 and no other.
+        case tls12
+        /// TLS 1.3 and no other.
+        case tls13
+        case expired
+        case wrongName
+        case untrusted
+
+        var scheme: String { self == .http || self == .other ? "http" : "https" }
+    }
+
+    /// What differs from one nginx to the next.
+    struct Options: Sendable {
+        /// Also listens on ::1, at the same port.
+        var listensOnIPv6 = false
+        /// Where requests are passed on to.
+        var upstream: Int
+    }
+
+    private let process: ServerProcess
+    private let ports: [Int]
+
+    init(_ options: Options) throws {
+        (process, ports) = try ServerProcess.start(ports: Site.allCases.count, ending: .terminate) { folder, ports in
+            try Certificates.shared.copy([.valid, .expired, .wrongName, .untrusted], to: folder)
+            try Self.writeContent(to: folder)
+            try folder.write(Self.configuration(options, ports: ports), to: "nginx.conf")
+            try folder.write(Self.commonLocations(options, ports: ports), to: "common.conf")
+            return ["nginx", "-p", folder.path, "-c", "nginx.conf", "-e", "error.log"]
+        }
+    }
+
+    private static let started = Result { try Nginx(Options(upstream: Upstream.shared.port)) }
+
+    /// The same one for all tests, which tell their requests apart by what they ask for.
+    static var shared: Nginx { get throws { try started.get() } }
+
+    var pid: Int32 { process.pid }
+
+    func port(_ site: Site) -> Int { ports[site.rawValue] }
+
+    /// A URL of a site; by address, unless a name is given.
+    func url(_ path: String, _ site: Site = .http, host: String = "127.0.0.1") -> String {
+        "\(site.scheme)://\(host):\(port(site))\(path)"
+    }
+
+    /// Lets the workers end what they do and starts others (SIGHUP).
+    func reload() { process.signal(SIGHUP) }
+
+    /// Bytes that differ from place to place, so that a piece missing or doubled shows.
+    static func pattern(_ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+    }
+
+    /// The requests it has answered and whose target contains `part`. nginx writes a line after it has sent the answer:
+    /// waits for `count` of them.
+    func log(_ part: String, count: Int) async throws -> [LogLine] {
+        try await eventually("\(count) lines in nginx's log with \(part)") {
+            let lines = process.folder.read("access.log").split(separator: "\n").filter { $0.contains(part) }
+            guard lines.count >= count else { return nil }
+            return try lines.map { try JSONDecoder().decode(LogLine.self, from: Data($0.utf8)) }
+        }
+    }
+
+    var errorLog: String { process.folder.read("error.log") }
+
+    /// A line of its access log.
+    struct LogLine: Decodable, Sendable {
+        /// A number for each connection.
+        var connection: Int
+        /// The how manyth request of the connection it is.
+        var request: Int
+        var method: String
+        var target: String
+        /// 499 when the client went away before there was an answer.
+        var status: Int
+        /// Bytes of the body.
+        var sent: Int
+        var version: String
+        /// TLS's version; empty without.
+        var tls: String
+        /// Whom the client's certificate names; empty without.
+        var client: String
+        var authorization: String
+        var cookie: String
+    }
+}

@@ -1,0 +1,94 @@
+import COpenSSL
+import Ferry
+import FoundationEssentials
+import Testing
+
+/// A GET and no more.
+struct Get: Request {
+    var path: String
+
+    init(_ path: String) { self.path = path }
+}
+
+/// A request with the members the tests need.
+struct Full: Request {
+    var path: String
+    var method = HTTPMethod.get
+    var headers = Headers()
+    var body: RequestBody?
+    var authorization: Authorization?
+    var timeouts: Timeouts?
+    var statusValidation: StatusValidation?
+    var redirectPolicy: RedirectPolicy?
+
+    init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
+        self.path = path
+        self.method = method
+        self.body = body
+    }
+}
+
+/// What the upstream got, as it answers.
+struct GetEcho: Request {
+    typealias Value = Echo
+    var path: String
+    var method = HTTPMethod.get
+    var headers = Headers()
+    var body: RequestBody?
+    var authorization: Authorization?
+    var redirectPolicy: RedirectPolicy?
+
+    init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
+        self.path = path
+        self.method = method
+        self.body = body
+    }
+}
+
+/// The error of a run; `nil` when it succeeds.
+func failure<T>(_ body: () async throws(RequestError) -> T) async -> RequestError? {
+    do throws(RequestError) {
+        _ = try await body()
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// Gives an agent to `body` and shuts it down.
+func withAgent(
+    _ configuration: NetworkConfiguration = NetworkConfiguration(), _ body: (NetworkAgent) async throws -> Void
+) async throws {
+    let agent = NetworkAgent(configuration: configuration)
+    do {
+        try await body(agent)
+    } catch {
+        await agent.shutdown(grace: .zero)
+        throw error
+    }
+    await agent.shutdown()
+}
+
+extension NetworkConfiguration {
+    /// With trust in the authority of the tests.
+    static var trusting: NetworkConfiguration {
+        get throws { NetworkConfiguration(tls: TLSConfiguration(authorityFile: try Certificates.shared.authorityFile)) }
+    }
+}
+
+/// 64 hexadecimal digits.
+func sha256(_ bytes: [UInt8]) -> String { digest(bytes, EVP_sha256()) }
+
+/// 32 hexadecimal digits: for the password file of a proxy that asks for digests.
+func md5(_ text: String) -> String { digest(Array(text.utf8), EVP_md5()) }
+
+private func digest(_ bytes: [UInt8], _ kind: OpaquePointer?) -> String {
+    var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var length: UInt32 = 0
+    // An empty array may have no address, and OpenSSL wants one.
+    _ = (bytes + [0]).withUnsafeBytes { EVP_Digest($0.baseAddress, bytes.count, &digest, &length, kind, nil) }
+    return digest.prefix(Int(length)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}
+
+/// Something that no other request says.
+func token() -> String { UUID().uuidString }

@@ -1,0 +1,120 @@
+import Ferry
+import Testing
+
+/// What nginx serves arrives as it is.
+@Suite(.timeLimit(.minutes(2))) struct NginxContentTests {
+    @Test("a megabyte arrives as it was sent")
+    func largeBody() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let reply = try await agent.send(Get(nginx.url("/1m.bin")))
+            #expect(sha256(reply.bytes) == sha256(Nginx.pattern(1024 * 1024)))
+            #expect(reply.headers["Content-Length"] == "1048576")
+            #expect(reply.framing == .exact)
+        }
+    }
+
+    @Test("what nginx compresses is asked for compressed, and decompressed")
+    func compressed() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let reply = try await agent.send(Get(nginx.url("/long.txt")))
+            #expect(reply.text == String(repeating: "compress me well, ", count: 4000))
+            #expect(reply.metrics.bytesReceived < 5000)
+        }
+    }
+
+    @Test("who asks for no encoding gets none")
+    func uncompressed() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(.init(acceptedEncodings: [])) { agent in
+            let reply = try await agent.send(Get(nginx.url("/long.txt")))
+            #expect(reply.headers["Content-Encoding"] == nil)
+            #expect(reply.bodyLength == 72_000 && reply.metrics.bytesReceived > 72_000)
+        }
+    }
+
+    @Test("HEAD has the length of the body and no body")
+    func head() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let reply = try await agent.send(Full(nginx.url("/64k.bin"), .head))
+            #expect(reply.headers["Content-Length"] == "65536")
+            #expect(reply.bodyLength == 0)
+            #expect(try await agent.send(Get(nginx.url("/hello.txt"))).text == "Hello, ferry")
+        }
+    }
+
+    @Test("204 has no body")
+    func noContent() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let reply = try await agent.send(Get(nginx.url("/no-content")))
+            #expect(reply.status == 204 && reply.bodyLength == 0)
+        }
+    }
+
+    @Test("304 answers who has the file already")
+    func notModified() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let first = try await agent.send(Get(nginx.url("/hello.txt")))
+            var again = Full(nginx.url("/hello.txt"))
+            again.headers["If-None-Match"] = first.headers["ETag"]
+            again.statusValidation = .any
+            let second = try await agent.send(again)
+            #expect(second.status == 304 && second.bodyLength == 0)
+            #expect(second.isReusedConnection)
+        }
+    }
+
+    @Test("206 has the part that was asked for")
+    func range() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            var part = Full(nginx.url("/1m.bin"))
+            part.headers["Range"] = "bytes=1000-2999"
+            let reply = try await agent.send(part)
+            #expect(reply.status == 206)
+            #expect(reply.headers["Content-Range"] == "bytes 1000-2999/1048576")
+            #expect(reply.bytes == Array(Nginx.pattern(3000)[1000...]))
+        }
+    }
+
+    @Test("a body that comes slowly comes whole")
+    func slow() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            var request = Full(nginx.url("/slow/64k.bin"))
+            request.timeouts = Timeouts(idle: .seconds(10))
+            let reply = try await agent.send(request)
+            #expect(reply.bytes == Nginx.pattern(64 * 1024))
+            #expect(reply.metrics.total > .milliseconds(900))
+        }
+    }
+
+    @Test("a status that is not accepted is an error with nginx's page in it")
+    func notFound() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/private/secret.txt")))
+            }
+            #expect(error?.code == .invalidStatusCode(401))
+            let part = try #require(error?.response)
+            #expect(part.headers["WWW-Authenticate"] == #"Basic realm="ferry""#)
+            #expect(String(decoding: part.body, as: UTF8.self).contains("401 Authorization Required"))
+        }
+    }
+
+    @Test("credentials that are sent at once open what nginx protects")
+    func basic() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            var request = Full(nginx.url("/private/secret.txt"))
+            request.authorization = .basic("ferry", "secret")
+            let reply = try await agent.send(request)
+            #expect(reply.text == "for ferry only")
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Ferry
+import Testing
+
+/// Whom to trust, with nginx and OpenSSL at the other end.
+@Suite(.timeLimit(.minutes(2))) struct NginxTLSTests {
+    @Test("https is served to who trusts the authority, over one connection, by name and by address")
+    func trusted() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(.trusting) { agent in
+            for host in ["127.0.0.1", "localhost"] {
+                let mark = token()
+                for round in 0..<5 {
+                    let reply = try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .tls, host: host)))
+                    #expect(reply.text == "Hello, ferry")
+                    #expect(reply.isReusedConnection == (round > 0))
+                }
+                let lines = try await nginx.log(mark, count: 5)
+                #expect(Set(lines.map(\.connection)).count == 1)
+                #expect(lines.allSatisfy { $0.tls == "TLSv1.3" && $0.version == "HTTP/1.1" })
+            }
+        }
+    }
+
+    @Test("a megabyte arrives over TLS as it was sent, both ways")
+    func large() async throws {
+        let nginx = try Nginx.shared
+        let bytes = Nginx.pattern(1024 * 1024)
+        try await withAgent(.trusting) { agent in
+            #expect(try await agent.send(Get(nginx.url("/1m.bin", .tls))).bytes == bytes)
+            let echo = try await agent.send(GetEcho(nginx.url("/echo", .tls), .post, body: .bytes(bytes))).value
+            #expect(echo.sha256 == sha256(bytes))
+        }
+    }
+
+    @Test(
+        "a certificate that is not right is refused, and nginx sees no request",
+        arguments: [
+            (Nginx.Site.expired, RequestError.Code.tls(.expired)), (.wrongName, .tls(.hostname)),
+            (.untrusted, .tls(.untrusted)),
+        ])
+    func refused(site: Nginx.Site, code: RequestError.Code) async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent(.trusting) { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt?\(mark)", site)))
+            }
+            #expect(error?.code == code)
+            #expect(error?.phase == .tls && error?.mayHaveBeenProcessed == false)
+            // The next line nginx writes is of a later request: had there been an earlier one, it would stand before.
+            try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)", .tls)))
+            let lines = try await nginx.log(mark, count: 1)
+            #expect(lines.map(\.target) == ["/hello.txt?after-\(mark)"])
+        }
+    }
+
+    @Test("the system's authorities do not know ours")
+    func unknownAuthority() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt", .tls)))
+            }
+            #expect(error?.code == .tls(.untrusted))
+        }
+    }
+
+    @Test("one of the pinned keys must be the server's")
+    func pins() async throws {
+        let nginx = try Nginx.shared
+        let certificates = try Certificates.shared
+        var configuration = try NetworkConfiguration.trusting
+        configuration.tls.pinnedKeys = [certificates.pin(.client), certificates.pin(.valid)]
+        try await withAgent(configuration) { agent in
+            let reply = try await agent.send(Get(nginx.url("/hello.txt", .tls)))
+            #expect(reply.text == "Hello, ferry")
+        }
+        configuration.tls.pinnedKeys = [certificates.pin(.client)]
+        try await withAgent(configuration) { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt", .tls)))
+            }
+            #expect(error?.code == .tls(.pinMismatch))
+        }
+    }
+
+    @Test("both versions of TLS are spoken", arguments: [(Nginx.Site.tls12, "TLSv1.2"), (.tls13, "TLSv1.3")])
+    func versions(site: Nginx.Site, name: String) async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent(.trusting) { agent in
+            try await agent.send(Get(nginx.url("/hello.txt?\(mark)", site)))
+            #expect(try await nginx.log(mark, count: 1).map(\.tls) == [name])
+        }
+    }
+
+    @Test("who wants a certificate of the client does not serve one without")
+    func noClientCertificate() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(.trusting) { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt", .mutual)))
+            }
+            #expect(error?.code == .invalidStatusCode(400))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Ferry
+import Testing
+
+/// What is sent arrives as it is, through nginx, at the upstream.
+@Suite(.timeLimit(.minutes(2))) struct NginxUploadTests {
+    @Test("method, header fields and body arrive", arguments: [HTTPMethod.post, .put, .patch, .delete])
+    func upload(method: HTTPMethod) async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            var request = GetEcho(nginx.url("/echo?a=%C3%A4&b=1"), method, body: .string("Grüße"))
+            request.headers = ["X-One": "1", "X-Two": "a, b"]
+            let echo = try await agent.send(request).value
+            #expect(echo.method == method.description)
+            #expect(echo.target == "/echo?a=%C3%A4&b=1")
+            #expect(echo["X-One"] == "1" && echo["X-Two"] == "a, b")
+            #expect(echo["Content-Type"] == "text/plain; charset=utf-8")
+            #expect(echo.length == 7 && echo.sha256 == sha256(Array("Grüße".utf8)))
+        }
+    }
+
+    @Test("ten megabytes arrive as they were sent")
+    func large() async throws {
+        let nginx = try Nginx.shared
+        let bytes = Nginx.pattern(10 * 1024 * 1024)
+        try await withAgent { agent in
+            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .put, body: .bytes(bytes))).value
+            #expect(echo.length == bytes.count && echo.sha256 == sha256(bytes))
+        }
+    }
+
+    @Test("no body is announced as an empty one")
+    func empty() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .post)).value
+            #expect(echo.length == 0 && echo["Content-Length"] == "0")
+        }
+    }
+
+    @Test("an answer that comes before the body was sent is the answer")
+    func refusedEarly() async throws {
+        let nginx = try Nginx.shared
+        let bytes = Nginx.pattern(10 * 1024 * 1024)
+        try await withAgent { agent in
+            for _ in 0..<5 {
+                let error = await failure { () throws(RequestError) in
+                    try await agent.send(Full(nginx.url("/limited"), .post, body: .bytes(bytes)))
+                }
+                #expect(error?.code == .invalidStatusCode(413), "\(error.map(String.init(describing:)) ?? "no error")")
+            }
+            let next = try await agent.send(Get(nginx.url("/hello.txt")))
+            #expect(next.text == "Hello, ferry")
+        }
+    }
+
+    @Test("so is one that comes before the body, from a server that then resets")
+    func refusedAndReset() async throws {
+        let upstream = try Upstream.shared
+        let bytes = Nginx.pattern(20 * 1024 * 1024)
+        try await withAgent { agent in
+            for _ in 0..<5 {
+                let error = await failure { () throws(RequestError) in
+                    try await agent.send(Full(upstream.url + "/refuse-upload", .post, body: .bytes(bytes)))
+                }
+                #expect(error?.code == .invalidStatusCode(413), "\(error.map(String.init(describing:)) ?? "no error")")
+            }
+        }
+    }
+}
