@@ -41,13 +41,19 @@ extension AgentCore {
             || (configuration.authenticator != nil && request.usesAuthenticator)
     }
 
-    func itinerary<R: Request>(of request: R, url: String, watch: RunWatch?, number: UInt64? = nil) -> Itinerary {
+    func itinerary<R: Request>(of request: R, run: Run, number: UInt64? = nil) -> Itinerary {
+        itinerary(of: request, url: run.url, watch: run.watch, number: number, meter: run.meter)
+    }
+
+    func itinerary<R: Request>(
+        of request: R, url: String, watch: RunWatch?, number: UInt64? = nil, meter: UploadMeter? = nil
+    ) -> Itinerary {
         let builder = builder
         return Itinerary(
             info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
-            isIdempotent: request.isIdempotent,
+            isIdempotent: request.isIdempotent, meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
@@ -59,7 +65,7 @@ extension RequestBuilder {
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.
     func outgoing<R: Request>(_ request: R) throws(RequestError) -> OutgoingRequest {
-        let built = try build(request)
+        let built = try build(request, opensBody: false)
         let transfer = built.transfer
         let body: RequestBody? =
             switch transfer.body {

@@ -74,7 +74,7 @@ extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
     @inline(never)
-    fileprivate func startAwaited<R: Request>(_ request: R) -> AwaitedRun {
+    func startAwaited<R: Request>(_ request: R, progress: UploadMeter.Report? = nil) -> AwaitedRun {
         let built: BuiltRequest
         do throws(RequestError) {
             built = try builder.build(request)
@@ -86,6 +86,7 @@ extension AgentCore {
         let url = built.transfer.url
         let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
         let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url), journey: journey)
+        if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
         } else if let journey {
@@ -117,7 +118,7 @@ extension AgentCore {
     }
 
     @concurrent
-    fileprivate func concludeOffActor<R: Request>(
+    func concludeOffActor<R: Request>(
         _ request: R, _ answer: Answer, of run: AwaitedRun
     ) async throws(RequestError) -> Reply<R.Value> {
         try conclude(request, answer, of: run)
@@ -133,10 +134,10 @@ extension AgentCore {
     }
 
     @concurrent
-    fileprivate func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
+    func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
         let journey = run.journey ?? Journey(tag: run.tag, of: self)
         return await withTaskCancellationHandler {
-            await travel(itinerary(of: request, url: run.url, watch: run.watch), journey, after: answer)
+            await travel(itinerary(of: request, run: run), journey, after: answer)
         } onCancel: {
             journey.end(.cancelled)
         }

@@ -30,10 +30,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
-        if core.isSettled(answer, of: request) { return nil }
-        var itinerary = core.itinerary(of: request, url: url, watch: watch, number: number)
-        itinerary.meter = meter
-        return itinerary
+        core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, run: self, number: number)
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
