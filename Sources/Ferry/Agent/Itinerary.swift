@@ -52,7 +52,6 @@ extension AgentCore {
 }
 
 extension RequestBuilder {
-    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy { request.redirectPolicy ?? redirectPolicy }
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.

@@ -111,10 +111,11 @@ final class Journey: Sendable {
         return end == nil
     }
 
-    /// Runs code of the application's. When the journey is ended it is cancelled and not waited for: code that does not
-    /// look at its cancellation cannot hold up the result.
+    /// Runs code of the application's. When the journey is ended, or the deadline passes, it is cancelled and not waited
+    /// for: code that does not look at its cancellation cannot hold up the result.
     func ask<Value: Sendable>(
-        _ url: String, _ question: @escaping @Sendable () async throws -> Value
+        _ url: String, until deadline: ContinuousClock.Instant? = nil,
+        _ question: @escaping @Sendable () async throws -> Value
     ) async throws(RequestError) -> Value {
         let race = Race<Value>()
         let task = Task {
@@ -130,7 +131,15 @@ final class Journey: Sendable {
             task.cancel()
             race.finish(.failure(CancellationError()))
         }
+        let timer = deadline.map { deadline in
+            Task {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                task.cancel()
+                race.finish(.failure(RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)))
+            }
+        }
         let result = await race.result()
+        timer?.cancel()
         done()
         do {
             return try result.get()

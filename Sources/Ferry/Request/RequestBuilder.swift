@@ -6,9 +6,10 @@ import Synchronization
 /// agent is worked out once, here.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
-    let redirectPolicy: RedirectPolicy
+    private let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     private let addressPolicy: AddressPolicy
+    private let sensitiveHeaders: [String]
     private let liveServers: Mutex<Servers>
     private let headers: CommonHeaders
     private let refusal: Refusal?
@@ -21,6 +22,7 @@ final class RequestBuilder: Sendable {
         redirectPolicy = configuration.redirectPolicy
         retryPolicy = configuration.retryPolicy
         addressPolicy = configuration.addressPolicy
+        sensitiveHeaders = configuration.sensitiveHeaders
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
@@ -82,19 +84,36 @@ final class RequestBuilder: Sendable {
     /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
     /// configuration's headers, have no part in it.
     func build<R: Request>(_ complete: OutgoingRequest, as request: R) throws(RequestError) -> BuiltRequest {
-        let joined: JoinedURL
-        do throws(URLFault) {
-            joined = try URLJoiner.join(complete.url, to: nil)
-        } catch {
-            throw RequestError(error, text: complete.url)
-        }
+        let joined = try join(complete.url)
         var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
+        // What the request says of sending it twice, it says of the method it describes.
+        if complete.method != request.custom?.method ?? request.method {
+            built.transfer.isIdempotent = complete.method.isIdempotent
+        }
         let contentType = try fill(
             &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
         built.transfer.headers = try pack(
             complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
             contentType: contentType, for: built.transfer)
         return built
+    }
+
+    /// An absolute URL as it is asked for, without user and password.
+    func checked(_ url: String) throws(RequestError) -> String { try join(url).url }
+
+    private func join(_ url: String) throws(RequestError) -> JoinedURL {
+        do throws(URLFault) {
+            return try URLJoiner.join(url, to: nil)
+        } catch {
+            throw RequestError(error, text: url)
+        }
+    }
+
+    /// With the header fields that the configuration declares sensitive.
+    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy {
+        var policy = request.redirectPolicy ?? redirectPolicy
+        policy.sensitiveHeaders += sensitiveHeaders
+        return policy
     }
 
     /// All that is neither header nor body.
