@@ -39,14 +39,16 @@ extension AgentCore {
             || (configuration.authenticator != nil && request.usesAuthenticator)
     }
 
-    func itinerary<R: Request>(of request: R, url: String, watch: RunWatch?, number: UInt64? = nil) -> Itinerary {
+    func itinerary<R: Request>(
+        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil
+    ) -> Itinerary {
         let builder = builder
         return Itinerary(
             info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
             isIdempotent: request.isIdempotent,
-            outgoing: { () throws(RequestError) in try builder.outgoing(request) },
+            outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
 }
@@ -55,8 +57,8 @@ extension RequestBuilder {
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.
-    func outgoing<R: Request>(_ request: R) throws(RequestError) -> OutgoingRequest {
-        let transfer = try build(request).transfer
+    func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
+        let transfer = try build(request, at: servers).transfer
         let body: RequestBody? =
             switch transfer.body {
             case .none: nil

@@ -76,8 +76,9 @@ extension AgentCore {
     @inline(never)
     fileprivate func startAwaited<R: Request>(_ request: R) -> AwaitedRun {
         let built: BuiltRequest
+        let servers = builder.servers
         do throws(RequestError) {
-            built = try builder.build(request)
+            built = try builder.build(request, at: servers)
         } catch {
             let run = AwaitedRun(url: error.url, tag: request.tag, watch: watch(request, url: error.url))
             refuse(run, error)
@@ -85,7 +86,8 @@ extension AgentCore {
         }
         let url = built.transfer.url
         let journey = travelsFirst(request) ? Journey(tag: request.tag) : nil
-        let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url), journey: journey)
+        let run = AwaitedRun(
+            url: url, tag: request.tag, watch: watch(request, url: url), journey: journey, servers: servers)
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
         } else if let journey {
@@ -136,7 +138,9 @@ extension AgentCore {
     fileprivate func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
         let journey = run.journey ?? Journey(tag: run.tag)
         return await withTaskCancellationHandler {
-            await travel(itinerary(of: request, url: run.url, watch: run.watch), journey, after: answer)
+            await travel(
+                itinerary(of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch), journey,
+                after: answer)
         } onCancel: {
             journey.end(.cancelled)
         }

@@ -58,7 +58,9 @@ final class RequestBuilder: Sendable {
     }
 
     /// The generic rim: asks the request for its members, once each, and hands them on.
-    func build<R: Request>(_ request: R) throws(RequestError) -> BuiltRequest {
+    ///
+    /// A run keeps to the servers that it began with.
+    func build<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> BuiltRequest {
         if let custom = request.custom { return try build(custom, as: request) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
