@@ -39,6 +39,7 @@ typedef struct ferry__handle ferry__handle;
 typedef struct ferry__shard ferry__shard;
 typedef struct ferry__host ferry__host;
 typedef struct ferry__block ferry__block;
+typedef struct ferry__extras ferry__extras;
 
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 
@@ -133,7 +134,9 @@ struct ferry__transfer {
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
   uint64_t window_bytes;
   ferry__host *host;
+  ferry__host *asked; /* whose name it waits for while RESOLVING */
   ferry__handle *handle;
+  ferry__extras *extras; /* in the arena; NULL = none */
   const void *body; /* in the arena */
   uint64_t body_length, pulled;
   struct curl_slist *headers; /* in the arena */
@@ -205,6 +208,33 @@ ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
                              const char *words);
 ferry__fault ferry__dns_fault(int eai);
 
+/* ---- What few requests say (extras.c) ------------------------------------ */
+
+/* In the arena, but for `via`. */
+struct ferry__extras {
+  const char *proxy_origin, *proxy; /* "http://name:port", "name:port" */
+  const char *proxy_user, *proxy_password;
+  const char *user, *password;
+  const char *encodings;
+  struct curl_slist *proxy_headers;
+  ferry__host *via; /* the proxy's name */
+  uint64_t identity; /* who its connection is; 0 = anybody */
+  uint8_t proxy_kind, schemes, targets, encodings_kind;
+  char choice[64];
+  struct curl_slist chosen; /* for CURLOPT_CONNECT_TO; data NULL = none */
+};
+
+/* [any thread] *size is what copying takes. */
+ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
+/* [any thread] The texts go to `text`; returns what follows them. */
+char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
+                         char *text);
+/* All names are known: may it go there, and to which address? */
+ferry__fault ferry__extras_route(ferry__transfer *transfer);
+/* Whose address it connects to. */
+ferry__host *ferry__dialled(const ferry__transfer *transfer);
+bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
+
 /* ---- Easy handles (handle.c) --------------------------------------------- */
 
 enum { FERRY__OPENED = 8 };
@@ -220,6 +250,9 @@ struct ferry__handle {
   uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1;
+  unsigned tunnelling : 1; /* what comes answers our CONNECT */
+  unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
+  uint32_t tunnel_bytes;
   char target[64]; /* the one that is set, if it is short */
   unsigned attempts;
   unsigned opened_count;     /* sockets opened since the last request */
@@ -264,6 +297,7 @@ typedef struct ferry__socket {
   ferry__handle *handle; /* who used it last, and with which generation: a */
   uint32_t generation;   /* paused owner keeps it from being «idle» */
   struct ferry__socket *port_next; /* chain of one local port's bucket */
+  uint64_t identity;               /* ferry__extras.identity of its opener */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
 } ferry__socket;
@@ -314,6 +348,7 @@ struct ferry__host {
   bool large;   /* its last body was long */
   uint16_t port;
   unsigned running, waiting;
+  unsigned held; /* transfers that go through it as their proxy */
   ferry__shard *home;
   ferry__fifo parked[FERRY__RINGS];
   ferry__host *open_prev[FERRY__RINGS], *open_next[FERRY__RINGS];
@@ -336,6 +371,7 @@ typedef struct ferry__hosts {
   ferry__host *oldest, *newest;
 } ferry__hosts;
 
+uint64_t ferry__hash(const char *text, size_t length);
 /* The host of an origin; NULL sets *fault. */
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault);

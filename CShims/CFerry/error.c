@@ -15,7 +15,36 @@ static bool says(const char *words, const char *part) {
   return strstr(words, part) != NULL;
 }
 
+static bool is_proxied(const ferry__transfer *t) {
+  return t->extras && t->extras->proxy;
+}
+
+/* SOCKS; what libcurl's code leaves open, CURLINFO_PROXY_ERROR says. */
+static ferry__fault socks_fault(const ferry__transfer *t) {
+  long error = 0;
+  if (t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_PROXY_ERROR, &error);
+  if (error == CURLPX_NO_AUTH || error == CURLPX_USER_REJECTED)
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED);
+  return fault(FERRY_E_PROXY, FERRY_D_PROXY_HANDSHAKE);
+}
+
+/* CONNECT was not answered with yes. */
+static ferry__fault tunnel_fault(const ferry__transfer *t, const char *words) {
+  long status = 0;
+  if (says(words, "too large"))
+    return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
+  curl_easy_getinfo(t->handle->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+  if (status == 407)
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED);
+  return fault(FERRY_E_PROXY, status && status / 100 != 2
+                                  ? FERRY_D_PROXY_REFUSED
+                                  : FERRY_D_PROXY_HANDSHAKE);
+}
+
 static ferry__fault connect_fault(const ferry__transfer *t) {
+  if (is_proxied(t) && t->result.os_errno != ETIMEDOUT)
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
   if (t->forbidden && t->handle && !t->handle->opened_count)
     return fault(FERRY_E_ADDRESS_FORBIDDEN, 0);
   switch (t->result.os_errno) {
@@ -62,14 +91,16 @@ static ferry__fault receive_fault(const ferry__transfer *t,
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
   if (says(words, "header"))
     return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
-  if (says(words, "CONNECT"))
-    return fault(FERRY_E_PROXY, 0);
   return broken(t, !says(words, "eof") && !says(words, "EOF"));
 }
 
 ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                              const char *words) {
   bool headed = t->handle && t->handle->head.complete;
+  if (t->handle && t->handle->tunnelling && !t->handle->tunnelled &&
+      code != CURLE_COULDNT_CONNECT && code != CURLE_OPERATION_TIMEDOUT &&
+      code != CURLE_OUT_OF_MEMORY)
+    return tunnel_fault(t, words);
   switch (code) {
   case CURLE_OK:
     return fault(FERRY_OK, 0);
@@ -80,7 +111,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_URL_MALFORMAT:
     return fault(FERRY_E_INVALID_URL, 0);
   case CURLE_COULDNT_RESOLVE_PROXY:
-    return fault(FERRY_E_PROXY, 0);
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
   case CURLE_COULDNT_RESOLVE_HOST:
     return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
   case CURLE_COULDNT_CONNECT:
@@ -132,7 +163,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_HTTP2_STREAM:
     return fault(FERRY_E_HTTP2_STREAM, 0);
   case CURLE_PROXY:
-    return fault(FERRY_E_PROXY, 0);
+    return socks_fault(t);
   default:
     /* 100, CURLE_TOO_LARGE, is younger than the headers of 7.88. */
     return (int)code == 100 ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)

@@ -178,33 +178,64 @@ static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
   return true;
 }
 
+/* The URL as a whole, for libcurl to take apart: a request to a proxy names
+ * it so. */
+static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
+  size_t target = strlen(t->target) + 1;
+  char *url = malloc(t->origin_length + target);
+  if (!url)
+    return false;
+  memcpy(url, t->origin, t->origin_length);
+  memcpy(url + t->origin_length, t->target, target);
+  handle->unusual = 1;
+  bool good = !SET(CURLOPT_CURLU, NULL) && !SET(CURLOPT_REQUEST_TARGET, NULL) &&
+              !SET(CURLOPT_URL, url);
+  free(url);
+  return good;
+}
+
+static bool needs_url(const ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
+  return x && x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure;
+}
+
+/* One CURLU an origin: nothing is parsed again (-19 % instructions). */
+static bool set_host(CURL *e, ferry__handle *handle,
+                     const ferry__transfer *t) {
+  const ferry__host *host = t->host;
+  if (handle->host_serial == host->serial)
+    return true;
+  if (SET(CURLOPT_CURLU, host->url))
+    return false;
+  handle->host_serial = host->serial;
+  return true;
+}
+
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
+  ferry__host *dialled = ferry__dialled(t);
   /* First, so that no fault below meets what the last transfer left. */
   handle->transfer = t;
   handle->attempts = 0;
   handle->opened_count = 0;
+  handle->tunnelling = handle->tunnelled = 0;
   handle->words[0] = 0;
   ferry__head_begin(&handle->head, t->max_head);
-  if (handle->host_serial != host->serial) {
-    /* One CURLU an origin: nothing is parsed again (-19 % instructions). */
-    if (SET(CURLOPT_CURLU, host->url))
-      return false;
-    handle->host_serial = host->serial;
-  }
-  if (!set_target(e, handle, t->target))
+  if (needs_url(t) ? !set_url(e, handle, t)
+                   : !set_host(e, handle, t) ||
+                         !set_target(e, handle, t->target))
     return false;
   bool has_headers = t->headers != &ferry__no_accept;
   if (has_headers || handle->has_headers) {
     SET(CURLOPT_HTTPHEADER, t->headers);
     handle->has_headers = has_headers;
   }
-  struct curl_slist *resolve = ferry__name_feed(host, handle->shard);
+  struct curl_slist *resolve = ferry__name_feed(dialled, handle->shard);
   if (resolve || handle->has_resolve) {
     SET(CURLOPT_RESOLVE, resolve);
     handle->has_resolve = resolve != NULL;
-    handle->answer = host->answer;
+    handle->answer = dialled->answer;
   }
   bool big = host->large || t->response_kind != FERRY_COLLECT;
   if (big != handle->big) {
@@ -212,6 +243,8 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     handle->big = big;
   }
   set_method(e, handle, t);
+  if (t->extras && !ferry__extras_set(handle, t))
+    return false;
   if (t->fresh) {
     SET(CURLOPT_FRESH_CONNECT, 1L);
     handle->unusual = 1;

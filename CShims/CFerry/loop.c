@@ -24,6 +24,19 @@ void *ferry_current_context(void) {
 
 /* ---- Turns --------------------------------------------------------------- */
 
+static ferry__fault find_proxy(ferry_loop *loop, ferry__transfer *t) {
+  ferry__fault fault = {0, 0};
+  const char *origin = t->extras->proxy_origin;
+  t->host->held++; /* not to be put out of the table by the other */
+  t->extras->via = ferry__host_find(loop, origin, strlen(origin), &fault);
+  t->host->held--;
+  if (t->extras->via)
+    t->extras->via->held++;
+  return fault.code == FERRY_E_INVALID_URL
+             ? (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE}
+             : fault;
+}
+
 void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
   ferry__fault fault = {0, 0};
   ferry__count(&loop->counters.submitted, 1);
@@ -33,6 +46,8 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
     fault.code = FERRY_E_MEMORY;
   else
     t->host = ferry__host_find(loop, t->origin, t->origin_length, &fault);
+  if (!fault.code && t->extras && t->extras->proxy)
+    fault = find_proxy(loop, t);
   if (fault.code) {
     t->fault = fault;
     ferry__finish(loop, t);

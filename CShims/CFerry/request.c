@@ -114,7 +114,14 @@ static bool is_blank(const field *f) {
 typedef struct survey {
   size_t count, bytes; /* what the list will take */
   bool accept, content_type, expect;
+  bool tunnel, socks; /* the proxy is asked to CONNECT, or is one of SOCKS */
 } survey;
+
+/* A word to the proxy goes to the proxy, and never on to the server: with the
+ * CONNECT, or with a request that the proxy reads, or nowhere. */
+static bool is_for_proxy(const field *f, const survey *seen) {
+  return (seen->tunnel || seen->socks) && named(f, "Proxy-Authorization");
+}
 
 /* A field of the caller's about framing is either what will be sent anyway,
  * and left out, or refused: there is never a second one on the wire. */
@@ -178,14 +185,15 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
 static void write_fields(const ferry_request *request, const survey *seen,
                          struct curl_slist *nodes, char *text,
                          ferry__transfer *t) {
-  struct curl_slist **last = &t->headers;
+  struct curl_slist **last = &t->headers, **last_proxy = NULL;
   const char *at = request->headers;
   const char *end = at ? at + request->headers_length : NULL;
   field f;
   while (at < end && next_field(&at, end, &f)) {
     bool leave_out;
     look_at_framing(&f, request, &leave_out);
-    if (leave_out)
+    bool for_proxy = is_for_proxy(&f, seen);
+    if (leave_out || (for_proxy && seen->socks))
       continue;
     nodes->data = text;
     memcpy(text, f.name, f.name_length);
@@ -199,8 +207,14 @@ static void write_fields(const ferry_request *request, const survey *seen,
     memcpy(text, f.value, f.value_length);
     text += f.value_length;
     *text++ = 0;
-    *last = nodes;
-    last = &nodes->next;
+    nodes->next = NULL;
+    if (for_proxy) {
+      *(last_proxy ? last_proxy : &t->extras->proxy_headers) = nodes;
+      last_proxy = &nodes->next;
+    } else {
+      *last = nodes;
+      last = &nodes->next;
+    }
     nodes++;
   }
   /* What libcurl would add by itself to a body. */
@@ -251,7 +265,8 @@ static bool is_head(const ferry_request *request) {
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out) {
   parts url;
-  survey seen = {0, 0, false, false, false};
+  survey seen = {0};
+  size_t extras = 0;
   *out = NULL;
   if (!request->url || !request->method)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD);
@@ -272,6 +287,14 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   fault = survey_fields(request, &seen);
   if (fault.code)
     return fault;
+  if (request->extras) {
+    const ferry_proxy *proxy = request->extras->proxy;
+    fault = ferry__extras_check(request->extras, &extras);
+    if (fault.code)
+      return fault;
+    seen.socks = proxy && proxy->kind != FERRY_PROXY_HTTP;
+    seen.tunnel = proxy && !seen.socks && (request->url[4] | 0x20) == 's';
+  }
   if (request->url_length + request->method_length + seen.bytes > MOST_HEAD)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE);
 
@@ -280,7 +303,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
                  "the nodes of the list stand at the arena's start");
   size_t body =
       request->body_kind == FERRY_BODY_BYTES ? request->body_length : 0;
-  size_t size = sizeof(ferry__transfer) + nodes + seen.bytes +
+  size_t size = sizeof(ferry__transfer) + nodes + extras + seen.bytes +
                 url.origin + 1 + url.target_length + 2 +
                 request->method_length + 1;
   if (body > SIZE_MAX - size)
@@ -292,6 +315,11 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
 
   struct curl_slist *list = (struct curl_slist *)t->arena;
   char *text = t->arena + nodes;
+  if (request->extras) {
+    t->extras = (ferry__extras *)text;
+    text = ferry__extras_copy(request->extras, t->extras,
+                              text + sizeof *t->extras);
+  }
   write_fields(request, &seen, list, text, t);
   text += seen.bytes;
   t->origin = text;

@@ -62,6 +62,8 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->detail = t->fault.detail;
   r->phase = t->phase;
   r->message = t->words;
+  if (t->extras && t->extras->via)
+    t->extras->via->held--;
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;

@@ -142,6 +142,9 @@ static void remember_port(ferry__handle *handle, const char *peer,
     if (!s || s->local_port || local_port(fd) != port)
       continue;
     s->local_port = (uint16_t)port;
+    s->identity = handle->transfer->extras
+                      ? handle->transfer->extras->identity
+                      : 0;
     s->peer_port = (uint16_t)peer_port;
     strncpy(s->peer, peer, sizeof s->peer - 1);
     s->peer[sizeof s->peer - 1] = 0;
@@ -218,6 +221,16 @@ static void take_new_connection(ferry__handle *handle) {
   curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
+/* Whether a kept connection will do for this transfer. */
+static bool may_use(const ferry__transfer *t, const ferry__socket *s,
+                    const char *peer) {
+  const ferry__extras *x = t->extras;
+  if ((x ? x->identity : 0) != (s ? s->identity : 0))
+    return false;
+  return !(t->flags & FERRY_PUBLIC_ONLY) || (x && x->proxy) ||
+         ferry_address_is_public(peer) == 1;
+}
+
 /* Called by libcurl when a connection is there and nothing of the request
  * has left: the hinge of retries, phases and the guard. */
 int ferry__on_request(void *data, char *peer, char *local, int peer_port,
@@ -233,7 +246,8 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   t->result.peer_port = (uint16_t)peer_port;
   strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
   if (handle->has_resolve)
-    ferry__name_fed(t->host, handle->shard, handle->answer);
+    ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
+  handle->tunnelling = 0;
   if (handle->attempts > 1) {
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
@@ -253,14 +267,14 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     remember_port(handle, peer, peer_port, port);
     return CURL_PREREQFUNC_OK;
   }
-  if ((t->flags & FERRY_PUBLIC_ONLY) && ferry_address_is_public(peer) != 1) {
-    /* Somebody else's, who may connect there. */
+  ferry__socket *s = find_port(loop, peer, peer_port, port);
+  if (!may_use(t, s, peer)) {
+    /* Somebody else's, who may connect there, or has signed in there. */
     handle->attempts--;
     t->again = t->fresh = true;
     return CURL_PREREQFUNC_ABORT;
   }
   /* A kept connection: what is readable now is no answer to this request. */
-  ferry__socket *s = find_port(loop, peer, peer_port, port);
   char byte;
   if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
             (t->host->secure && tls_pending(handle->easy)))) {
@@ -278,7 +292,12 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   ferry__transfer *t = handle->transfer;
   (void)purpose;
   handle->shard->unheard++;
-  if ((t->flags & FERRY_PUBLIC_ONLY) && !ferry__is_public(&address->addr)) {
+  handle->tunnelling = t->host->secure && t->extras &&
+                       t->extras->proxy_kind == FERRY_PROXY_HTTP;
+  handle->tunnelled = handle->tunnel_granted = 0;
+  handle->tunnel_bytes = 0;
+  if ((t->flags & FERRY_PUBLIC_ONLY) && !(t->extras && t->extras->proxy) &&
+      !ferry__is_public(&address->addr)) {
     t->forbidden = true;
     return CURL_SOCKET_BAD; /* libcurl tries the next one, if there is one */
   }

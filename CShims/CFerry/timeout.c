@@ -22,7 +22,8 @@ void ferry__look_at_phase(ferry__transfer *t) {
   if (!t->handle)
     return;
   if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
-      ferry__is_connected(t->handle))
+      (t->extras && t->extras->proxy ? t->handle->tunnelled
+                                     : ferry__is_connected(t->handle)))
     t->phase = FERRY_PHASE_TLS;
   if (t->phase == FERRY_PHASE_SEND && t->body_length != FERRY_UNKNOWN_LENGTH) {
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);

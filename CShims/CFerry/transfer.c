@@ -49,6 +49,23 @@ static void begin(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_end(loop, t, fault);
 }
 
+/* Whose name has to be looked up before it can go; NULL when all is known. */
+static ferry__host *unnamed(ferry_loop *loop, const ferry__transfer *t) {
+  ferry__host *via = t->extras ? t->extras->via : NULL;
+  if (via && !ferry__name_known(loop, via))
+    return via;
+  bool ours = !via || t->extras->proxy_kind == FERRY_PROXY_SOCKS5;
+  return ours && !ferry__name_known(loop, t->host) ? t->host : NULL;
+}
+
+/* The fault of a proxy's name is the proxy's. */
+static ferry__fault name_fault(const ferry__transfer *t, const ferry__host *of,
+                               ferry__fault fault) {
+  if (fault.code == FERRY_E_DNS && t->extras && t->extras->via == of)
+    return (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE};
+  return fault;
+}
+
 /* Ends one that has its place and is not in libcurl yet. */
 static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
   ferry__leave(loop, t->host);
@@ -65,39 +82,61 @@ static void watch_limits(ferry_loop *loop, ferry__transfer *t) {
     ferry__wheel_set(loop, t, next);
 }
 
-void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
-  t->started_ns = loop->now_ns;
-  t->started_ms = t->last_ms = ferry__now(loop);
-  if ((t->flags & FERRY_NOTIFY_START) && loop->options.on_started)
-    loop->options.on_started(loop->options.context, t->result.id);
-  if (ferry__name_known(loop, t->host)) {
-    begin(loop, t);
-  } else if (!t->host->looking_up) {
+/* To the names it needs, then on its way. */
+static void go(ferry_loop *loop, ferry__transfer *t) {
+  ferry__host *host = unnamed(loop, t);
+  if (!host) {
+    ferry__fault fault =
+        t->extras ? ferry__extras_route(t) : (ferry__fault){FERRY_OK, 0};
+    if (fault.code) {
+      t->phase = FERRY_PHASE_CONNECT;
+      give_up(loop, t, fault);
+    } else {
+      begin(loop, t);
+    }
+  } else if (!host->looking_up) {
     /* Neither known nor to be asked for: nobody would come back to it. */
-    give_up(loop, t, (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_FAILED});
+    give_up(loop, t,
+            name_fault(t, host,
+                       (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_FAILED}));
   } else {
     t->state = FERRY__RESOLVING;
     t->phase = FERRY_PHASE_DNS;
-    ferry__fifo_push(&t->host->resolving, t);
+    t->asked = host;
+    ferry__fifo_push(&host->resolving, t);
     ferry__count(&loop->counters.resolving, 1);
   }
   watch_limits(loop, t);
 }
 
+void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {
+  t->started_ns = loop->now_ns;
+  t->started_ms = t->last_ms = ferry__now(loop);
+  if ((t->flags & FERRY_NOTIFY_START) && loop->options.on_started)
+    loop->options.on_started(loop->options.context, t->result.id);
+  go(loop, t);
+}
+
 void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
                            ferry__fault fault) {
-  ferry__fifo_remove(&t->host->resolving, t);
+  ferry__host *host = t->asked;
+  ferry__fifo_remove(&host->resolving, t);
   ferry__count(&loop->counters.resolving, -1);
   t->state = FERRY__NEW;
-  if (fault.code) {
-    give_up(loop, t, fault);
-  } else {
-    begin(loop, t);
-    watch_limits(loop, t); /* some begin only now */
-  }
+  if (fault.code)
+    give_up(loop, t, name_fault(t, host, fault));
+  else
+    go(loop, t);
 }
 
 /* ---- libcurl's callbacks ------------------------------------------------- */
+
+/* The answer is the proxy's own, or passed on by it, and not the server's
+ * through a tunnel. */
+static bool is_proxys(const ferry__transfer *t) {
+  return t->extras && t->extras->proxy_kind == FERRY_PROXY_HTTP &&
+         !t->host->secure;
+}
 
 static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = &t->handle->head;
@@ -124,12 +163,29 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
   return true;
 }
 
+/* The proxy's answer to CONNECT: libcurl reads it, and here it is bounded. */
+static bool tunnel_line(ferry__handle *handle, ferry__transfer *t,
+                        const char *line, size_t length) {
+  handle->tunnel_bytes += (uint32_t)length;
+  if (handle->tunnel_bytes > FERRY__MAX_HEAD) {
+    t->fault = (ferry__fault){FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES};
+    return false;
+  }
+  if (length > 12 && !memcmp(line, "HTTP/1.", 7))
+    handle->tunnel_granted = line[9] == '2';
+  else if (line[0] == '\r' || line[0] == '\n')
+    handle->tunnelled = handle->tunnel_granted;
+  return true;
+}
+
 size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   ferry__handle *handle = data;
   ferry__transfer *t = handle->transfer;
   bool before = handle->head.complete;
   (void)size;
   t->last_ms = ferry__now(handle->loop);
+  if (handle->tunnelling)
+    return tunnel_line(handle, t, line, count) ? count : 0;
   if (t->phase < FERRY_PHASE_HEAD)
     t->phase = FERRY_PHASE_HEAD;
   ferry__fault fault = ferry__head_line(&handle->head, line, count);
@@ -141,6 +197,10 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
   if (handle->head.complete && !before) {
     t->phase = FERRY_PHASE_BODY;
+    if (handle->head.status == 407 && is_proxys(t)) {
+      t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
+      return 0;
+    }
     if (!ferry__body_begin(handle->loop, t) ||
         !notify_head(handle->loop, t))
       return 0;
@@ -251,6 +311,11 @@ static void read_figures(ferry__transfer *t) {
   r->status = head->status;
   r->http_version = head->version;
   r->content_length = head->content_length;
+  if (t->fault.code == FERRY_E_PROXY && !r->status) {
+    long answered = 0;
+    curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &answered);
+    r->status = (uint16_t)answered;
+  }
   if (!r->attempts && !t->fault.code)
     return;
   curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
@@ -354,7 +419,7 @@ void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
     ferry__dequeue(loop, t);
     break;
   case FERRY__RESOLVING:
-    ferry__fifo_remove(&t->host->resolving, t);
+    ferry__fifo_remove(&t->asked->resolving, t);
     ferry__count(&loop->counters.resolving, -1);
     ferry__leave(loop, t->host);
     break;

@@ -84,6 +84,8 @@ public struct RequestError: Error, Sendable {
 
     init(_ facts: Facts) { storage = Storage(facts) }
 
+    var facts: Facts { storage.facts }
+
     /// An error of the application's own making, for ``Request/value(from:)`` and for tests.
     public init(_ code: Code, phase: RequestPhase = .processing, message: String = "") {
         self.init(Facts(code: code, phase: phase, message: message))

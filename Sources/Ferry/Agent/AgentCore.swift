@@ -55,6 +55,7 @@ final class AgentCore: TransferReceiver {
     /// Hands a run over. It gets its one answer in every case, perhaps before this returns. What a journey goes on with
     /// was let in when the journey began.
     func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false) {
+        run.prepare(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
@@ -68,6 +69,7 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
+        run.source?.open { [weak transport] in transport?.resume(id) }
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)
         } catch {
@@ -87,6 +89,7 @@ final class AgentCore: TransferReceiver {
     }
 
     private func answer(_ run: Run, _ answer: Answer) {
+        run.source?.close()
         var turn: [CallbackRun] = []
         run.answer(answer, into: &turn)
         if turn.isEmpty { return }
@@ -125,7 +128,7 @@ final class AgentCore: TransferReceiver {
                 return state.becameIdle()
             }
             var turn: [CallbackRun] = []
-            for index in results.indices { runs[index]?.answer(.result(results[index]), into: &turn) }
+            for index in results.indices { runs[index].map { $0.answer($0.ended(results[index]), into: &turn) } }
             if !turn.isEmpty { process(turn) }
             idle.act()
         }
@@ -141,6 +144,10 @@ final class AgentCore: TransferReceiver {
 
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
         state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
+    }
+
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        state.withLock { $0.table[id] }?.fill(space) ?? .failed
     }
 
     // MARK: By queues

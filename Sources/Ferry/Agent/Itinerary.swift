@@ -11,6 +11,8 @@ struct Itinerary: Sendable {
     let retryPolicy: RetryPolicy
     let usesAuthenticator: Bool
     let isIdempotent: Bool
+    /// Counts what leaves of its body, where somebody may ask.
+    var meter: UploadMeter?
     /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
     let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
     /// What is to leave, in the form the transport takes.
@@ -58,13 +60,14 @@ extension RequestBuilder {
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.
     func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
-        let transfer = try build(request, at: servers).transfer
+        let built = try build(request, at: servers)
+        let transfer = built.transfer
         let body: RequestBody? =
             switch transfer.body {
             case .none: nil
             case .bytes(let bytes): .bytes(bytes)
             case .data(let data): .data(data)
-            case .pull: request.custom.map(\.body) ?? request.body
+            case .pull: built.pulled
             }
         return OutgoingRequest(
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)

@@ -23,8 +23,8 @@ extension NetworkAgent {
         start(request, on: queue, receiver: .delegate(.init(object: delegate)))
     }
 
-    private func start<R: Request>(
-        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver
+    func start<R: Request>(
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil
     ) -> RequestTask<R.Value> {
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
@@ -33,12 +33,18 @@ extension NetworkAgent {
         do throws(RequestError) {
             var built = try core.builder.build(request, at: servers)
             built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
             let journey = core.travelsFirst(request) ? Journey(tag: request.tag) : nil
             run = RequestRun(
                 request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
                 core: core, journey: journey, servers: servers, receiver: receiver)
-            if let journey { core.leave(run, to: journey) } else { core.start(run, built) }
+            if let journey {
+                run.meter = built.meter
+                core.leave(run, to: journey)
+            } else {
+                core.start(run, built)
+            }
         } catch {
             // The same way as any other result.
             run = RequestRun(

@@ -33,7 +33,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
         if core.isSettled(answer, of: request) { return nil }
-        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number)
+        var itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, number: number)
+        itinerary.meter = meter
+        return itinerary
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {

@@ -11,6 +11,9 @@ class Run: @unchecked Sendable {
     let tag: String?
     /// `nil` when nobody observes it.
     let watch: RunWatch?
+    /// Gives out the body, where it is pulled. Set, like the meter, before the transport knows of the run.
+    final var source: (any BodySource)?
+    final var meter: UploadMeter?
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 

@@ -77,6 +77,7 @@ struct Travel {
             if let answer { return try intercepted(answer) }
         }
         var built = try itinerary.build(leg)
+        built.meter = itinerary.meter
         if let credentials { built.transfer.credentials = credentials }
         // Milliseconds, where 0 would be no bound at all.
         if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }

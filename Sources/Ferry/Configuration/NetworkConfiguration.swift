@@ -42,6 +42,13 @@ public struct NetworkConfiguration: Sendable {
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
+    /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
+    public var http2: HTTP2Use = .never
+
+    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The default
+    /// is `false`: a `Set-Cookie` is a field like any other.
+    public var keepsCookies = false
+
     /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a
     /// private serial queue of the agent, so that a blocked main thread does no harm.
     public var callbackQueue: DispatchQueue?

@@ -29,8 +29,11 @@ public struct HostHealthChange: Sendable, Hashable {
 /// The changes of all hosts of an agent, from the moment an iteration begins. Any number of them at once; each ends when
 /// its task is cancelled or the agent is gone. One that does not keep up loses the oldest of more than 1,024 changes.
 public struct HostHealthChanges: AsyncSequence, Sendable {
+    /// A change.
     public typealias Element = HostHealthChange
+    /// It does not fail.
     public typealias Failure = Never
+    /// One iteration.
     public typealias AsyncIterator = AsyncStream<HostHealthChange>.Iterator
 
     let table: HostHealthTable

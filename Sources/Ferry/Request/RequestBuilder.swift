@@ -149,11 +149,12 @@ final class RequestBuilder: Sendable {
         _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
     ) throws(RequestError) -> String? {
+        var takesArguments = false
         if !arguments.isEmpty {
             switch encoding {
             case .query: built.transfer.appendQuery(arguments)
             case .automatic where method.carriesArgumentsInQuery: built.transfer.appendQuery(arguments)
-            case .automatic where body != nil, .form where body != nil, .json where body != nil: break
+            case .automatic where body != nil, .form where body != nil, .json where body != nil: takesArguments = true
             case .automatic, .form:
                 built.transfer.body = .bytes(arguments.formEncoded())
                 return "application/x-www-form-urlencoded"
@@ -183,6 +184,13 @@ final class RequestBuilder: Sendable {
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
                     url: built.transfer.url, cause: error)
             }
+        case .pulled(let pulled):
+            try built.pull(pulled)
+            built.pulled = body
+        case .multipart(let form):
+            let whole = takesArguments ? form.following(arguments) : form
+            try built.pull(whole)
+            built.pulled = .multipart(whole)
         }
         return body.contentType
     }

@@ -88,7 +88,10 @@ final class Nginx: Sendable {
         var request: Int
         var method: String
         var target: String
+        /// 499 when the client went away before there was an answer.
         var status: Int
+        /// Bytes of the body.
+        var sent: Int
         var version: String
         /// TLS's version; empty without.
         var tls: String

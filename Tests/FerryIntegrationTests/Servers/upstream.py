@@ -9,6 +9,7 @@ order), length and SHA-256 of the body. The answer to a target without a meaning
 /token?id=X        a new token, T1, T2, ...; /bearer?id=X 401 without the newest one
 /flaky?id=X&fail=N N times 503, then the echo; with &after=S a Retry-After
 /set-cookie?NAME=VALUE&path=/x    sets a cookie
+/wait?s=S          the echo after S seconds
 /status/N          that status, with an echo
 /refuse-upload     413 at once, without reading the body, and the connection ends
 """
@@ -21,6 +22,7 @@ import re
 import socketserver
 import sys
 import threading
+import time
 import urllib.parse
 
 USER, PASSWORD, REALM = "ferry", "secret", "upstream"
@@ -57,7 +59,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             record.flush()
         routes = {
             "/basic": self.basic, "/digest": self.digest, "/token": self.token, "/bearer": self.bearer,
-            "/flaky": self.flaky, "/set-cookie": self.set_cookie}
+            "/flaky": self.flaky, "/set-cookie": self.set_cookie, "/wait": self.wait}
         route = routes.get(url.path)
         if route:
             return route()
@@ -110,6 +112,10 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             return self.echo()
         fields = [("Retry-After", self.query["after"])] if "after" in self.query else []
         self.echo(503, *fields)
+
+    def wait(self):
+        time.sleep(float(self.query["s"]))
+        self.echo()
 
     def token(self):
         with lock:
