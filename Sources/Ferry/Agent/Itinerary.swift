@@ -41,12 +41,9 @@ extension AgentCore {
             || (configuration.authenticator != nil && request.usesAuthenticator)
     }
 
-    func itinerary<R: Request>(of request: R, run: Run, number: UInt64? = nil) -> Itinerary {
-        itinerary(of: request, url: run.url, watch: run.watch, number: number, meter: run.meter)
-    }
-
     func itinerary<R: Request>(
-        of request: R, url: String, watch: RunWatch?, number: UInt64? = nil, meter: UploadMeter? = nil
+        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
+        meter: UploadMeter? = nil
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
@@ -54,18 +51,17 @@ extension AgentCore {
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
             isIdempotent: request.isIdempotent, meter: meter,
-            outgoing: { () throws(RequestError) in try builder.outgoing(request) },
+            outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
 }
 
 extension RequestBuilder {
-    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy { request.redirectPolicy ?? redirectPolicy }
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.
-    func outgoing<R: Request>(_ request: R) throws(RequestError) -> OutgoingRequest {
-        let built = try build(request, opensBody: false)
+    func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
+        let built = try build(request, at: servers, opensBody: false)
         let transfer = built.transfer
         let body: RequestBody? =
             switch transfer.body {

@@ -13,7 +13,6 @@ extension Travel {
         case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
         }
         let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
-        if journey.end != nil { return delivered }
         do throws(RequestError) {
             if result.succeeded {
                 if let next = try redirected(by: result) { return next }
@@ -35,7 +34,10 @@ extension Travel {
 
     private func asked() throws(RequestError) -> OutgoingRequest {
         if let leg { return leg }
-        return try itinerary.outgoing()
+        var asked = try itinerary.outgoing()
+        // A path may be another one each time it is asked for.
+        asked.url = url
+        return asked
     }
 
     private mutating func redirected(by result: TransferResult) throws(RequestError) -> Next? {
@@ -96,9 +98,7 @@ extension Travel {
             asker: asker, host: parts.host, port: Int(parts.port), fields: Headers(result).values(of: field))
         if challenge.schemes.isEmpty { return nil }
         let info = itinerary.info
-        let credential = try await journey.ask(url, until: deadline) {
-            try await provider.credential(for: challenge, of: info)
-        }
+        let credential = try await ask { try await provider.credential(for: challenge, of: info) }
         guard let credential else { return nil }
         guard credential.isUsable else {
             throw RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
@@ -124,7 +124,8 @@ extension Travel {
         let asked = try asked()
         let attempt = FailedAttempt(
             outcome, attempt: retries.retries + 1, method: asked.method, url: url,
-            isIdempotent: itinerary.isIdempotent, headers: asked.headers)
+            isIdempotent: asked.method == itinerary.info.method ? itinerary.isIdempotent : asked.method.isIdempotent,
+            headers: asked.headers)
         let (host, accounts) = (HostKey(url: url)?.authority ?? "", core.retryAccounts)
         let action = retries.failed(
             attempt,

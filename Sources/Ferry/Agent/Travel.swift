@@ -74,10 +74,11 @@ struct Travel {
     private mutating func send() async throws(RequestError) -> Answer {
         if leg == nil { leg = try await prepared() }
         guard let leg else { preconditionFailure("nothing was prepared") }
-        url = leg.url
+        // Without user and password: from here on it is shown, and is the response's.
+        url = try core.builder.checked(leg.url)
         for interceptor in core.configuration.interceptors {
             let info = itinerary.info
-            let answer = try await journey.ask(url, until: deadline) { try await interceptor.intercept(leg, of: info) }
+            let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
         var built = try itinerary.build(leg)
@@ -89,13 +90,19 @@ struct Travel {
         return await journey.carry(built, by: core)
     }
 
+    func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        try await journey.ask(url, until: deadline, question)
+    }
+
     /// The request as the adapters leave it.
     private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
         let bare = try itinerary.outgoing()
         var outgoing = bare
         let info = itinerary.info
         for adapter in core.configuration.adapters {
-            outgoing = try await journey.ask(outgoing.url, until: deadline) { [outgoing] in
+            outgoing = try await ask { [outgoing] in
                 var adapted = outgoing
                 try await adapter.adapt(&adapted, of: info)
                 return adapted

@@ -6,11 +6,12 @@ import Synchronization
 /// agent is worked out once, here.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
-    let redirectPolicy: RedirectPolicy
+    private let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     private let addressPolicy: AddressPolicy
     /// `nil` when there is none for anything.
     private let proxy: ProxyConfiguration?
+    private let sensitiveHeaders: [String]
     private let liveServers: Mutex<Servers>
     private let headers: CommonHeaders
     private let refusal: Refusal?
@@ -24,6 +25,7 @@ final class RequestBuilder: Sendable {
         retryPolicy = configuration.retryPolicy
         addressPolicy = configuration.addressPolicy
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
+        sensitiveHeaders = configuration.sensitiveHeaders
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
@@ -59,7 +61,9 @@ final class RequestBuilder: Sendable {
     }
 
     /// The generic rim: asks the request for its members, once each, and hands them on.
-    func build<R: Request>(_ request: R, opensBody: Bool = true) throws(RequestError) -> BuiltRequest {
+    ///
+    /// A run keeps to the servers that it began with.
+    func build<R: Request>(_ request: R, at servers: Servers, opensBody: Bool = true) throws(RequestError) -> BuiltRequest {
         if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
@@ -88,20 +92,37 @@ final class RequestBuilder: Sendable {
     func build<R: Request>(
         _ complete: OutgoingRequest, as request: R, opensBody: Bool = true
     ) throws(RequestError) -> BuiltRequest {
-        let joined: JoinedURL
-        do throws(URLFault) {
-            joined = try URLJoiner.join(complete.url, to: nil)
-        } catch {
-            throw RequestError(error, text: complete.url)
-        }
+        let joined = try join(complete.url)
         var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
         built.opensBody = opensBody
+        // What the request says of sending it twice, it says of the method it describes.
+        if complete.method != request.custom?.method ?? request.method {
+            built.transfer.isIdempotent = complete.method.isIdempotent
+        }
         let contentType = try fill(
             &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
         built.transfer.headers = try pack(
             complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
             contentType: contentType, for: built)
         return built
+    }
+
+    /// An absolute URL as it is asked for, without user and password.
+    func checked(_ url: String) throws(RequestError) -> String { try join(url).url }
+
+    private func join(_ url: String) throws(RequestError) -> JoinedURL {
+        do throws(URLFault) {
+            return try URLJoiner.join(url, to: nil)
+        } catch {
+            throw RequestError(error, text: url)
+        }
+    }
+
+    /// With the header fields that the configuration declares sensitive.
+    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy {
+        var policy = request.redirectPolicy ?? redirectPolicy
+        policy.sensitiveHeaders += sensitiveHeaders
+        return policy
     }
 
     /// All that is neither header nor body.
