@@ -71,6 +71,7 @@ extension AgentCore {
             return state.becameIdle()
         }.act()
         for journey in state.withLock({ Array($0.journeys.values) }) { journey.end(.shutdown) }
+        tokens?.shutDown()
         transport.shutdown()
     }
 }

@@ -30,6 +30,8 @@ final class AgentCore: TransferReceiver {
     let log: RunLog?
     let retryAccounts: RetryAccounts
     let health = HostHealthTable()
+    /// `nil` without an authenticator. Set once, in `init`, as it names the core.
+    nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue
     let state = Mutex(State())
@@ -46,7 +48,12 @@ final class AgentCore: TransferReceiver {
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
+        tokens = configuration.authenticator.map { session(of: $0) }
         transport.attach(self)
+    }
+
+    private func session(of authenticator: some Authenticator) -> any TokenSession {
+        AuthenticatorSession(authenticator, self)
     }
 
     /// The next number of a run.

@@ -80,7 +80,7 @@ class CallbackRun: Run, @unchecked Sendable {
             return true
         }
         let (journey, isWanted) = life.withLock { life in
-            let journey = life.journey ?? Journey(tag: tag)
+            let journey = life.journey ?? Journey(tag: tag, of: core)
             life.journey = journey
             return (journey, life.machine.wentOn())
         }

@@ -42,14 +42,15 @@ extension AgentCore {
     }
 
     func itinerary<R: Request>(
-        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil
+        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
+        meter: UploadMeter? = nil
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
             info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
-            isIdempotent: request.isIdempotent,
+            isIdempotent: request.isIdempotent, meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
@@ -60,7 +61,7 @@ extension RequestBuilder {
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.
     func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
-        let built = try build(request, at: servers)
+        let built = try build(request, at: servers, opensBody: false)
         let transfer = built.transfer
         let body: RequestBody? =
             switch transfer.body {

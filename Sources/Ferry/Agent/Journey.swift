@@ -22,8 +22,14 @@ final class Journey: Sendable {
 
     private let state = Mutex(State())
     let tag: String?
+    /// It belongs to a refresh of the token, and must not wait for that.
+    let isRefresh: Bool
 
-    init(tag: String?) { self.tag = tag }
+    /// To be made in the task that starts the run, whose refresh it may belong to.
+    init(tag: String?, of core: AgentCore) {
+        self.tag = tag
+        isRefresh = RefreshScope.core == ObjectIdentifier(core)
+    }
 
     /// Why it was ended; `nil` while nobody has.
     var end: End? { state.withLock { $0.end } }
@@ -111,36 +117,29 @@ final class Journey: Sendable {
         return end == nil
     }
 
-    /// Runs code of the application's. When the journey is ended, or the deadline passes, it is cancelled and not waited
+    /// Runs code of the application's. When the journey is ended, or its deadline passes, it is cancelled and not waited
     /// for: code that does not look at its cancellation cannot hold up the result.
     func ask<Value: Sendable>(
-        _ url: String, until deadline: ContinuousClock.Instant? = nil,
+        _ url: String, until deadline: ContinuousClock.Instant?,
         _ question: @escaping @Sendable () async throws -> Value
     ) async throws(RequestError) -> Value {
-        let race = Race<Value>()
+        let first = OneShot<Result<Value, any Error>>()
         let task = Task {
             let result: Result<Value, any Error>
             do { result = .success(try await question()) } catch { result = .failure(error) }
-            race.finish(result)
+            first.finish(result)
         }
-        let isOpen = begin {
-            task.cancel()
-            race.finish(.failure(CancellationError()))
-        }
-        if !isOpen {
-            task.cancel()
-            race.finish(.failure(CancellationError()))
-        }
-        let timer = deadline.map { deadline in
+        let clock = deadline.map { deadline in
             Task {
                 try await Task.sleep(until: deadline, clock: .continuous)
-                task.cancel()
-                race.finish(.failure(RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)))
+                first.finish(.failure(RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)))
             }
         }
-        let result = await race.result()
-        timer?.cancel()
+        if !begin({ first.finish(.failure(CancellationError())) }) { first.finish(.failure(CancellationError())) }
+        let result = await first.value()
         done()
+        task.cancel()
+        clock?.cancel()
         do {
             return try result.get()
         } catch {
@@ -151,47 +150,6 @@ final class Journey: Sendable {
     /// What it ends with when it was ended.
     func error(url: String) -> RequestError {
         RequestError(TransferFailure(end == .shutdown ? .shutdown : .cancelled), url: url)
-    }
-}
-
-/// The first of several results; the others are nothing.
-private final class Race<Value: Sendable>: Sendable {
-    private enum State {
-        case open
-        case awaited(CheckedContinuation<Result<Value, any Error>, Never>)
-        case finished(Result<Value, any Error>)
-        case over
-    }
-
-    private let state = Mutex(State.open)
-
-    func finish(_ result: Result<Value, any Error>) {
-        let waiter: CheckedContinuation<Result<Value, any Error>, Never>? = state.withLock { state in
-            switch state {
-            case .open:
-                state = .finished(result)
-                return nil
-            case .awaited(let waiter):
-                state = .over
-                return waiter
-            case .finished, .over: return nil
-            }
-        }
-        waiter?.resume(returning: result)
-    }
-
-    func result() async -> Result<Value, any Error> {
-        await withCheckedContinuation { continuation in
-            let result: Result<Value, any Error>? = state.withLock { state in
-                if case .finished(let result) = state {
-                    state = .over
-                    return result
-                }
-                state = .awaited(continuation)
-                return nil
-            }
-            if let result { continuation.resume(returning: result) }
-        }
     }
 }
 

@@ -35,7 +35,7 @@ extension NetworkAgent {
             built.transfer.reportsStart = true
             built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
-            let journey = core.travelsFirst(request) ? Journey(tag: request.tag) : nil
+            let journey = core.travelsFirst(request) ? Journey(tag: request.tag, of: core) : nil
             run = RequestRun(
                 request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
                 core: core, journey: journey, servers: servers, receiver: receiver)

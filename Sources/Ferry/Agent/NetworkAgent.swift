@@ -74,7 +74,7 @@ extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
     @inline(never)
-    fileprivate func startAwaited<R: Request>(_ request: R) -> AwaitedRun {
+    func startAwaited<R: Request>(_ request: R, progress: UploadMeter.Report? = nil) -> AwaitedRun {
         let built: BuiltRequest
         let servers = builder.servers
         do throws(RequestError) {
@@ -85,9 +85,10 @@ extension AgentCore {
             return run
         }
         let url = built.transfer.url
-        let journey = travelsFirst(request) ? Journey(tag: request.tag) : nil
+        let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: watch(request, url: url), journey: journey, servers: servers)
+        if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
         } else if let journey {
@@ -119,7 +120,7 @@ extension AgentCore {
     }
 
     @concurrent
-    fileprivate func concludeOffActor<R: Request>(
+    func concludeOffActor<R: Request>(
         _ request: R, _ answer: Answer, of run: AwaitedRun
     ) async throws(RequestError) -> Reply<R.Value> {
         try conclude(request, answer, of: run)
@@ -135,12 +136,13 @@ extension AgentCore {
     }
 
     @concurrent
-    fileprivate func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
-        let journey = run.journey ?? Journey(tag: run.tag)
+    func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
+        let journey = run.journey ?? Journey(tag: run.tag, of: self)
         return await withTaskCancellationHandler {
             await travel(
-                itinerary(of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch), journey,
-                after: answer)
+                itinerary(
+                    of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter),
+                journey, after: answer)
         } onCancel: {
             journey.end(.cancelled)
         }

@@ -33,9 +33,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
         if core.isSettled(answer, of: request) { return nil }
-        var itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, number: number)
-        itinerary.meter = meter
-        return itinerary
+        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, meter: meter)
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {

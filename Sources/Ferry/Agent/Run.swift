@@ -13,6 +13,7 @@ class Run: @unchecked Sendable {
     let watch: RunWatch?
     /// Gives out the body, where it is pulled. Set, like the meter, before the transport knows of the run.
     final var source: (any BodySource)?
+    /// `nil` when nothing counts its body.
     final var meter: UploadMeter?
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool

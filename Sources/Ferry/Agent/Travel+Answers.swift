@@ -16,6 +16,7 @@ extension Travel {
         do throws(RequestError) {
             if result.succeeded {
                 if let next = try redirected(by: result) { return next }
+                if let next = try await refused(by: result) { return next }
                 if let next = try await challenged(by: result) { return next }
             }
             return try await retried(after: result) ?? delivered
@@ -55,10 +56,27 @@ extension Travel {
         case .follow(let next):
             leave(result)
             core.log?.redirected(itinerary.info, to: next.url, status: result.status)
-            leg = asked.following(next)
-            if next.dropsSecrets { credentials = nil }
+            leg = asked.following(next, without: next.dropsSecrets ? added : [])
+            if next.dropsSecrets { (credentials, token) = (nil, nil) }
             return .goOn
         }
+    }
+
+    /// The token was not accepted: it is refreshed, once for all, and this is sent again, once.
+    private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
+        guard let token, let session = core.tokens,
+            session.isRefused(Response(result, url: url, trail: trail()))
+        else { return nil }
+        let asked = try asked()
+        guard asked.body?.isReplayable ?? true else { return nil }
+        let isReplayed = try await session.isReplayed(
+            url, generation: token, wasReplayed: wasReplayed, for: journey, until: deadline, of: itinerary.info.id)
+        guard isReplayed else { return nil }
+        wasReplayed = true
+        leave(result)
+        if redirects.history.isEmpty { return .again }
+        leg = try await withToken(asked)
+        return .goOn
     }
 
     /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy.
@@ -126,9 +144,10 @@ extension Travel {
 }
 
 extension OutgoingRequest {
-    fileprivate func following(_ next: RedirectMachine.Next) -> OutgoingRequest {
+    fileprivate func following(_ next: RedirectMachine.Next, without added: [Headers.Field]) -> OutgoingRequest {
         OutgoingRequest(
-            method: next.method, url: next.url, headers: Headers(headers.filter { !next.drops($0.name) }),
+            method: next.method, url: next.url,
+            headers: Headers(headers.filter { !next.drops($0.name) && !added.contains($0) }),
             body: next.dropsBody ? nil : body)
     }
 }

@@ -11,13 +11,18 @@ struct Travel {
     /// `nil` when the body is collected.
     let carrier: StreamCarrier?
     private let start: ContinuousClock.Instant
-    private let deadline: ContinuousClock.Instant?
+    let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
     var retries: RetryMachine
     /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
     var leg: OutgoingRequest?
     /// What challenges of the server or the proxy are met with.
     var credentials: TransferCredentials?
+    /// Of the token that the leg carries; `nil` without one.
+    var token: UInt64?
+    var wasReplayed = false
+    /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
+    var added: [Headers.Field] = []
     /// How often it was sent before the answer at hand.
     var attempts = 0
     var url: String
@@ -92,8 +97,9 @@ struct Travel {
     }
 
     /// The request as the adapters leave it.
-    private func prepared() async throws(RequestError) -> OutgoingRequest {
-        var outgoing = try itinerary.outgoing()
+    private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
+        let bare = try itinerary.outgoing()
+        var outgoing = bare
         let info = itinerary.info
         for adapter in core.configuration.adapters {
             outgoing = try await ask { [outgoing] in
@@ -102,7 +108,17 @@ struct Travel {
                 return adapted
             }
         }
+        if itinerary.usesAuthenticator { outgoing = try await withToken(outgoing) }
+        added = outgoing.headers.filter { !bare.headers.contains($0) }
         return outgoing
+    }
+
+    /// With the token of the moment, if the agent has an authenticator.
+    mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
+        guard let session = core.tokens, !journey.isRefresh else { return outgoing }
+        let prepared = try await session.prepared(outgoing, for: journey, until: deadline, of: itinerary.info.id)
+        token = prepared.generation
+        return prepared.request
     }
 
     private func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {

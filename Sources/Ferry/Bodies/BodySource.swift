@@ -24,11 +24,11 @@ protocol BodySource: AnyObject, Sendable {
 
 /// A body that sources are made from: a new one for each attempt, so that it can be sent again.
 protocol PulledBody: Sendable {
+    /// Whether another source can be made of it.
+    var isReplayable: Bool { get }
+
     /// Makes a source, in the caller's thread. What cannot be sent at all is found out here.
     func makeSource() throws(BodyFault) -> any BodySource
-
-    /// Whether another source can be made, as far as is known now.
-    var isReplayable: Bool { get }
 }
 
 extension PulledBody {

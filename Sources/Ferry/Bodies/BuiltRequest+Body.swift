@@ -2,8 +2,13 @@ import Dispatch
 import FerryTransport
 
 extension BuiltRequest {
-    /// Has the body pulled from a new source.
-    mutating func pull(_ body: some PulledBody) throws(RequestError) {
+    /// Has the body pulled from a new source. `whole` is the body as an adapter may see it.
+    mutating func pull(_ body: some PulledBody, of whole: RequestBody) throws(RequestError) {
+        pulled = whole
+        guard opensBody else {
+            transfer.body = .pull(length: nil)
+            return
+        }
         do throws(BodyFault) {
             let source = try body.makeSource()
             transfer.body = .pull(length: source.length)

@@ -7,6 +7,8 @@ extension Multipart: PulledBody {
         return "multipart/form-data; boundary=" + (isToken ? boundary : "\"\(boundary)\"")
     }
 
+    var isReplayable: Bool { parts.allSatisfy(\.body.isReplayable) }
+
     func makeSource() throws(BodyFault) -> any BodySource {
         guard (1...70).contains(boundary.utf8.count), boundary.utf8.allSatisfy(ByteSet.boundary.contains) else {
             throw BodyFault(code: .invalidRequest(.body), message: "the boundary is not one of RFC 2046")

@@ -79,8 +79,20 @@ public struct Multipart: Sendable {
                 body: StreamBody(length: length, makeSequence)))
     }
 
-    /// Whether all parts can be sent once more.
-    var isReplayable: Bool { parts.allSatisfy(\.body.isReplayable) }
+    /// Likewise a sequence that can be read once only, as ``RequestBody/stream(once:length:contentType:)`` says.
+    public mutating func append<Bytes: AsyncSequence & Sendable>(
+        _ name: String, once sequence: Bytes, length: UInt64? = nil, filename: String? = nil,
+        contentType: String = "application/octet-stream", headers: Headers = Headers()
+    )
+    where
+        Bytes: SendableMetatype, Bytes.AsyncIterator: SendableMetatype,
+        Bytes.Element: ContiguousBytes & SendableMetatype
+    {
+        parts.append(
+            Part(
+                name: name, filename: filename, contentType: contentType, headers: headers,
+                body: OnceBody(length: length, sequence)))
+    }
 
     /// The same form, these arguments before its parts.
     func following(_ arguments: Arguments) -> Multipart {

@@ -4,9 +4,8 @@ extension Run {
     /// Takes over what belongs to the body of its attempt.
     func prepare(_ built: borrowing BuiltRequest) {
         source = built.source
-        guard let meter = built.meter else { return }
-        self.meter = meter
-        meter.begin(total: built.transfer.body.length)
+        if let meter = built.meter { self.meter = meter }
+        meter?.begin(total: built.transfer.body.length)
     }
 
     /// [loop's thread] The next bytes of its body.

@@ -66,6 +66,9 @@ public struct NetworkConfiguration: Sendable {
     /// Which addresses may be connected to. The default is ``AddressPolicy/any``.
     public var addressPolicy: AddressPolicy = .any
 
+    /// The way to the servers. The default is ``ProxyConfiguration/none``, straight.
+    public var proxy: ProxyConfiguration = .none
+
     /// Change every request before it leaves, in their order. The default is none.
     public var adapters: [any RequestAdapter] = []
 

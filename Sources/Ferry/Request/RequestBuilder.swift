@@ -9,6 +9,8 @@ final class RequestBuilder: Sendable {
     private let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     private let addressPolicy: AddressPolicy
+    /// `nil` when there is none for anything.
+    private let proxy: ProxyConfiguration?
     private let sensitiveHeaders: [String]
     private let liveServers: Mutex<Servers>
     private let headers: CommonHeaders
@@ -22,6 +24,7 @@ final class RequestBuilder: Sendable {
         redirectPolicy = configuration.redirectPolicy
         retryPolicy = configuration.retryPolicy
         addressPolicy = configuration.addressPolicy
+        proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.sensitiveHeaders
         liveServers = Mutex(
             Servers(
@@ -60,11 +63,12 @@ final class RequestBuilder: Sendable {
     /// The generic rim: asks the request for its members, once each, and hands them on.
     ///
     /// A run keeps to the servers that it began with.
-    func build<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> BuiltRequest {
-        if let custom = request.custom { return try build(custom, as: request) }
+    func build<R: Request>(_ request: R, at servers: Servers, opensBody: Bool = true) throws(RequestError) -> BuiltRequest {
+        if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
         var built = BuiltRequest(transfer: try template(request, method: method, url: joined.url))
+        built.opensBody = opensBody
         let contentType = try fill(
             &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
@@ -79,15 +83,18 @@ final class RequestBuilder: Sendable {
         }
         built.transfer.headers = try pack(
             own, adding: joined.isForeign ? headers.publicFields : headers.fields, authorization: authorization,
-            credentials: joined.credentials, contentType: contentType, for: built.transfer)
+            credentials: joined.credentials, contentType: contentType, for: built)
         return built
     }
 
     /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
     /// configuration's headers, have no part in it.
-    func build<R: Request>(_ complete: OutgoingRequest, as request: R) throws(RequestError) -> BuiltRequest {
+    func build<R: Request>(
+        _ complete: OutgoingRequest, as request: R, opensBody: Bool = true
+    ) throws(RequestError) -> BuiltRequest {
         let joined = try join(complete.url)
         var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
+        built.opensBody = opensBody
         // What the request says of sending it twice, it says of the method it describes.
         if complete.method != request.custom?.method ?? request.method {
             built.transfer.isIdempotent = complete.method.isIdempotent
@@ -96,7 +103,7 @@ final class RequestBuilder: Sendable {
             &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
         built.transfer.headers = try pack(
             complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
-            contentType: contentType, for: built.transfer)
+            contentType: contentType, for: built)
         return built
     }
 
@@ -135,6 +142,7 @@ final class RequestBuilder: Sendable {
         transfer.isIdempotent = request.isIdempotent
         transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
         if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
+        if let proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
         return transfer
     }
 
@@ -184,13 +192,10 @@ final class RequestBuilder: Sendable {
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
                     url: built.transfer.url, cause: error)
             }
-        case .pulled(let pulled):
-            try built.pull(pulled)
-            built.pulled = body
+        case .pulled(let pulled): try built.pull(pulled, of: body)
         case .multipart(let form):
-            let whole = takesArguments ? form.following(arguments) : form
-            try built.pull(whole)
-            built.pulled = .multipart(whole)
+            let form = takesArguments ? form.following(arguments) : form
+            try built.pull(form, of: .multipart(form))
         }
         return body.contentType
     }
@@ -198,8 +203,9 @@ final class RequestBuilder: Sendable {
     /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
     private func pack(
         _ own: Headers, adding common: Headers, authorization: Authorization?, credentials: Authorization?,
-        contentType: String?, for transfer: TransferRequest
+        contentType: String?, for built: BuiltRequest
     ) throws(RequestError) -> HeaderBlock {
+        let url = built.transfer.url
         var block = HeaderBlock()
         let ownAuthorization = own.contains("Authorization")
         let sendsAuthorization = !ownAuthorization && authorization != nil
@@ -207,39 +213,33 @@ final class RequestBuilder: Sendable {
         for field in common where !own.contains(field.name) {
             if sendsAuthorization && equalNames(field.name, "Authorization") { continue }
             if sendsContentType && equalNames(field.name, "Content-Type") { continue }
-            try block.appendChecked(field.name, field.value, url: transfer.url)
+            try block.appendChecked(field.name, field.value, url: url)
         }
         for field in own {
             if equalNames(field.name, "Content-Length") {
-                try checkLength(field.value, of: transfer)
+                try checkLength(field.value, of: built)
                 continue
             }
-            try block.appendChecked(field.name, field.value, url: transfer.url)
+            try block.appendChecked(field.name, field.value, url: url)
         }
         if sendsContentType, let contentType {
-            try block.appendChecked("Content-Type", contentType, url: transfer.url)
+            try block.appendChecked("Content-Type", contentType, url: url)
         }
         if sendsAuthorization, let authorization {
-            try block.appendChecked("Authorization", authorization.value, url: transfer.url)
+            try block.appendChecked("Authorization", authorization.value, url: url)
         } else if !ownAuthorization, let credentials, !common.contains("Authorization") {
-            try block.appendChecked("Authorization", credentials.value, url: transfer.url)
+            try block.appendChecked("Authorization", credentials.value, url: url)
         }
         return block
     }
 
     /// The length on the wire is the body's. One of the caller's that says the same is left out, another is refused.
-    private func checkLength(_ value: String, of transfer: TransferRequest) throws(RequestError) {
-        let length: Int? =
-            switch transfer.body {
-            case .none: 0
-            case .bytes(let bytes): bytes.count
-            case .data(let data): data.count
-            case .pull(let length): length.map { Int(clamping: $0) }
-            }
-        guard let length, Int(value) == length else {
+    private func checkLength(_ value: String, of built: BuiltRequest) throws(RequestError) {
+        if !built.opensBody, case .pull = built.transfer.body { return }
+        guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(
                 preparing: .invalidRequest(.framing), message: "Content-Length is not the length of the body",
-                url: transfer.url)
+                url: built.transfer.url)
         }
     }
 }

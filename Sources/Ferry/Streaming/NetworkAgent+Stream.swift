@@ -34,7 +34,7 @@ extension AgentCore {
         }
         let watch = watch(request, url: url)
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
-        let journey = Journey(tag: request.tag)
+        let journey = Journey(tag: request.tag, of: self)
         let itinerary = itinerary(of: request, at: servers, url: url, watch: watch)
         let refusal = admit(journey, url: url)
         let answer = await withTaskCancellationHandler {
