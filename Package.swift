@@ -65,7 +65,8 @@ let package = Package(
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
-        .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(

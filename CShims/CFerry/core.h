@@ -24,6 +24,7 @@ enum {
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
   FERRY__ADDRESSES = 16,   /* of one name */
+  FERRY__MAX_ROUNDS = 8,   /* of challenges answered */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
   /* libcurl's receive buffer, which it allocates and frees with every
    * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
@@ -31,6 +32,7 @@ enum {
   FERRY__BUFFER = 16384,
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
+  FERRY__LATE = 65536, /* bytes of an answer that a reset overtook */
 };
 
 struct sockaddr;
@@ -149,6 +151,7 @@ struct ferry__transfer {
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
+  bool head_held; /* a challenge, which libcurl may answer by itself */
   bool forbidden; /* an address was, and so not connected to */
   bool again;     /* nothing was sent: to be begun anew, .. */
   bool fresh;     /* .. on a connection of its own */
@@ -159,6 +162,8 @@ struct ferry__transfer {
   size_t capacity;
   char *packed; /* the result's fields, head and perhaps body, a block */
   char *words;  /* behind result.message */
+  char *late; /* what was left in the socket when it was closed */
+  uint32_t late_length;
   ferry__inflate *inflate;
   char arena[];
 };
@@ -184,6 +189,10 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
 /* Head and body leave the handle and become the result's (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
 
+/* The head is the last one: what the body will be, and on_head. False sets
+ * transfer->fault. */
+bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
+
 /* libcurl's callbacks. */
 size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
@@ -194,6 +203,10 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
 /* Decoded bytes. False sets transfer->fault. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
+
+/* An answer that lay in the socket when writing to it failed (late.c). True
+ * when it was whole, and has been delivered. */
+bool ferry__late_answer(ferry__transfer *transfer);
 
 ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
 void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
@@ -254,7 +267,7 @@ struct ferry__handle {
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   uint32_t tunnel_bytes;
   char target[64]; /* the one that is set, if it is short */
-  unsigned attempts;
+  unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
   int opened[FERRY__OPENED];
   ferry__head head;
@@ -499,6 +512,7 @@ struct ferry_loop {
 
   ferry_options options;
   char *ca_file, *pinned_keys, *user_agent, *encodings;
+  char *client_certificate, *client_key, *client_key_password;
   pthread_t thread;
   bool freed_by_itself;
   bool closing;

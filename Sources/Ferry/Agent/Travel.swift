@@ -11,13 +11,19 @@ struct Travel {
     /// `nil` when the body is collected.
     let carrier: StreamCarrier?
     private let start: ContinuousClock.Instant
-    private let deadline: ContinuousClock.Instant?
+    let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
     var retries: RetryMachine
     /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
     var leg: OutgoingRequest?
-    /// What challenges of the server or the proxy are met with.
-    var credentials: TransferCredentials?
+    /// What challenges of the server and of the proxy are met with.
+    var credential: Granted?
+    var proxyCredential: Granted?
+    /// Of the token that the leg carries; `nil` without one.
+    var token: UInt64?
+    var wasReplayed = false
+    /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
+    var added: [Headers.Field] = []
     /// How often it was sent before the answer at hand.
     var attempts = 0
     var url: String
@@ -40,6 +46,7 @@ struct Travel {
         redirects = RedirectMachine(itinerary.redirectPolicy)
         retries = RetryMachine(itinerary.retryPolicy)
         url = itinerary.url
+        credential = itinerary.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         let start = ContinuousClock.now - elapsed
@@ -69,33 +76,51 @@ struct Travel {
     private mutating func send() async throws(RequestError) -> Answer {
         if leg == nil { leg = try await prepared() }
         guard let leg else { preconditionFailure("nothing was prepared") }
-        url = leg.url
+        // Without user and password: from here on it is shown, and is the response's.
+        url = try core.builder.checked(leg.url)
         for interceptor in core.configuration.interceptors {
             let info = itinerary.info
-            let answer = try await journey.ask(url) { try await interceptor.intercept(leg, of: info) }
+            let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
         var built = try itinerary.build(leg)
         built.meter = itinerary.meter
-        if let credentials { built.transfer.credentials = credentials }
+        authorize(&built.transfer)
         // Milliseconds, where 0 would be no bound at all.
         if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
         if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
     }
 
+    func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        try await journey.ask(url, until: deadline, question)
+    }
+
     /// The request as the adapters leave it.
-    private func prepared() async throws(RequestError) -> OutgoingRequest {
-        var outgoing = try itinerary.outgoing()
+    private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
+        let bare = try itinerary.outgoing()
+        var outgoing = bare
         let info = itinerary.info
         for adapter in core.configuration.adapters {
-            outgoing = try await journey.ask(outgoing.url) { [outgoing] in
+            outgoing = try await ask { [outgoing] in
                 var adapted = outgoing
                 try await adapter.adapt(&adapted, of: info)
                 return adapted
             }
         }
+        if itinerary.usesAuthenticator { outgoing = try await withToken(outgoing) }
+        added = outgoing.headers.filter { !bare.headers.contains($0) }
         return outgoing
+    }
+
+    /// With the token of the moment, if the agent has an authenticator.
+    mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
+        guard let session = core.tokens, !journey.isRefresh else { return outgoing }
+        let prepared = try await session.prepared(outgoing, for: journey, until: deadline, of: itinerary.info.id)
+        token = prepared.generation
+        return prepared.request
     }
 
     private func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {

@@ -8,7 +8,7 @@
 ///     configuration.proxy = .environment                     // HTTPS_PROXY and the like
 ///     configuration.proxy = .schemes(http: .none, https: .url("socks5h://kim:secret@gate:1080"))
 ///
-/// What cannot be a proxy is not found out by a request that goes past it: every run that needs it fails.
+/// What is no proxy, a URL that cannot be read say, fails each run that would go through it, before anything is sent.
 public struct ProxyConfiguration: Sendable, Hashable {
     /// What is done with one scheme's requests.
     private struct Side: Sendable, Hashable {
@@ -85,7 +85,7 @@ public struct ProxyConfiguration: Sendable, Hashable {
 
     /// Likewise.
     public func except(_ hosts: [String]) -> ProxyConfiguration {
-        adding(hosts) { ProxyConfigurationFault("this is not an exception to a proxy: \($0)") }
+        adding(hosts) { ProxyConfigurationFault("this is not an exception to a proxy: \(Redaction.url($0))") }
     }
 
     /// Adds exceptions; what makes no sense is nothing where it is no fault.
