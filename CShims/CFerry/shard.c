@@ -40,14 +40,15 @@ bool ferry__shard_open(ferry__shard *shard) {
 }
 
 void ferry__shard_close(ferry__shard *shard) {
+  /* Closes what is kept; the sockets remember handles until then. */
+  if (shard->multi)
+    curl_multi_cleanup(shard->multi);
+  shard->multi = NULL;
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;
     ferry__handle_free(handle);
   }
-  if (shard->multi)
-    curl_multi_cleanup(shard->multi); /* closes what is kept */
-  shard->multi = NULL;
 }
 
 void ferry__shard_touch(ferry__shard *shard) {
