@@ -36,6 +36,8 @@ let package = Package(
         .systemLibrary(name: "Czlib", path: "CShims/Czlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
+        .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
 
         // C: the transfer core, and the server that tests and benchmarks talk to.
         .target(
@@ -47,7 +49,7 @@ let package = Package(
 
         // Swift, lowest layer first.
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
-        .target(name: "Ferry", dependencies: ["FerryTransport"], swiftSettings: strict),
+        .target(name: "Ferry", dependencies: ["FerryTransport", "Cnetlink"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
@@ -61,7 +63,8 @@ let package = Package(
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
-        .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(

@@ -145,6 +145,13 @@ static void notify_head(ferry_loop *loop, ferry__transfer *t) {
                                  !(t->flags & FERRY_NOTIFY_HEAD)))
     return;
   so_far = t->result;
+  so_far.phase = t->phase;
+  so_far.attempts =
+      (uint8_t)(t->handle->attempts > 255 ? 255 : t->handle->attempts);
+  so_far.head_received = head->received;
+  so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
+  so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
+  so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
   so_far.status = head->status;
   so_far.http_version = head->version;
   so_far.content_length = head->content_length;

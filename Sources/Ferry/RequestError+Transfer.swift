@@ -30,7 +30,9 @@ extension RequestError {
     }
 
     /// A whole answer that was not accepted.
-    init(_ code: Code, message: String, cause: (any Error)? = nil, response: Response) {
+    init(
+        _ code: Code, message: String, cause: (any Error)? = nil, response: Response, body: [UInt8]? = nil
+    ) {
         let result = response.result
         var facts = Facts(code: code, phase: .processing)
         facts.url = Redaction.url(response.url)
@@ -41,7 +43,8 @@ extension RequestError {
         facts.attempts = response.attempts
         facts.mayHaveBeenProcessed = true
         facts.response = Part(
-            status: response.status, headers: Headers(response.headers.fields), body: Array(result.body.prefix(4096)))
+            status: response.status, headers: Headers(response.headers.fields),
+            body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))
         self.init(facts)
     }
 

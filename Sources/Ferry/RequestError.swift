@@ -55,6 +55,8 @@ public struct RequestError: Error, Sendable {
         public let headers: Headers
         /// The first 4,096 bytes of the body at most.
         public let body: [UInt8]
+
+        static let most = 4096
     }
 
     struct Facts: Sendable {
@@ -81,6 +83,8 @@ public struct RequestError: Error, Sendable {
     private let storage: Storage
 
     init(_ facts: Facts) { storage = Storage(facts) }
+
+    var facts: Facts { storage.facts }
 
     /// An error of the application's own making, for ``Request/value(from:)`` and for tests.
     public init(_ code: Code, phase: RequestPhase = .processing, message: String = "") {

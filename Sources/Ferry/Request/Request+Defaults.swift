@@ -46,8 +46,8 @@ extension Request {
     public var observers: [any RequestObserver] { [] }
     /// The configuration's.
     public var maxBodyBytes: Int? { nil }
-    /// The method's.
-    public var isIdempotent: Bool { method.isIdempotent }
+    /// The method's, of ``custom`` if there is one.
+    public var isIdempotent: Bool { (custom?.method ?? method).isIdempotent }
     /// None.
     public var tag: String? { nil }
     /// Empty.

@@ -6,8 +6,10 @@ Every request is a line of JSON in the file RECORD before its answer goes out: m
 order), length and SHA-256 of the body. The answer to a target without a meaning below is that same object.
 
 /basic /digest     401 until the credentials ferry:secret come; /digest?algorithm=SHA-256&stale=1
+/token?id=X        a new token, T1, T2, ...; /bearer?id=X 401 without the newest one
 /flaky?id=X&fail=N N times 503, then the echo; with &after=S a Retry-After
 /set-cookie?NAME=VALUE&path=/x    sets a cookie
+/wait?s=S          the echo after S seconds
 /status/N          that status, with an echo
 /refuse-upload     413 at once, without reading the body, and the connection ends
 """
@@ -20,11 +22,13 @@ import re
 import socketserver
 import sys
 import threading
+import time
 import urllib.parse
 
 USER, PASSWORD, REALM = "ferry", "secret", "upstream"
 lock = threading.Lock()
 failures = {}
+tokens = {}
 nonces = set()
 
 
@@ -53,7 +57,9 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         with lock:
             record.write(json.dumps(self.got) + "\n")
             record.flush()
-        routes = {"/basic": self.basic, "/digest": self.digest, "/flaky": self.flaky, "/set-cookie": self.set_cookie}
+        routes = {
+            "/basic": self.basic, "/digest": self.digest, "/token": self.token, "/bearer": self.bearer,
+            "/flaky": self.flaky, "/set-cookie": self.set_cookie, "/wait": self.wait}
         route = routes.get(url.path)
         if route:
             return route()
@@ -106,6 +112,20 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             return self.echo()
         fields = [("Retry-After", self.query["after"])] if "after" in self.query else []
         self.echo(503, *fields)
+
+    def wait(self):
+        time.sleep(float(self.query["s"]))
+        self.echo()
+
+    def token(self):
+        with lock:
+            count = tokens[self.query["id"]] = tokens.get(self.query["id"], 0) + 1
+        self.answer(200, f"T{count}".encode())
+
+    def bearer(self):
+        if self.headers.get("Authorization") == f"Bearer T{tokens.get(self.query['id'])}":
+            return self.echo()
+        self.echo(401, ("WWW-Authenticate", f'Bearer realm="{REALM}"'))
 
     def basic(self):
         if self.headers.get("Authorization") == "Basic ZmVycnk6c2VjcmV0":
