@@ -24,6 +24,7 @@ enum {
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
   FERRY__ADDRESSES = 16,   /* of one name */
+  FERRY__MAX_ROUNDS = 8,   /* of challenges answered */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
   /* libcurl's receive buffer, which it allocates and frees with every
    * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
@@ -149,6 +150,7 @@ struct ferry__transfer {
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
+  bool head_held; /* a challenge, which libcurl may answer by itself */
   bool forbidden; /* an address was, and so not connected to */
   bool again;     /* nothing was sent: to be begun anew, .. */
   bool fresh;     /* .. on a connection of its own */
@@ -183,6 +185,10 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
                            ferry__fault fault);
 /* Head and body leave the handle and become the result's (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
+
+/* The head is the last one: what the body will be, and on_head. False sets
+ * transfer->fault. */
+bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
 
 /* libcurl's callbacks. */
 size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
@@ -254,7 +260,7 @@ struct ferry__handle {
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   uint32_t tunnel_bytes;
   char target[64]; /* the one that is set, if it is short */
-  unsigned attempts;
+  unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
   int opened[FERRY__OPENED];
   ferry__head head;
@@ -499,6 +505,7 @@ struct ferry_loop {
 
   ferry_options options;
   char *ca_file, *pinned_keys, *user_agent, *encodings;
+  char *client_certificate, *client_key, *client_key_password;
   pthread_t thread;
   bool freed_by_itself;
   bool closing;

@@ -84,8 +84,18 @@ static ferry__fault broken(const ferry__transfer *t, bool reset) {
   return fault(FERRY_E_CONNECTION_CLOSED, 0);
 }
 
+/* In TLS 1.3 the server looks at our certificate when the handshake is over
+ * for us, and says what it thinks of it where its answer would stand. */
+static bool is_late_alert(const ferry__transfer *t, const char *words) {
+  return t->phase < FERRY_PHASE_HEAD && says(words, "alert") &&
+         (says(words, "certificate") || says(words, "unknown ca") ||
+          says(words, "access denied") || says(words, "decrypt error"));
+}
+
 static ferry__fault receive_fault(const ferry__transfer *t,
                                   const char *words) {
+  if (is_late_alert(t, words))
+    return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
   if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
       says(words, "hexadecimal"))
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
@@ -147,6 +157,10 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return broken(t, false);
   case CURLE_SEND_ERROR:
   case CURLE_SEND_FAIL_REWIND:
+    if (is_late_alert(t, words))
+      return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
+    if (t->head_held && code == CURLE_SEND_FAIL_REWIND)
+      return fault(FERRY_E_BODY_NOT_REPLAYABLE, 0);
     /* A body that cannot be pulled again, on a connection that was dead. */
     return broken(t, code == CURLE_SEND_ERROR);
   case CURLE_RECV_ERROR:

@@ -46,6 +46,13 @@ static bool is_value(const char *text) {
   return true;
 }
 
+static unsigned known_schemes(void) {
+  unsigned features = ferry_features();
+  return FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST |
+         (features & FERRY_FEATURE_NTLM ? FERRY_SCHEME_NTLM : 0) |
+         (features & FERRY_FEATURE_NEGOTIATE ? FERRY_SCHEME_NEGOTIATE : 0);
+}
+
 static size_t size_of(const char *text) { return text ? strlen(text) + 1 : 0; }
 
 ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
@@ -58,7 +65,7 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
         !is_value(extras->encodings))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE};
   if ((p && !is_proxy(p)) ||
-      (c && (!c->schemes || !c->targets || !is_text(c->user, MOST_SECRET) ||
+      (c && (!(c->schemes & known_schemes()) || !c->targets || !is_text(c->user, MOST_SECRET) ||
              !is_text(c->password, MOST_SECRET))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   if (p)
@@ -192,11 +199,39 @@ static bool set_proxy(CURL *e, const ferry__extras *x) {
   return !x->chosen.data || !SET(CURLOPT_CONNECT_TO, &x->chosen);
 }
 
+/* One scheme alone would be sent unasked, and a body held back for it. One
+ * that no server asks for stands beside it. */
+static long schemes_of(const ferry__extras *x) {
+  unsigned long all = CURLAUTH_AWS_SIGV4;
+  if (x->schemes & FERRY_SCHEME_BASIC)
+    all |= CURLAUTH_BASIC;
+  if (x->schemes & FERRY_SCHEME_DIGEST)
+    all |= CURLAUTH_DIGEST;
+  if (x->schemes & FERRY_SCHEME_NTLM)
+    all |= CURLAUTH_NTLM;
+  if (x->schemes & FERRY_SCHEME_NEGOTIATE)
+    all |= CURLAUTH_NEGOTIATE;
+  return (long)all;
+}
+
+static bool set_credentials(CURL *e, const ferry__extras *x) {
+  if ((x->targets & FERRY_FOR_SERVER) &&
+      (SET(CURLOPT_HTTPAUTH, schemes_of(x)) ||
+       SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
+    return false;
+  return !(x->targets & FERRY_FOR_PROXY) || !x->proxy ||
+         (!SET(CURLOPT_PROXYAUTH, schemes_of(x)) &&
+          !SET(CURLOPT_PROXYUSERNAME, x->user) &&
+          !SET(CURLOPT_PROXYPASSWORD, x->password));
+}
+
 bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   CURL *e = handle->easy;
   const ferry__extras *x = t->extras;
   handle->unusual = 1;
   if (x->proxy && !set_proxy(e, x))
+    return false;
+  if (x->schemes && !set_credentials(e, x))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     SET(CURLOPT_ACCEPT_ENCODING, NULL);

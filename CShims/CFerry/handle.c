@@ -19,6 +19,16 @@ static void set_trust(CURL *e, const ferry_loop *loop) {
     SET(CURLOPT_CAINFO, loop->ca_file);
   else if (!curl_easy_getinfo(e, CURLINFO_CAINFO, &system) && system)
     SET(CURLOPT_CAINFO, system);
+  SET(CURLOPT_SSLVERSION, loop->options.minimum_tls == FERRY_TLS_1_3
+                              ? (long)CURL_SSLVERSION_TLSv1_3
+                              : (long)CURL_SSLVERSION_TLSv1_2);
+  if (loop->client_certificate) {
+    SET(CURLOPT_SSLCERT, loop->client_certificate);
+    SET(CURLOPT_SSLKEY, loop->client_key ? loop->client_key
+                                         : loop->client_certificate);
+    if (loop->client_key_password)
+      SET(CURLOPT_KEYPASSWD, loop->client_key_password);
+  }
   if (loop->pinned_keys)
     SET(CURLOPT_PINNEDPUBLICKEY, loop->pinned_keys);
   if (loop->options.insecure) {
@@ -126,9 +136,12 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->shard->pool = handle;
 }
 
-static int on_seek(void *handle, curl_off_t offset, int origin) {
-  (void)handle, (void)offset, (void)origin;
-  return CURL_SEEKFUNC_FAIL; /* what was pulled cannot be pulled again */
+static int on_seek(void *data, curl_off_t offset, int origin) {
+  ferry__handle *handle = data;
+  /* What was pulled cannot be pulled again. */
+  return origin == SEEK_SET && !offset && !handle->transfer->pulled
+             ? CURL_SEEKFUNC_OK
+             : CURL_SEEKFUNC_FAIL;
 }
 
 static void set_body(CURL *e, ferry__handle *handle, ferry__transfer *t) {
@@ -179,7 +192,7 @@ static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
 }
 
 /* The URL as a whole, for libcurl to take apart: a request to a proxy names
- * it so. */
+ * it so, and Digest signs its path. */
 static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
   size_t target = strlen(t->target) + 1;
   char *url = malloc(t->origin_length + target);
@@ -196,7 +209,8 @@ static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
 
 static bool needs_url(const ferry__transfer *t) {
   const ferry__extras *x = t->extras;
-  return x && x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure;
+  return x && (x->schemes ||
+               (x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure));
 }
 
 /* One CURLU an origin: nothing is parsed again (-19 % instructions). */
@@ -217,7 +231,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   ferry__host *dialled = ferry__dialled(t);
   /* First, so that no fault below meets what the last transfer left. */
   handle->transfer = t;
-  handle->attempts = 0;
+  handle->attempts = handle->rounds = 0;
   handle->opened_count = 0;
   handle->tunnelling = handle->tunnelled = 0;
   handle->words[0] = 0;

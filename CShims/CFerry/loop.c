@@ -233,6 +233,9 @@ static void free_parts(ferry_loop *loop) {
   free(loop->pinned_keys);
   free(loop->user_agent);
   free(loop->encodings);
+  free(loop->client_certificate);
+  free(loop->client_key);
+  free(loop->client_key_password);
   free(loop);
 }
 
@@ -285,7 +288,10 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
   if (!copy_string(&loop->ca_file, from->ca_file) ||
       !copy_string(&loop->pinned_keys, from->pinned_keys) ||
       !copy_string(&loop->user_agent, from->user_agent) ||
-      !copy_string(&loop->encodings, from->encodings))
+      !copy_string(&loop->encodings, from->encodings) ||
+      !copy_string(&loop->client_certificate, from->client_certificate) ||
+      !copy_string(&loop->client_key, from->client_key) ||
+      !copy_string(&loop->client_key_password, from->client_key_password))
     return FERRY_E_MEMORY;
   loop->shard_count =
       (o->max_transfers + FERRY__PER_SHARD - 1) / FERRY__PER_SHARD;
@@ -397,6 +403,14 @@ static void make_version(void) {
   snprintf(version, sizeof version, "libcurl/%s %s libuv/%s zlib/%s",
            curl->version, curl->ssl_version ? curl->ssl_version : "no TLS",
            uv_version_string(), zlibVersion());
+}
+
+unsigned ferry_features(void) {
+  int had = curl_version_info(CURLVERSION_NOW)->features;
+  return (had & CURL_VERSION_HTTP2 ? FERRY_FEATURE_HTTP2 : 0u) |
+         (had & CURL_VERSION_NTLM ? FERRY_FEATURE_NTLM : 0u) |
+         (had & CURL_VERSION_SPNEGO ? FERRY_FEATURE_NEGOTIATE : 0u) |
+         (had & CURL_VERSION_PSL ? FERRY_FEATURE_PUBLIC_SUFFIXES : 0u);
 }
 
 const char *ferry_version(void) {

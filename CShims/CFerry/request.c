@@ -258,6 +258,11 @@ static char *write_target(char *to, const char *from, size_t length) {
   return to + length + 1;
 }
 
+/* What follows an answer to CONNECT is no HTTP (RFC 9110, 9.3.6). */
+static bool is_connect(const ferry_request *request) {
+  return request->method_length == 7 && !memcmp(request->method, "CONNECT", 7);
+}
+
 static bool is_head(const ferry_request *request) {
   return method_kind(request->method, request->method_length) == FERRY__HEAD;
 }
@@ -274,6 +279,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   if (fault.code)
     return fault;
   if (!request->id || !token(request->method, request->method_length) ||
+      is_connect(request) ||
       request->priority > FERRY_HIGH ||
       (request->body_kind == FERRY_BODY_BYTES && request->body_length &&
        !request->body))

@@ -239,7 +239,13 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry__transfer *t = handle->transfer;
   ferry_loop *loop = handle->loop;
   (void)local;
-  handle->attempts++;
+  bool answers = t->head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
+  if (answers) { /* a challenge, in the same attempt */
+    t->head_held = false;
+    ferry__head_expect_status(&handle->head);
+  } else {
+    handle->attempts++;
+  }
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
@@ -248,7 +254,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   if (handle->has_resolve)
     ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
   handle->tunnelling = 0;
-  if (handle->attempts > 1) {
+  if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
     curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);

@@ -138,12 +138,12 @@ static bool is_proxys(const ferry__transfer *t) {
          !t->host->secure;
 }
 
-static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
+static void notify_head(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = &t->handle->head;
   ferry_result so_far;
   if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
                                  !(t->flags & FERRY_NOTIFY_HEAD)))
-    return true;
+    return;
   so_far = t->result;
   so_far.phase = t->phase;
   so_far.attempts =
@@ -160,6 +160,26 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
   so_far.fields = head->fields;
   so_far.field_count = head->count;
   loop->options.on_head(loop->options.context, t->result.id, &so_far);
+}
+
+/* What libcurl may answer by itself: whether it does shows afterwards, by a
+ * body or the end, or by another request. */
+static bool is_challenge(const ferry__transfer *t, int status) {
+  const ferry__extras *x = t->extras;
+  return x && x->schemes &&
+         ((status == 401 && (x->targets & FERRY_FOR_SERVER)) ||
+          (status == 407 && (x->targets & FERRY_FOR_PROXY)));
+}
+
+bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
+  t->head_held = false;
+  if (t->handle->head.status == 407 && is_proxys(t)) {
+    t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
+    return false;
+  }
+  if (!ferry__body_begin(loop, t))
+    return false;
+  notify_head(loop, t);
   return true;
 }
 
@@ -197,12 +217,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
   if (handle->head.complete && !before) {
     t->phase = FERRY_PHASE_BODY;
-    if (handle->head.status == 407 && is_proxys(t)) {
-      t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
-      return 0;
-    }
-    if (!ferry__body_begin(handle->loop, t) ||
-        !notify_head(handle->loop, t))
+    t->head_held = is_challenge(t, handle->head.status);
+    if (!t->head_held && !ferry__head_final(handle->loop, t))
       return 0;
   }
   return count;
@@ -214,6 +230,8 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
   (void)size;
   if (t->receive_paused)
     return CURL_WRITEFUNC_PAUSE; /* and comes again with these bytes */
+  if (t->head_held && !ferry__head_final(handle->loop, t))
+    return 0;
   t->last_ms = ferry__now(handle->loop);
   t->result.body_received += count;
   bool good = t->inflate
@@ -324,7 +342,7 @@ static void read_figures(ferry__transfer *t) {
     curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
   r->head_sent = (uint64_t)sent;
   r->body_sent = (uint64_t)uploaded;
-  if (r->attempts && sent + uploaded > 0)
+  if (r->attempts && sent + uploaded > 0 && t->fault.code != FERRY_E_TLS)
     r->flags |= FERRY_RESULT_PROCESSED;
   if (r->attempts && !connects)
     r->flags |= FERRY_RESULT_REUSED;
@@ -344,7 +362,9 @@ static void read_figures(ferry__transfer *t) {
 }
 
 static void settle(ferry_loop *loop, ferry__transfer *t) {
-  bool healthy = !t->fault.code && t->handle->attempts <= 1;
+  /* Nor does one live on that has answered challenges. */
+  bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
+                 !(t->extras && t->extras->schemes);
   if (t->fault.code && t->handle->words[0])
     t->words = strdup(t->handle->words);
   read_figures(t);
@@ -382,7 +402,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &os_errno);
     t->result.os_errno = (int32_t)os_errno;
     t->fault = ferry__fault_of(t, code, t->handle->words);
-    if (t->fault.code == FERRY_E_TLS && t->phase == FERRY_PHASE_CONNECT &&
+    if (t->fault.code == FERRY_E_TLS &&
         t->fault.detail != FERRY_D_TLS_CONFIGURATION)
       t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
     if (t->fault.code == FERRY_E_ADDRESS_FORBIDDEN)
@@ -390,6 +410,8 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   }
   if (t->phase == FERRY_PHASE_SEND)
     ferry__look_at_phase(t);
+  if (!t->fault.code && t->head_held)
+    ferry__head_final(loop, t);
   /* For libcurl a head may end with its connection. */
   if (!t->fault.code && !t->handle->head.complete)
     t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};

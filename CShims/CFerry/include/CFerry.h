@@ -294,7 +294,11 @@ enum {
 enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
 
 /* What challenges (401, 407) are answered with, within the transfer: the
- * best of these schemes that is asked for. */
+ * best of these schemes that is asked for. Nothing of them is sent before.
+ * The body goes out again after a challenge; one that was pulled cannot:
+ * FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
+ * schemes (ferry_features()). The result is the last answer's, and `attempts`
+ * does not count the rounds. */
 typedef struct ferry_credentials {
   const char *_Nonnull user;
   const char *_Nonnull password;
@@ -321,7 +325,7 @@ typedef struct ferry_request {
   uint64_t id;
   const char *_Nullable url; /* absolute, escaped; a fragment is left out */
   size_t url_length;
-  const char *_Nullable method; /* HEAD takes no body */
+  const char *_Nullable method; /* HEAD takes no body; CONNECT is refused */
   size_t method_length;
   /* Fields, packed: for each one uint32_t name length, uint32_t value
    * length (native byte order, unaligned), name, value. */
@@ -487,6 +491,17 @@ typedef struct ferry_statistics {
 /* [any thread], until ferry_loop_free(). */
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
+
+/* What the libcurl of this machine was built for. */
+enum {
+  FERRY_FEATURE_HTTP2 = 1u << 0,
+  FERRY_FEATURE_NTLM = 1u << 1,
+  FERRY_FEATURE_NEGOTIATE = 1u << 2,
+  FERRY_FEATURE_PUBLIC_SUFFIXES = 1u << 3, /* no cookies for all of .com */
+};
+
+/* [any thread] FERRY_FEATURE_… */
+unsigned ferry_features(void);
 
 /* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
  * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
