@@ -32,6 +32,7 @@ enum {
   FERRY__BUFFER = 16384,
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
+  FERRY__LATE = 65536, /* bytes of an answer that a reset overtook */
 };
 
 struct sockaddr;
@@ -161,6 +162,8 @@ struct ferry__transfer {
   size_t capacity;
   char *packed; /* the result's fields, head and perhaps body, a block */
   char *words;  /* behind result.message */
+  char *late; /* what was left in the socket when it was closed */
+  uint32_t late_length;
   ferry__inflate *inflate;
   char arena[];
 };
@@ -200,6 +203,10 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
 /* Decoded bytes. False sets transfer->fault. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
+
+/* An answer that lay in the socket when writing to it failed (late.c). True
+ * when it was whole, and has been delivered. */
+bool ferry__late_answer(ferry__transfer *transfer);
 
 ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
 void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);

@@ -64,6 +64,8 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->message = t->words;
   if (t->extras && t->extras->via)
     t->extras->via->held--;
+  free(t->late);
+  t->late = NULL;
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;

@@ -366,7 +366,7 @@ static void read_figures(ferry__transfer *t) {
 static void settle(ferry_loop *loop, ferry__transfer *t) {
   /* Nor does one live on that has answered challenges. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
-                 !(t->extras && t->extras->schemes);
+                 !t->late && !(t->extras && t->extras->schemes);
   if (t->fault.code && t->handle->words[0])
     t->words = strdup(t->handle->words);
   read_figures(t);
@@ -396,8 +396,12 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     begin_again(loop, t);
     return;
   }
+  bool running = t->state == FERRY__RUNNING;
+  if (code == CURLE_SEND_ERROR && t->late && !t->fault.code &&
+      !t->handle->head.received && ferry__late_answer(t))
+    code = CURLE_OK;
   t->result.curl_code = (int32_t)code;
-  if (t->state == FERRY__RUNNING)
+  if (running)
     leave_libcurl(loop, t);
   if (code && !t->fault.code) {
     long os_errno = 0;

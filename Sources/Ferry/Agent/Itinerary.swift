@@ -11,6 +11,8 @@ struct Itinerary: Sendable {
     let retryPolicy: RetryPolicy
     let usesAuthenticator: Bool
     let isIdempotent: Bool
+    /// Answers a challenge of the server's.
+    let digest: Credential?
     /// Counts what leaves of its body, where somebody may ask.
     var meter: UploadMeter?
     /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
@@ -31,7 +33,7 @@ extension AgentCore {
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
             if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
-            return builder.retryPolicy(of: request).attempts <= 1
+            return !builder.mayRetry(request)
         }
     }
 
@@ -41,31 +43,31 @@ extension AgentCore {
             || (configuration.authenticator != nil && request.usesAuthenticator)
     }
 
-    func itinerary<R: Request>(of request: R, run: Run, number: UInt64? = nil) -> Itinerary {
-        itinerary(of: request, url: run.url, watch: run.watch, number: number, meter: run.meter)
-    }
-
     func itinerary<R: Request>(
-        of request: R, url: String, watch: RunWatch?, number: UInt64? = nil, meter: UploadMeter? = nil
+        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
+        meter: UploadMeter? = nil
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
             info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
-            isIdempotent: request.isIdempotent, meter: meter,
-            outgoing: { () throws(RequestError) in try builder.outgoing(request) },
+            isIdempotent: request.isIdempotent, digest: request.custom == nil ? request.authorization?.digest : nil,
+            meter: meter,
+            outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
 }
 
 extension RequestBuilder {
-    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy { request.redirectPolicy ?? redirectPolicy }
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
 
+    /// Whether there is a policy that retries; without looking at all of it.
+    func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.attempts > 1 } ?? retries }
+
     /// The request in the form that adapters change: as it is sent when they leave it alone.
-    func outgoing<R: Request>(_ request: R) throws(RequestError) -> OutgoingRequest {
-        let built = try build(request, opensBody: false)
+    func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
+        let built = try build(request, at: servers, opensBody: false)
         let transfer = built.transfer
         let body: RequestBody? =
             switch transfer.body {

@@ -76,16 +76,18 @@ extension AgentCore {
     @inline(never)
     func startAwaited<R: Request>(_ request: R, progress: UploadMeter.Report? = nil) -> AwaitedRun {
         let built: BuiltRequest
+        let servers = builder.servers
         do throws(RequestError) {
-            built = try builder.build(request)
+            built = try builder.build(request, at: servers)
         } catch {
-            let run = AwaitedRun(url: error.url, tag: request.tag, watch: watch(request, url: error.url))
+            let run = AwaitedRun(url: error.url, tag: request.tag, watch: begin(request, url: error.url))
             refuse(run, error)
             return run
         }
         let url = built.transfer.url
         let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
-        let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url), journey: journey)
+        let run = AwaitedRun(
+            url: url, tag: request.tag, watch: begin(request, url: url), journey: journey, servers: servers)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
@@ -137,7 +139,10 @@ extension AgentCore {
     func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
         let journey = run.journey ?? Journey(tag: run.tag, of: self)
         return await withTaskCancellationHandler {
-            await travel(itinerary(of: request, run: run), journey, after: answer)
+            await travel(
+                itinerary(
+                    of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter),
+                journey, after: answer)
         } onCancel: {
             journey.end(.cancelled)
         }

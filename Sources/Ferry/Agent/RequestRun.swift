@@ -15,22 +15,25 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     private let request: R
+    private let servers: Servers
     private var receiver: Receiver?
     private var metrics: RequestMetrics?
     private var reply: Result<Reply<R.Value>, RequestError>?
 
     init(
         _ request: R, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
-        journey: Journey? = nil, receiver: Receiver
+        journey: Journey? = nil, servers: Servers, receiver: Receiver
     ) {
         self.request = request
+        self.servers = servers
         self.receiver = receiver
         super.init(
             url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
-        core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, run: self, number: number)
+        if core.isSettled(answer, of: request) { return nil }
+        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, meter: meter)
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {

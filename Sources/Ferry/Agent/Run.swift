@@ -80,9 +80,14 @@ final class AwaitedRun: Run, @unchecked Sendable {
     private let slot = Mutex(Slot.empty)
     /// `nil` when it begins with a plain transfer.
     let journey: Journey?
+    /// What it began with; `nil` of a part of a journey.
+    let servers: Servers?
 
-    init(url: String, tag: String?, watch: RunWatch? = nil, journey: Journey? = nil) {
+    init(
+        url: String, tag: String?, watch: RunWatch? = nil, journey: Journey? = nil, servers: Servers? = nil
+    ) {
         self.journey = journey
+        self.servers = servers
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 

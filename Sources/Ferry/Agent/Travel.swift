@@ -16,8 +16,9 @@ struct Travel {
     var retries: RetryMachine
     /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
     var leg: OutgoingRequest?
-    /// What challenges of the server or the proxy are met with.
-    var credentials: TransferCredentials?
+    /// What challenges of the server and of the proxy are met with.
+    var credential: Granted?
+    var proxyCredential: Granted?
     /// Of the token that the leg carries; `nil` without one.
     var token: UInt64?
     var wasReplayed = false
@@ -45,6 +46,7 @@ struct Travel {
         redirects = RedirectMachine(itinerary.redirectPolicy)
         retries = RetryMachine(itinerary.retryPolicy)
         url = itinerary.url
+        credential = itinerary.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         let start = ContinuousClock.now - elapsed
@@ -74,19 +76,26 @@ struct Travel {
     private mutating func send() async throws(RequestError) -> Answer {
         if leg == nil { leg = try await prepared() }
         guard let leg else { preconditionFailure("nothing was prepared") }
-        url = leg.url
+        // Without user and password: from here on it is shown, and is the response's.
+        url = try core.builder.checked(leg.url)
         for interceptor in core.configuration.interceptors {
             let info = itinerary.info
-            let answer = try await journey.ask(url, until: deadline) { try await interceptor.intercept(leg, of: info) }
+            let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
         var built = try itinerary.build(leg)
         built.meter = itinerary.meter
-        if let credentials { built.transfer.credentials = credentials }
+        authorize(&built.transfer)
         // Milliseconds, where 0 would be no bound at all.
         if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
         if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
+    }
+
+    func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        try await journey.ask(url, until: deadline, question)
     }
 
     /// The request as the adapters leave it.
@@ -95,7 +104,7 @@ struct Travel {
         var outgoing = bare
         let info = itinerary.info
         for adapter in core.configuration.adapters {
-            outgoing = try await journey.ask(outgoing.url, until: deadline) { [outgoing] in
+            outgoing = try await ask { [outgoing] in
                 var adapted = outgoing
                 try await adapter.adapt(&adapted, of: info)
                 return adapted

@@ -13,8 +13,9 @@ public struct NetworkConfiguration: Sendable {
 
     /// Sent with every request that does not have a field of the same name. The default is none.
     ///
-    /// What is secret of it (``sensitiveHeaders`` says which) goes only to the servers of ``baseURL`` and ``cdnURL``,
-    /// when there are any, and not to absolute URLs of other hosts.
+    /// What is secret of it (``sensitiveHeaders`` says which) goes to the servers that are named as a base or a CDN, here
+    /// or by a request. To absolute URLs it goes only where they are of the servers of ``baseURL`` and ``cdnURL``, when
+    /// there are any.
     public var headers: Headers
 
     /// Names of header fields that are secret, besides `Authorization`, `Cookie` and `Proxy-Authorization`: they are

@@ -26,7 +26,8 @@ public protocol Request<Value>: Sendable {
     /// Replaces the configuration's CDN. The default is `nil`, the configuration's.
     var cdnURL: String? { get }
 
-    /// Whether the path is joined to the CDN and not to the base. The default is `false`.
+    /// Whether the path is joined to the CDN and not to the base; without one that is `invalidURL`. The default is
+    /// `false`.
     var usesCDN: Bool { get }
 
     /// The default is `.get`.

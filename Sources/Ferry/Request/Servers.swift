@@ -41,6 +41,7 @@ final class Servers: Sendable {
             failed = own ?? (usesCDN ? cdnText : baseText) ?? ""
             let base = if let own { try BaseURL(own) } else { try usesCDN ? cdn.get() : self.base.get() }
             failed = path
+            if usesCDN && base == nil { throw .noCDN }
             // What a filter has made stays below the base, whatever it looks like.
             return try URLJoiner.join(Self.isAbsolute(path) ? "/" + path : path, to: base)
         } catch {
@@ -72,6 +73,8 @@ extension RequestError {
         case .unsupportedScheme:
             self.init(
                 preparing: .unsupportedScheme, message: "only http and https are carried", url: text, isBroken: true)
+        case .noCDN:
+            self.init(preparing: .invalidURL, message: "it is to go to the CDN, and there is none", url: text)
         }
     }
 }

@@ -25,16 +25,17 @@ extension AgentCore {
     fileprivate func stream<R: Request>(_ request: R) async throws(RequestError) -> StreamedResponse {
         // Built twice, once for the observers: what cannot be sent fails before they hear of it, or after.
         let url: String
+        let servers = builder.servers
         do throws(RequestError) {
-            url = try builder.outgoing(request).url
+            url = try builder.outgoing(request, at: servers).url
         } catch {
-            conclude(watch(request, url: error.url), error)
+            conclude(begin(request, url: error.url), error)
             throw error
         }
-        let watch = watch(request, url: url)
+        let watch = begin(request, url: url)
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let journey = Journey(tag: request.tag, of: self)
-        let itinerary = itinerary(of: request, url: url, watch: watch)
+        let itinerary = itinerary(of: request, at: servers, url: url, watch: watch)
         let refusal = admit(journey, url: url)
         let answer = await withTaskCancellationHandler {
             if let refusal { return Answer.refused(refusal) }
