@@ -87,6 +87,24 @@ import Testing
         }
     }
 
+    @Test(
+        "a request's own digest is computed when the server asks for it, with a body too",
+        arguments: ["MD5", "SHA-256"])
+    func ownDigest(algorithm: String) async throws {
+        let upstream = try Upstream.shared
+        let mark = token()
+        try await withAgent { agent in
+            var request = GetEcho(upstream.url + "/digest?algorithm=\(algorithm)&\(mark)", .put, body: .string("text"))
+            request.authorization = .digest("ferry", "secret")
+            for _ in 0..<5 {
+                let echo = try await agent.send(request).value
+                #expect(echo.length == 4 && echo["Authorization"]?.hasPrefix("Digest ") == true)
+            }
+            let requests = try upstream.requests(to: mark)
+            #expect(requests.count <= 10)
+        }
+    }
+
     @Test("a wrong password for Digest is no loop")
     func wrongDigest() async throws {
         let upstream = try Upstream.shared

@@ -186,4 +186,22 @@ import Testing
         let served = try await nginx.log(mark, count: 3)
         #expect(served.count == 3)
     }
+
+    @Test("a digest is computed for a proxy that asks for one", arguments: [Nginx.Site.http, .tls])
+    func digest(site: Nginx.Site) async throws {
+        let nginx = try Nginx.shared
+        let squid = try Squid(.digest, forbidding: 1)
+        var configuration = try configuration(through(squid, .locked))
+        configuration.credentialProvider = Provider()
+        try await withAgent(configuration) { agent in
+            let echo = try await agent.send(GetEcho(nginx.url("/echo", site), .post, body: .string("text"))).value
+            #expect(echo.length == 4 && echo["Proxy-Authorization"] == nil)
+        }
+    }
+
+    private struct Provider: CredentialProvider {
+        func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+            challenge.asker == .proxy ? Credential(user: "ferry", password: "secret") : nil
+        }
+    }
 }
