@@ -35,7 +35,8 @@ extension AgentCore {
         case .result(let result):
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
-            if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
+            // A proxy's challenge may be a failure: that of a tunnel always is.
+            if asksBack && Travel.asker(of: result) != nil { return false }
             return !builder.mayRetry(request)
         }
     }

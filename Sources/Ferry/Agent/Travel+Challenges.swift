@@ -39,7 +39,8 @@ extension Travel {
         return .goOn
     }
 
-    private static func asker(of result: TransferResult) -> CredentialChallenge.Asker? {
+    /// Who asks for credentials by this answer, or by this failure.
+    static func asker(of result: TransferResult) -> CredentialChallenge.Asker? {
         if let failure = result.failure {
             return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
         }
