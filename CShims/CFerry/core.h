@@ -304,6 +304,8 @@ struct ferry__handle {
 ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard);
 /* Back into the pool, or thrown away after a fault. */
 void ferry__handle_give(ferry__handle *handle, bool healthy);
+/* libcurl's part of it goes. */
+void ferry__handle_close(ferry__handle *handle);
 void ferry__handle_free(ferry__handle *handle);
 /* Options of this one transfer. False when libcurl refuses. */
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);
