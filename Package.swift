@@ -74,7 +74,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FerryIntegrationTests",
-            dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
+            dependencies: ["Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
             swiftSettings: strict),
 
         // Measurement.

@@ -233,6 +233,8 @@ void ferry__http2_constants(ferry__handle *handle);
 void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
 /* Whether the connection that its request goes out on speaks it. */
 bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
+/* The stream that is sent again was certainly not looked at. */
+bool ferry__was_refused(const ferry__handle *handle);
 /* What a code of HTTP/2 and libcurl's words mean. */
 ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
                                  const char *words);
@@ -290,6 +292,7 @@ struct ferry__handle {
   unsigned tunnelling : 1; /* what comes answers our CONNECT */
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   unsigned refused : 1; /* the last stream was, with no look at it */
+  unsigned left_in : 1; /* the server goes away, but not before this stream */
   uint32_t tunnel_bytes;
   uint32_t stream;        /* of HTTP/2; 0 = none yet */
   ferry__socket *socket;  /* that its request went out on; only to compare */
@@ -304,6 +307,8 @@ struct ferry__handle {
 ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard);
 /* Back into the pool, or thrown away after a fault. */
 void ferry__handle_give(ferry__handle *handle, bool healthy);
+/* libcurl's part of it goes. */
+void ferry__handle_close(ferry__handle *handle);
 void ferry__handle_free(ferry__handle *handle);
 /* Options of this one transfer. False when libcurl refuses. */
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);

@@ -43,10 +43,12 @@ bool ferry__shard_open(ferry__shard *shard) {
 }
 
 void ferry__shard_close(ferry__shard *shard) {
-  /* Closes what is kept; the sockets remember handles until then. */
+  for (ferry__handle *handle = shard->pool; handle; handle = handle->next)
+    ferry__handle_close(handle);
   if (shard->multi)
-    curl_multi_cleanup(shard->multi);
+    curl_multi_cleanup(shard->multi); /* closes what is kept */
   shard->multi = NULL;
+  /* Sockets remember their last handle up to here. */
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;

@@ -366,7 +366,9 @@ enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
 enum {
   FERRY_HTTP2_NEVER = 0,
   FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
-  FERRY_HTTP2_PRIOR_KNOWLEDGE, /* everywhere, without asking */
+  /* Everywhere, without asking. Without TLS and with a libcurl before 8.0
+   * every transfer has a connection of its own. */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE,
 };
 
 /* What on_body and on_pull may answer instead of a count. */
