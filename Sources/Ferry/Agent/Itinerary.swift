@@ -3,14 +3,19 @@ import FerryTransport
 /// What a journey needs to know of its request, whatever the request's type.
 struct Itinerary: Sendable {
     let info: RunInfo
+    /// `nil` when nobody observes it.
+    let watch: RunWatch?
     let url: String
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
+    let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
     let isIdempotent: Bool
+    /// Answers a challenge of the server's.
+    let digest: Credential?
     /// Counts what leaves of its body, where somebody may ask.
     var meter: UploadMeter?
     /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
@@ -30,8 +35,9 @@ extension AgentCore {
         case .result(let result):
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
-            if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
-            return builder.retryPolicy(of: request).attempts <= 1
+            // A proxy's challenge may be a failure: that of a tunnel always is.
+            if asksBack && Travel.asker(of: result) != nil { return false }
+            return !builder.mayRetry(request)
         }
     }
 
@@ -47,10 +53,13 @@ extension AgentCore {
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
+            info: watch?.info ?? info(of: request, url: url, number: number), watch: watch, url: url,
+            tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
-            retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
-            isIdempotent: request.isIdempotent, meter: meter,
+            retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
+            usesAuthenticator: request.usesAuthenticator,
+            isIdempotent: request.isIdempotent, digest: request.custom == nil ? request.authorization?.digest : nil,
+            meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
@@ -58,6 +67,9 @@ extension AgentCore {
 
 extension RequestBuilder {
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
+
+    /// Whether there is a policy that retries; without looking at all of it.
+    func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.attempts > 1 } ?? retries }
 
     /// The request in the form that adapters change: as it is sent when they leave it alone.
     func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {

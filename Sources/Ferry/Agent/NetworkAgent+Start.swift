@@ -37,7 +37,7 @@ extension NetworkAgent {
             let url = built.transfer.url
             let journey = core.travelsFirst(request) ? Journey(tag: request.tag, of: core) : nil
             run = RequestRun(
-                request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
+                request, url: url, watch: core.begin(request, url: url, number: number), number: number, queue: queue,
                 core: core, journey: journey, servers: servers, receiver: receiver)
             if let journey {
                 run.meter = built.meter
@@ -48,7 +48,7 @@ extension NetworkAgent {
         } catch {
             // The same way as any other result.
             run = RequestRun(
-                request, url: error.url, watch: core.watch(request, url: error.url, number: number), number: number,
+                request, url: error.url, watch: core.begin(request, url: error.url, number: number), number: number,
                 queue: queue, core: core, servers: servers, receiver: receiver)
             core.refuse(run, error)
         }

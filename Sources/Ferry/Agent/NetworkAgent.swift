@@ -80,14 +80,14 @@ extension AgentCore {
         do throws(RequestError) {
             built = try builder.build(request, at: servers)
         } catch {
-            let run = AwaitedRun(url: error.url, tag: request.tag, watch: watch(request, url: error.url))
+            let run = AwaitedRun(url: error.url, tag: request.tag, watch: begin(request, url: error.url))
             refuse(run, error)
             return run
         }
         let url = built.transfer.url
         let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
         let run = AwaitedRun(
-            url: url, tag: request.tag, watch: watch(request, url: url), journey: journey, servers: servers)
+            url: url, tag: request.tag, watch: begin(request, url: url), journey: journey, servers: servers)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
@@ -112,6 +112,7 @@ extension AgentCore {
             request.filter(reply)
             return try reply.get()
         }
+        if case .result(let result) = answer { watch.received(result) }
         let outcome = RunOutcome(reply)
         watch.willStop(outcome, RequestMetrics(answer, times))
         request.filter(reply)

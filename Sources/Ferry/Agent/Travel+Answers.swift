@@ -13,13 +13,14 @@ extension Travel {
         case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
         }
         hasLeft = false
+        itinerary.watch?.received(result)
         let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
         do throws(RequestError) {
             if result.succeeded {
                 if let next = try redirected(by: result) { return next }
                 if let next = try await refused(by: result) { return next }
-                if let next = try await challenged(by: result) { return next }
             }
+            if let next = try await challenged(by: result) { return next }
             return try await retried(after: result) ?? delivered
         } catch {
             leave(result)
@@ -28,14 +29,14 @@ extension Travel {
     }
 
     /// The answer is not the run's.
-    private mutating func leave(_ result: TransferResult) {
+    mutating func leave(_ result: TransferResult) {
         if hasLeft { return }
         hasLeft = true
         if !isIntercepted { earlier.add(result) }
         carrier?.goOn(from: result)
     }
 
-    private func asked() throws(RequestError) -> OutgoingRequest {
+    func asked() throws(RequestError) -> OutgoingRequest {
         if let leg { return leg }
         var asked = try itinerary.outgoing()
         // A path may be another one each time it is asked for.
@@ -47,20 +48,19 @@ extension Travel {
         guard (300..<400).contains(result.status) else { return nil }
         let asked = try asked()
         let action = redirects.answered(
-            status: result.status, locations: Headers(result).values(of: "Location"),
+            status: result.status, locations: RedirectMachine.locations(of: result),
             to: RedirectMachine.Asked(
                 url: asked.url, method: asked.method, hasBody: asked.body != nil,
                 isBodyReplayable: asked.body?.isReplayable ?? true))
         switch action {
         case .deliver: return nil
-        case .fail(let code, let target):
-            let message = target.isEmpty ? code.sentence : "\(code.sentence): \(target)"
+        case .fail(let code, let message):
             throw RequestError(code, message: message, response: Response(result, url: url, trail: trail()))
         case .follow(let next):
             leave(result)
             core.log?.redirected(itinerary.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
-            if next.dropsSecrets { (credentials, token) = (nil, nil) }
+            if next.dropsSecrets { (credential, token) = (nil, nil) }
             return .goOn
         }
     }
@@ -79,38 +79,6 @@ extension Travel {
         leave(result)
         if redirects.history.isEmpty { return .again }
         leg = try await withToken(asked)
-        return .goOn
-    }
-
-    /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy.
-    private mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
-        guard let provider = core.configuration.credentialProvider else { return nil }
-        let asker: CredentialChallenge.Asker
-        switch result.status {
-        case 401: asker = .server
-        case 407: asker = .proxy
-        default: return nil
-        }
-        let asked = try asked()
-        let target: TransferCredentials.Targets = asker == .server ? .server : .proxy
-        guard credentials?.targets.contains(target) != true, asked.body?.isReplayable ?? true,
-            let parts = try? URLParts(asked.url)
-        else { return nil }
-        let field = asker == .server ? "WWW-Authenticate" : "Proxy-Authenticate"
-        let challenge = CredentialChallenge(
-            asker: asker, host: parts.host, port: Int(parts.port), fields: Headers(result).values(of: field))
-        if challenge.schemes.isEmpty { return nil }
-        let info = itinerary.info
-        let credential = try await ask { try await provider.credential(for: challenge, of: info) }
-        guard let credential else { return nil }
-        guard credential.isUsable else {
-            throw RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
-        }
-        leave(result)
-        credentials = TransferCredentials(
-            user: credential.user, password: credential.password,
-            schemes: TransferCredentials.Schemes(rawValue: challenge.schemes.rawValue), targets: target)
-        leg = asked
         return .goOn
     }
 

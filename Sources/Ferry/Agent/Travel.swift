@@ -16,8 +16,9 @@ struct Travel {
     var retries: RetryMachine
     /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
     var leg: OutgoingRequest?
-    /// What challenges of the server or the proxy are met with.
-    var credentials: TransferCredentials?
+    /// What challenges of the server and of the proxy are met with.
+    var credential: Granted?
+    var proxyCredential: Granted?
     /// Of the token that the leg carries; `nil` without one.
     var token: UInt64?
     var wasReplayed = false
@@ -48,6 +49,7 @@ struct Travel {
         redirects = RedirectMachine(itinerary.redirectPolicy)
         retries = RetryMachine(itinerary.retryPolicy)
         url = itinerary.url
+        credential = itinerary.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         let start = ContinuousClock.now - elapsed
@@ -88,7 +90,8 @@ struct Travel {
         }
         var built = try itinerary.build(leg)
         built.meter = itinerary.meter
-        if let credentials { built.transfer.credentials = credentials }
+        authorize(&built.transfer)
+        itinerary.watch?.sends(built)
         // Milliseconds, where 0 would be no bound at all.
         if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
         if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }

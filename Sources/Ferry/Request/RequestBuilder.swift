@@ -8,6 +8,7 @@ final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
     private let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
+    let retries: Bool
     private let addressPolicy: AddressPolicy
     /// `nil` when there is none for anything.
     private let proxy: ProxyConfiguration?
@@ -23,6 +24,7 @@ final class RequestBuilder: Sendable {
         statusValidation = configuration.statusValidation
         redirectPolicy = configuration.redirectPolicy
         retryPolicy = configuration.retryPolicy
+        retries = configuration.retryPolicy.attempts > 1
         addressPolicy = configuration.addressPolicy
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.sensitiveHeaders
@@ -63,7 +65,9 @@ final class RequestBuilder: Sendable {
     /// The generic rim: asks the request for its members, once each, and hands them on.
     ///
     /// A run keeps to the servers that it began with.
-    func build<R: Request>(_ request: R, at servers: Servers, opensBody: Bool = true) throws(RequestError) -> BuiltRequest {
+    func build<R: Request>(
+        _ request: R, at servers: Servers, opensBody: Bool = true
+    ) throws(RequestError) -> BuiltRequest {
         if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
@@ -74,6 +78,10 @@ final class RequestBuilder: Sendable {
             method: method)
         let own = request.headers
         let authorization = request.authorization
+        if let digest = authorization?.digest, !own.contains("Authorization") {
+            built.transfer.credentials = TransferCredentials(
+                user: digest.user, password: digest.password, schemes: .digest)
+        }
         if let error = refusal?.error {
             throw RequestError(preparing: error.code, message: error.message, url: joined.url)
         }
@@ -84,6 +92,7 @@ final class RequestBuilder: Sendable {
         built.transfer.headers = try pack(
             own, adding: joined.isForeign ? headers.publicFields : headers.fields, authorization: authorization,
             credentials: joined.credentials, contentType: contentType, for: built)
+        if own.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
         return built
     }
 
@@ -104,8 +113,12 @@ final class RequestBuilder: Sendable {
         built.transfer.headers = try pack(
             complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
             contentType: contentType, for: built)
+        if complete.headers.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
         return built
     }
+
+    /// The server does what has this key once only, however often it comes.
+    private static let idempotencyKey = "Idempotency-Key"
 
     /// An absolute URL as it is asked for, without user and password.
     func checked(_ url: String) throws(RequestError) -> String { try join(url).url }
@@ -142,7 +155,7 @@ final class RequestBuilder: Sendable {
         transfer.isIdempotent = request.isIdempotent
         transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
         if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
-        if let proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
+        if let proxy = request.proxy ?? proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
         return transfer
     }
 
@@ -208,10 +221,11 @@ final class RequestBuilder: Sendable {
         let url = built.transfer.url
         var block = HeaderBlock()
         let ownAuthorization = own.contains("Authorization")
-        let sendsAuthorization = !ownAuthorization && authorization != nil
+        let value = ownAuthorization ? nil : authorization?.value
+        let isAuthorized = !ownAuthorization && authorization != nil
         let sendsContentType = contentType != nil && !own.contains("Content-Type")
         for field in common where !own.contains(field.name) {
-            if sendsAuthorization && equalNames(field.name, "Authorization") { continue }
+            if isAuthorized && equalNames(field.name, "Authorization") { continue }
             if sendsContentType && equalNames(field.name, "Content-Type") { continue }
             try block.appendChecked(field.name, field.value, url: url)
         }
@@ -225,10 +239,12 @@ final class RequestBuilder: Sendable {
         if sendsContentType, let contentType {
             try block.appendChecked("Content-Type", contentType, url: url)
         }
-        if sendsAuthorization, let authorization {
-            try block.appendChecked("Authorization", authorization.value, url: url)
-        } else if !ownAuthorization, let credentials, !common.contains("Authorization") {
-            try block.appendChecked("Authorization", credentials.value, url: url)
+        if let value {
+            try block.appendChecked("Authorization", value, url: url)
+        } else if !ownAuthorization, !isAuthorized, let credentials = credentials?.value,
+            !common.contains("Authorization")
+        {
+            try block.appendChecked("Authorization", credentials, url: url)
         }
         return block
     }

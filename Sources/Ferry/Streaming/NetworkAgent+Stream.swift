@@ -29,10 +29,10 @@ extension AgentCore {
         do throws(RequestError) {
             url = try builder.outgoing(request, at: servers).url
         } catch {
-            conclude(watch(request, url: error.url), error)
+            conclude(begin(request, url: error.url), error)
             throw error
         }
-        let watch = watch(request, url: url)
+        let watch = begin(request, url: url)
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let journey = Journey(tag: request.tag, of: self)
         let itinerary = itinerary(of: request, at: servers, url: url, watch: watch)

@@ -1,8 +1,15 @@
 import FerryTransport
 
 extension AgentCore {
-    /// Tells the observers of a run that it starts; `nil` when there are none.
-    func watch<R: Request>(_ request: R, url: String, number: UInt64? = nil) -> RunWatch? {
+    /// A request that may be retried pays into its host's account.
+    private func deposit<R: Request>(_ request: R, url: String) {
+        guard builder.mayRetry(request), let host = HostKey(url: url) else { return }
+        retryAccounts.deposit(host.authority)
+    }
+
+    /// A run begins: who observes it is told. `nil` when nobody does.
+    func begin<R: Request>(_ request: R, url: String, number: UInt64? = nil) -> RunWatch? {
+        deposit(request, url: url)
         let own = request.observers
         if own.isEmpty && observers.isEmpty && log == nil { return nil }
         let watch = RunWatch(observers + own, log, info(of: request, url: url, number: number))
