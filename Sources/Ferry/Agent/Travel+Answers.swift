@@ -12,6 +12,7 @@ extension Travel {
         case .result(let plain): (result, isFromCache) = (plain, false)
         case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
         }
+        itinerary.watch?.received(result)
         let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
         do throws(RequestError) {
             if result.succeeded {

@@ -86,6 +86,7 @@ struct Travel {
         var built = try itinerary.build(leg)
         built.meter = itinerary.meter
         authorize(&built.transfer)
+        itinerary.watch?.sends(built)
         // Milliseconds, where 0 would be no bound at all.
         if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
         if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
