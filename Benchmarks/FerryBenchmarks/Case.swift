@@ -36,6 +36,8 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case slow
     /// 10,000 in flight cancelled at once.
     case cancel
+    /// A file of 1 GB goes up, in every round.
+    case upload
 
     /// A cancelled run gives its result in one way or another: closures count them best.
     var rivals: [Rival] {
@@ -43,6 +45,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .waiting: [.closures, .await, .bareTask]
         case .slow: [.closures, .await]
         case .cancel: [.closures]
+        case .upload: [.curl, .await]
         }
     }
 }

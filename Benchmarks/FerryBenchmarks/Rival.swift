@@ -6,6 +6,8 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case await
     case closures
     case urlSession
+    /// The curl command.
+    case curl
     /// Nobody: a task that only waits, to tell what of the memory is Swift's.
     case bareTask
 
@@ -20,6 +22,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
         case .urlSession: "URLSession"
+        case .curl: "curl"
         case .bareTask: "a task, no Ferry"
         }
     }

@@ -27,6 +27,8 @@ enum Worker {
         case "slow-closures": try await SlowCase.closures(load.url)
         case "slow-await": try await SlowCase.tasks(load.url)
         case "cancel-closures": try await CancelCase.run(load.url)
+        case "upload-await": try await UploadCase.ferry(load.url)
+        case "upload-curl": try UploadCase.curl(load.url)
         default: throw BenchmarkError("unknown worker \(name)")
         }
     }

@@ -15,6 +15,8 @@
 enum {
   FERRY__RINGS = 3,
   FERRY__PER_SHARD = 64,   /* libcurl is O(n) in the transfers of a multi */
+  FERRY__STREAMS = 100,    /* likewise in a loop with HTTP/2, and of a host:
+                            * beyond that libcurl connects for each anew */
   FERRY__SPARE = 64,       /* readable bytes behind a collected body */
   FERRY__ROUNDS = 4,       /* of work a turn, then sockets get theirs */
   FERRY__CANCELS = 128,    /* of running transfers a round: each closes one */
@@ -40,6 +42,7 @@ typedef struct ferry__transfer ferry__transfer;
 typedef struct ferry__handle ferry__handle;
 typedef struct ferry__shard ferry__shard;
 typedef struct ferry__host ferry__host;
+typedef struct ferry__socket ferry__socket;
 typedef struct ferry__block ferry__block;
 typedef struct ferry__extras ferry__extras;
 
@@ -134,7 +137,8 @@ struct ferry__transfer {
   uint64_t timer_at; /* ms; 0 = not in the wheel */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
-  uint64_t window_bytes;
+  uint64_t window_bytes, uploaded;
+  uint8_t earlier; /* attempts with handles before this one */
   ferry__host *host;
   ferry__host *asked; /* whose name it waits for while RESOLVING */
   ferry__handle *handle;
@@ -153,6 +157,7 @@ struct ferry__transfer {
   bool receive_paused, send_paused, close_notified;
   bool head_held; /* a challenge, which libcurl may answer by itself */
   bool forbidden; /* an address was, and so not connected to */
+  bool untouched; /* the server has not looked at its stream */
   bool again;     /* nothing was sent: to be begun anew, .. */
   bool fresh;     /* .. on a connection of its own */
   /* While it runs. */
@@ -221,6 +226,27 @@ ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
                              const char *words);
 ferry__fault ferry__dns_fault(int eai);
 
+/* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
+
+typedef struct ssl_st SSL;
+void ferry__http2_constants(ferry__handle *handle);
+void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
+/* Whether the connection that its request goes out on speaks it. */
+bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
+/* The stream that is sent again was certainly not looked at. */
+bool ferry__was_refused(const ferry__handle *handle);
+/* What a code of HTTP/2 and libcurl's words mean. */
+ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
+                                 const char *words);
+/* The field that libcurl would add by itself over HTTP/1.1. */
+extern char ferry__chunked[];
+
+/* ---- Cookies (cookies.c) ------------------------------------------------- */
+
+ferry_jar *ferry__jar_hold(ferry_jar *jar);
+void ferry__jar_constants(ferry__handle *handle);
+void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
+
 /* ---- What few requests say (extras.c) ------------------------------------ */
 
 /* In the arena, but for `via`. */
@@ -265,7 +291,11 @@ struct ferry__handle {
   unsigned has_headers : 1, has_resolve : 1, big : 1;
   unsigned tunnelling : 1; /* what comes answers our CONNECT */
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
+  unsigned refused : 1; /* the last stream was, with no look at it */
+  unsigned left_in : 1; /* the server goes away, but not before this stream */
   uint32_t tunnel_bytes;
+  uint32_t stream;        /* of HTTP/2; 0 = none yet */
+  ferry__socket *socket;  /* that its request went out on; only to compare */
   char target[64]; /* the one that is set, if it is short */
   unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
@@ -277,6 +307,8 @@ struct ferry__handle {
 ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard);
 /* Back into the pool, or thrown away after a fault. */
 void ferry__handle_give(ferry__handle *handle, bool healthy);
+/* libcurl's part of it goes. */
+void ferry__handle_close(ferry__handle *handle);
 void ferry__handle_free(ferry__handle *handle);
 /* Options of this one transfer. False when libcurl refuses. */
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);
@@ -303,7 +335,7 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host);
 
 /* ---- Sockets (socket.c) -------------------------------------------------- */
 
-typedef struct ferry__socket {
+struct ferry__socket {
   int fd;
   unsigned want, have; /* CURL_POLL_… bits: wanted, registered */
   ferry__shard *shard;
@@ -313,7 +345,8 @@ typedef struct ferry__socket {
   uint64_t identity;               /* ferry__extras.identity of its opener */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
-} ferry__socket;
+  bool http2;
+};
 
 enum { FERRY__BUCKETS = 1024 };
 
@@ -526,7 +559,7 @@ struct ferry_loop {
 
   ferry__sockets sockets;
   ferry__shard *shards, *touched;
-  unsigned shard_count, first_free;
+  unsigned shard_count, per_shard, first_free;
   ferry__admission admission;
   ferry__hosts hosts;
   ferry__table table;
@@ -558,6 +591,8 @@ static inline uint32_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
   return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
+/* [any thread] libcurl, once. */
+void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);
 /* Puts a result into this turn's list. */
 void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);

@@ -96,6 +96,8 @@ static ferry__fault receive_fault(const ferry__transfer *t,
                                   const char *words) {
   if (is_late_alert(t, words))
     return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
+  if (says(words, "nghttp2"))
+    return fault(FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_OTHER);
   if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
       says(words, "hexadecimal"))
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
@@ -175,7 +177,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                : fault(FERRY_E_INTERNAL, 0);
   case CURLE_HTTP2:
   case CURLE_HTTP2_STREAM:
-    return fault(FERRY_E_HTTP2_STREAM, 0);
+    return ferry__stream_fault(t, words);
   case CURLE_PROXY:
     return socks_fault(t);
   default:

@@ -46,7 +46,6 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_PROXY, ""); /* or libcurl asks the environment every time */
   SET(CURLOPT_NOPROXY, "");
   SET(CURLOPT_PROTOCOLS_STR, "http,https");
-  SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
   SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   SET(CURLOPT_PATH_AS_IS, 1L);
   /* Removing a handle would otherwise wait for a lookup of libcurl's. */
@@ -72,6 +71,8 @@ static void set_constants(ferry__handle *handle) {
   if (loop->encodings)
     SET(CURLOPT_ACCEPT_ENCODING, loop->encodings);
   set_trust(e, loop);
+  ferry__http2_constants(handle);
+  ferry__jar_constants(handle);
 }
 
 static bool open_easy(ferry__handle *handle) {
@@ -88,7 +89,7 @@ static bool open_easy(ferry__handle *handle) {
   return true;
 }
 
-static void close_easy(ferry__handle *handle) {
+void ferry__handle_close(ferry__handle *handle) {
   if (!handle->easy)
     return;
   curl_easy_cleanup(handle->easy);
@@ -114,7 +115,7 @@ ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard) {
 }
 
 void ferry__handle_free(ferry__handle *handle) {
-  close_easy(handle);
+  ferry__handle_close(handle);
   ferry__head_free(&handle->head);
   free(handle);
 }
@@ -124,7 +125,7 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->generation++;
   if (!healthy) {
     /* Only libcurl's part goes: sockets remember who used them last. */
-    close_easy(handle);
+    ferry__handle_close(handle);
   } else if (handle->unusual) {
     curl_easy_reset(handle->easy);
     handle->unusual = handle->has_headers = handle->has_resolve = 0;
@@ -192,7 +193,7 @@ static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
 }
 
 /* The URL as a whole, for libcurl to take apart: a request to a proxy names
- * it so, and Digest signs its path. */
+ * it so, Digest signs its path, and cookies are of a path. */
 static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
   size_t target = strlen(t->target) + 1;
   char *url = malloc(t->origin_length + target);
@@ -207,10 +208,11 @@ static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
   return good;
 }
 
-static bool needs_url(const ferry__transfer *t) {
+static bool needs_url(const ferry__handle *handle, const ferry__transfer *t) {
   const ferry__extras *x = t->extras;
-  return x && (x->schemes ||
-               (x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure));
+  return handle->loop->options.jar ||
+         (x && (x->schemes ||
+                (x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure)));
 }
 
 /* One CURLU an origin: nothing is parsed again (-19 % instructions). */
@@ -235,8 +237,10 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->opened_count = 0;
   handle->tunnelling = handle->tunnelled = 0;
   handle->words[0] = 0;
+  ferry__http2_prepare(handle, t);
+  ferry__jar_prepare(handle, t);
   ferry__head_begin(&handle->head, t->max_head);
-  if (needs_url(t) ? !set_url(e, handle, t)
+  if (needs_url(handle, t) ? !set_url(e, handle, t)
                    : !set_host(e, handle, t) ||
                          !set_target(e, handle, t->target))
     return false;

@@ -233,6 +233,8 @@ static void free_parts(ferry_loop *loop) {
   free(loop->pinned_keys);
   free(loop->user_agent);
   free(loop->encodings);
+  if (loop->options.jar)
+    ferry_jar_free(loop->options.jar);
   free(loop->client_certificate);
   free(loop->client_key);
   free(loop->client_key_password);
@@ -279,6 +281,7 @@ static bool copy_string(char **to, const char *from) {
 static int copy_options(ferry_loop *loop, const ferry_options *from) {
   ferry_options *o = &loop->options;
   *o = *from;
+  ferry__jar_hold(o->jar);
   if (!o->max_transfers)
     o->max_transfers = 1024;
   if (!o->max_per_host)
@@ -293,8 +296,11 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
       !copy_string(&loop->client_key, from->client_key) ||
       !copy_string(&loop->client_key_password, from->client_key_password))
     return FERRY_E_MEMORY;
+  loop->per_shard = o->http2 ? FERRY__STREAMS : FERRY__PER_SHARD;
+  if (o->http2 && o->max_per_host > FERRY__STREAMS)
+    o->max_per_host = FERRY__STREAMS;
   loop->shard_count =
-      (o->max_transfers + FERRY__PER_SHARD - 1) / FERRY__PER_SHARD;
+      (o->max_transfers + loop->per_shard - 1) / loop->per_shard;
   loop->shards = calloc(loop->shard_count, sizeof *loop->shards);
   if (!loop->shards)
     return FERRY_E_MEMORY;
@@ -338,13 +344,15 @@ static void close_handle(uv_handle_t *handle, void *unused) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void initialise(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
+void ferry__initialise(void) { pthread_once(&once, initialise); }
 
 int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
   int code = FERRY_E_MEMORY;
   *out = NULL;
-  if (!options->on_finished)
+  if (!options->on_finished ||
+      (options->http2 && !(ferry_features() & FERRY_FEATURE_HTTP2)))
     return FERRY_E_INVALID_REQUEST;
-  pthread_once(&once, initialise);
+  ferry__initialise();
   ferry_loop *loop = calloc(1, sizeof *loop);
   if (!loop)
     return code;

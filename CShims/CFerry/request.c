@@ -103,6 +103,8 @@ static bool named(const field *f, const char *name) {
  * byte of a request costs some 80 instructions. */
 struct curl_slist ferry__no_accept = {(char[]){"Accept:"}, NULL};
 
+char ferry__chunked[] = "Transfer-Encoding: chunked";
+
 /* White space around a value is not a part of it (RFC 9110, 5.5). */
 static bool is_blank(const field *f) {
   for (uint32_t i = 0; i < f->value_length; i++)
@@ -218,8 +220,7 @@ static void write_fields(const ferry_request *request, const survey *seen,
     nodes++;
   }
   /* What libcurl would add by itself to a body. */
-  static char no_type[] = "Content-Type:", no_expect[] = "Expect:",
-              chunked[] = "Transfer-Encoding: chunked";
+  static char no_type[] = "Content-Type:", no_expect[] = "Expect:";
   char *extra[3];
   int extras = 0;
   if (request->body_kind != FERRY_BODY_NONE) {
@@ -229,7 +230,7 @@ static void write_fields(const ferry_request *request, const survey *seen,
       extra[extras++] = no_expect;
     if (request->body_kind == FERRY_BODY_PULL &&
         request->body_length == FERRY_UNKNOWN_LENGTH)
-      extra[extras++] = chunked;
+      extra[extras++] = ferry__chunked;
   }
   for (int i = 0; i < extras; i++, nodes++) {
     nodes->data = extra[i];

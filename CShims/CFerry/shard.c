@@ -34,20 +34,26 @@ bool ferry__shard_open(ferry__shard *shard) {
   curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, on_timer);
   curl_multi_setopt(m, CURLMOPT_TIMERDATA, shard);
   /* Unset, it follows the transfers and shrinks the pool after a burst. */
-  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)FERRY__PER_SHARD);
-  curl_multi_setopt(m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)shard->loop->per_shard);
+  curl_multi_setopt(m, CURLMOPT_PIPELINING,
+                    shard->loop->options.http2 ? (long)CURLPIPE_MULTIPLEX
+                                               : (long)CURLPIPE_NOTHING);
+  curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)FERRY__STREAMS);
   return true;
 }
 
 void ferry__shard_close(ferry__shard *shard) {
+  for (ferry__handle *handle = shard->pool; handle; handle = handle->next)
+    ferry__handle_close(handle);
+  if (shard->multi)
+    curl_multi_cleanup(shard->multi); /* closes what is kept */
+  shard->multi = NULL;
+  /* Sockets remember their last handle up to here. */
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;
     ferry__handle_free(handle);
   }
-  if (shard->multi)
-    curl_multi_cleanup(shard->multi); /* closes what is kept */
-  shard->multi = NULL;
 }
 
 void ferry__shard_touch(ferry__shard *shard) {
@@ -70,10 +76,10 @@ static void collect(ferry__shard *shard) {
   struct {
     ferry__transfer *transfer;
     CURLcode code;
-  } done[FERRY__PER_SHARD];
+  } done[FERRY__STREAMS];
   int count = 0, left;
   CURLMsg *message;
-  while (count < FERRY__PER_SHARD &&
+  while (count < FERRY__STREAMS &&
          (message = curl_multi_info_read(shard->multi, &left)))
     if (message->msg == CURLMSG_DONE) {
       done[count].transfer = transfer_of(message->easy_handle);
@@ -115,10 +121,10 @@ void ferry__shard_turn(ferry__shard *shard) {
 
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
   /* Where its connections are, if there is room: a new one costs more. */
-  if (host->home && host->home->running < FERRY__PER_SHARD)
+  if (host->home && host->home->running < loop->per_shard)
     return host->home;
   while (loop->first_free < loop->shard_count &&
-         loop->shards[loop->first_free].running >= FERRY__PER_SHARD)
+         loop->shards[loop->first_free].running >= loop->per_shard)
     loop->first_free++;
   if (loop->first_free == loop->shard_count)
     return NULL;

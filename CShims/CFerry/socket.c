@@ -132,6 +132,14 @@ bool ferry__is_connected(const ferry__handle *handle) {
   return false;
 }
 
+static SSL *tls_of(CURL *easy) {
+  struct curl_tlssessioninfo *tls = NULL;
+  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
+                 tls->backend == CURLSSLBACKEND_OPENSSL
+             ? tls->internals
+             : NULL;
+}
+
 /* Of the sockets that this transfer opened, the one that got connected. */
 static void remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port) {
@@ -142,6 +150,8 @@ static void remember_port(ferry__handle *handle, const char *peer,
     if (!s || s->local_port || local_port(fd) != port)
       continue;
     s->local_port = (uint16_t)port;
+    s->http2 = ferry__is_http2(handle, tls_of(handle->easy));
+    handle->socket = s;
     s->identity = handle->transfer->extras
                       ? handle->transfer->extras->identity
                       : 0;
@@ -167,14 +177,6 @@ static ferry__socket *find_port(ferry_loop *loop, const char *peer,
 }
 
 /* ---- The guard ----------------------------------------------------------- */
-
-static SSL *tls_of(CURL *easy) {
-  struct curl_tlssessioninfo *tls = NULL;
-  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
-                 tls->backend == CURLSSLBACKEND_OPENSSL
-             ? tls->internals
-             : NULL;
-}
 
 static bool tls_pending(CURL *easy) {
   SSL *tls = tls_of(easy);
@@ -258,14 +260,21 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
     curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
-    if ((sent && !(t->flags & FERRY_IDEMPOTENT)) ||
-        t->pulled || /* it cannot be pulled again */
+    bool refused = ferry__was_refused(handle);
+    bool safe = !sent || refused || (t->flags & FERRY_IDEMPOTENT);
+    if (!safe || t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
       handle->attempts--; /* this one is not begun */
-      t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
+      t->untouched = refused;
+      t->fault = refused
+                     ? (ferry__fault){FERRY_E_HTTP2_STREAM,
+                                      FERRY_D_HTTP2_REFUSED}
+                     : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
       t->phase = FERRY_PHASE_WAIT_HEAD;
       return CURL_PREREQFUNC_ABORT;
     }
+    handle->refused = handle->left_in = 0;
+    handle->stream = 0;
     ferry__head_expect_status(&handle->head);
     take_new_connection(handle);
   }
@@ -281,7 +290,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     return CURL_PREREQFUNC_ABORT;
   }
   /* A kept connection: what is readable now is no answer to this request. */
+  handle->socket = s;
   char byte;
+  if (s && s->http2) /* frames may come at any time */
+    return CURL_PREREQFUNC_OK;
   if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
             (t->host->secure && tls_pending(handle->easy)))) {
     end_idle(loop, s); /* sending fails with 0 bytes, and libcurl tries again */
@@ -327,6 +339,7 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   forget_port(handle->loop, s);
   s->have = s->want = 0;
   s->handle = NULL;
+  s->http2 = false;
   if (handle->opened_count == FERRY__OPENED) {
     memmove(handle->opened, handle->opened + 1,
             (FERRY__OPENED - 1) * sizeof *handle->opened);
@@ -360,7 +373,7 @@ int ferry__on_close(void *data, curl_socket_t fd) {
       fd < loop->sockets.capacity ? loop->sockets.by_fd[fd] : NULL;
   if (s) {
     ferry__transfer *t = owner(s);
-    if (t)
+    if (t && !s->http2)
       keep_answer(t, fd);
     if (s->have)
       watch(loop, s, 0); /* close() alone does not while a child has it */
@@ -385,7 +398,9 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   if (!s->have)
     return; /* closed earlier in this batch */
   if (!s->want) {
-    if (!owner(s)) /* a paused transfer leaves its socket unread on purpose */
+    /* A paused transfer leaves its socket unread on purpose; and what comes
+     * of HTTP/2, libcurl reads when it needs the connection again. */
+    if (!owner(s) && !s->http2)
       end_idle(loop, s);
     watch(loop, s, 0);
     return;
@@ -399,7 +414,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     bits |= CURL_CSELECT_OUT;
   if (events & (EPOLLERR | EPOLLHUP))
     bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
-  if (t && (bits & CURL_CSELECT_OUT) && answer_waits(t, s->fd))
+  if (t && (bits & CURL_CSELECT_OUT) && !s->http2 && answer_waits(t, s->fd))
     bits = CURL_CSELECT_IN;
   ferry__shard *shard = s->shard;
   curl_multi_socket_action(shard->multi, s->fd, bits, &running);

@@ -323,8 +323,7 @@ static void read_figures(ferry__transfer *t) {
   long sent = 0, connects = 0, os_errno = 0;
   curl_off_t uploaded = 0;
   uint32_t name = r->metrics.name;
-  r->attempts = (uint8_t)(t->handle->attempts > 255 ? 255
-                                                    : t->handle->attempts);
+  r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
   r->head_received = head->received;
   r->status = head->status;
   r->http_version = head->version;
@@ -344,7 +343,7 @@ static void read_figures(ferry__transfer *t) {
   r->body_sent = (uint64_t)uploaded;
   /* What a proxy refuses with 407 never came to the server. */
   if (r->attempts && sent + uploaded > 0 && t->fault.code != FERRY_E_TLS &&
-      t->fault.code != FERRY_E_PROXY)
+      t->fault.code != FERRY_E_PROXY && !t->untouched)
     r->flags |= FERRY_RESULT_PROCESSED;
   if (r->attempts && !connects)
     r->flags |= FERRY_RESULT_REUSED;
@@ -379,11 +378,12 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   ferry__finish(loop, t);
 }
 
-/* Nothing of it was sent: once more, with another handle. */
+/* Nothing of it was sent, or looked at: once more, with another handle. */
 static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   leave_libcurl(loop, t);
+  t->earlier = (uint8_t)(t->earlier + t->handle->attempts);
   ferry__handle_give(t->handle, false);
-  t->again = false;
+  t->again = t->untouched = false;
   t->phase = FERRY_PHASE_CONNECT;
   ferry__fault fault = enter_libcurl(loop, t);
   if (fault.code)
@@ -392,6 +392,9 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
 
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
+  if (t->untouched && code && !t->fault.code && !t->fresh && !t->pulled &&
+      !t->handle->head.received)
+    t->again = t->fresh = true;
   if (t->again && code && !t->fault.code) {
     begin_again(loop, t);
     return;

@@ -360,10 +360,15 @@ typedef struct ferry_loop ferry_loop;
 
 enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
 
+/* With HTTP/2 the transfers of a host share a connection, at most 100 at once.
+ * libcurl 7.88 takes an answer that has no Content-Length and is cut short
+ * for a whole one now and then; that was mended in 8.0. */
 enum {
   FERRY_HTTP2_NEVER = 0,
   FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
-  FERRY_HTTP2_PRIOR_KNOWLEDGE, /* everywhere, without asking */
+  /* Everywhere, without asking. Without TLS and with a libcurl before 8.0
+   * every transfer has a connection of its own. */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE,
 };
 
 /* What on_body and on_pull may answer instead of a count. */
@@ -372,6 +377,35 @@ enum {
   FERRY_PAUSE = -1, /* until ferry_resume() */
   FERRY_ABORT = -2, /* on_pull only: the source failed */
 };
+
+/* ---- Cookies ------------------------------------------------------------- */
+
+/* A jar of cookies (RFC 6265) that loops may share. */
+typedef struct ferry_jar ferry_jar;
+
+/* [any thread] */
+int ferry_jar_make(ferry_jar *_Nullable *_Nonnull out);
+
+/* [any thread] The last of the maker and of the loops that use it frees it. */
+void ferry_jar_free(ferry_jar *_Nonnull jar);
+
+/* [any thread] Puts one in, as a line of the form that ferry_jar_list()
+ * shows, or as "Set-Cookie: …", in the place of one with its name, domain and
+ * path. What is none is left out without a word. */
+int ferry_jar_set(ferry_jar *_Nonnull jar, const char *_Nonnull line);
+
+/* [any thread] */
+int ferry_jar_clear(ferry_jar *_Nonnull jar);
+
+/* [any thread] Visits all on this thread, each as seven texts with tabs
+ * between them: domain (behind "#HttpOnly_" for one that is), TRUE when its
+ * subdomains get it too, path, TRUE when it needs TLS, seconds since 1970 or
+ * 0, name, value. */
+int ferry_jar_list(ferry_jar *_Nonnull jar, void *_Nullable context,
+                   void (*_Nonnull visit)(void *_Nullable context,
+                                          const char *_Nonnull line));
+
+/* ---- Options of a loop --------------------------------------------------- */
 
 struct addrinfo;
 
@@ -415,6 +449,9 @@ typedef struct ferry_options {
   const char *_Nullable client_key_password;
   uint8_t minimum_tls; /* FERRY_TLS_1_2 … */
   uint8_t http2;       /* FERRY_HTTP2_… */
+  /* Cookies are kept and sent; NULL = neither. A Cookie among a request's own
+   * fields is sent in any case. */
+  ferry_jar *_Nullable jar;
 
   const char *_Nullable user_agent; /* NULL = none is sent */
   /* Accept-Encoding of every request, also of those without FERRY_DECODE;
@@ -428,7 +465,7 @@ typedef struct ferry_options {
 } ferry_options;
 
 /* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
- * without on_finished. */
+ * without on_finished, or with HTTP/2 where libcurl was built without. */
 int ferry_loop_start(const ferry_options *_Nonnull options,
                      ferry_loop *_Nullable *_Nonnull out);
 

@@ -3,12 +3,15 @@ import FerryTransport
 /// What a journey needs to know of its request, whatever the request's type.
 struct Itinerary: Sendable {
     let info: RunInfo
+    /// `nil` when nobody observes it.
+    let watch: RunWatch?
     let url: String
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
+    let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
     let isIdempotent: Bool
     /// Answers a challenge of the server's.
@@ -50,9 +53,11 @@ extension AgentCore {
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
+            info: watch?.info ?? info(of: request, url: url, number: number), watch: watch, url: url,
+            tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
-            retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
+            retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
+            usesAuthenticator: request.usesAuthenticator,
             isIdempotent: request.isIdempotent, digest: request.custom == nil ? request.authorization?.digest : nil,
             meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },

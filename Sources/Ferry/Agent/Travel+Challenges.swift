@@ -55,7 +55,7 @@ extension Travel {
         of asker: CredentialChallenge.Asker, for url: String
     ) throws(RequestError) -> (host: String, port: Int)? {
         if asker == .proxy {
-            return try core.configuration.proxy.route(for: url).map { ($0.host, Int($0.port)) }
+            return try itinerary.proxy.route(for: url).map { ($0.host, Int($0.port)) }
         }
         return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
     }
