@@ -38,6 +38,8 @@ let package = Package(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
+        // `preadv2` of `sys/uio.h` is not there either.
+        .systemLibrary(name: "Cuio", path: "CShims/Cuio"),
 
         // C: the transfer core, and the server that tests and benchmarks talk to.
         .target(
@@ -49,7 +51,7 @@ let package = Package(
 
         // Swift, lowest layer first.
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
-        .target(name: "Ferry", dependencies: ["FerryTransport", "Cnetlink"], swiftSettings: strict),
+        .target(name: "Ferry", dependencies: ["FerryTransport", "Cnetlink", "Cuio"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.

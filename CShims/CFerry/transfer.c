@@ -345,8 +345,9 @@ static void read_figures(ferry__transfer *t) {
     curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
   r->head_sent = (uint64_t)sent;
   r->body_sent = (uint64_t)uploaded;
+  /* What a proxy refuses with 407 never came to the server. */
   if (r->attempts && sent + uploaded > 0 && t->fault.code != FERRY_E_TLS &&
-      !t->untouched)
+      t->fault.code != FERRY_E_PROXY && !t->untouched)
     r->flags |= FERRY_RESULT_PROCESSED;
   if (r->attempts && !connects)
     r->flags |= FERRY_RESULT_REUSED;

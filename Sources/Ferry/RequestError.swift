@@ -106,6 +106,17 @@ extension RequestError: CustomStringConvertible {
     }
 }
 
+// All ways to turn it into text: the default of each would show what the server sent.
+extension RequestError: CustomDebugStringConvertible, CustomReflectable {
+    /// The same line.
+    public var debugDescription: String { description }
+
+    /// Without what the server sent.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["code": code, "phase": phase, "url": url, "message": message])
+    }
+}
+
 /// How far a run had come.
 public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
     /// Nothing was handed over yet.

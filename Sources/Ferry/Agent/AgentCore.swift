@@ -63,6 +63,7 @@ final class AgentCore: TransferReceiver {
     /// was let in when the journey began.
     func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false) {
         run.prepare(built)
+        run.watch?.sends(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }

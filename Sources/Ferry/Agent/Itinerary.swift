@@ -3,12 +3,15 @@ import FerryTransport
 /// What a journey needs to know of its request, whatever the request's type.
 struct Itinerary: Sendable {
     let info: RunInfo
+    /// `nil` when nobody observes it.
+    let watch: RunWatch?
     let url: String
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
+    let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
     let isIdempotent: Bool
     /// Answers a challenge of the server's.
@@ -32,7 +35,8 @@ extension AgentCore {
         case .result(let result):
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
-            if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
+            // A proxy's challenge may be a failure: that of a tunnel always is.
+            if asksBack && Travel.asker(of: result) != nil { return false }
             return !builder.mayRetry(request)
         }
     }
@@ -49,9 +53,11 @@ extension AgentCore {
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url, number: number), url: url, tag: request.tag,
+            info: watch?.info ?? info(of: request, url: url, number: number), watch: watch, url: url,
+            tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
-            retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
+            retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
+            usesAuthenticator: request.usesAuthenticator,
             isIdempotent: request.isIdempotent, digest: request.custom == nil ? request.authorization?.digest : nil,
             meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },

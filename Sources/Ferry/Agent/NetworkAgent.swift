@@ -112,6 +112,7 @@ extension AgentCore {
             request.filter(reply)
             return try reply.get()
         }
+        if case .result(let result) = answer { watch.received(result) }
         let outcome = RunOutcome(reply)
         watch.willStop(outcome, RequestMetrics(answer, times))
         request.filter(reply)

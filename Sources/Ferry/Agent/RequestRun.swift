@@ -40,6 +40,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         var times = ProcessingTimes(isMeasured: watch != nil)
         reply = core.processed(request, answer, url: url, &times)
         if watch != nil { metrics = RequestMetrics(answer, times) }
+        if case .result(let result) = answer { watch?.received(result) }
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {

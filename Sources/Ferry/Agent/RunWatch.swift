@@ -18,6 +18,18 @@ struct RunWatch: Sendable {
         for observer in observers { observer.willStart(info) }
     }
 
+    /// [caller's thread] It leaves as it stands here.
+    func sends(_ built: borrowing BuiltRequest) {
+        guard let log else { return }
+        let headers = built.transfer.headers
+        log.sends(info, Headers(headers))
+    }
+
+    /// An answer came, perhaps not the last.
+    func received(_ result: TransferResult) {
+        if result.status != 0 { log?.received(info, status: result.status, Headers(result)) }
+    }
+
     /// [callback queue, or the caller's task] Right before the filters.
     func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
         log?.ended(info, outcome, metrics)

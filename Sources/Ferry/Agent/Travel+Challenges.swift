@@ -39,7 +39,8 @@ extension Travel {
         return .goOn
     }
 
-    private static func asker(of result: TransferResult) -> CredentialChallenge.Asker? {
+    /// Who asks for credentials by this answer, or by this failure.
+    static func asker(of result: TransferResult) -> CredentialChallenge.Asker? {
         if let failure = result.failure {
             return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
         }
@@ -54,7 +55,7 @@ extension Travel {
         of asker: CredentialChallenge.Asker, for url: String
     ) throws(RequestError) -> (host: String, port: Int)? {
         if asker == .proxy {
-            return try core.configuration.proxy.route(for: url).map { ($0.host, Int($0.port)) }
+            return try itinerary.proxy.route(for: url).map { ($0.host, Int($0.port)) }
         }
         return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
     }

@@ -4,6 +4,8 @@ import Glibc
 struct FileBody: PulledBody {
     let path: String
     var range: Range<UInt64>?
+    /// Tests have all of it read from the disk.
+    var looksInMemory = true
 
     /// Opens the file: one that is not there, cannot be read, is no regular file or is too short is found out here.
     func makeSource() throws(BodyFault) -> any BodySource {
@@ -14,7 +16,7 @@ struct FileBody: PulledBody {
         if descriptor < 0 { throw fault(errno) }
         do throws(BodyFault) {
             let bounds = try bounds(of: descriptor)
-            return FileSource(descriptor, bounds, path: path)
+            return FileSource(descriptor, bounds, path: path, looksInMemory: looksInMemory)
         } catch {
             Glibc.close(descriptor)
             throw error

@@ -1,11 +1,14 @@
+import Cuio
 import Dispatch
 import FerryTransport
 import Glibc
 import Synchronization
 
-/// Reads a file ahead of the loop, which never waits for the disk: blocks go from the reader to the loop and back.
+/// Reads a file without the loop's ever waiting for the disk.
 ///
-/// One read is under way at a time, on a queue of Dispatch; the descriptor is closed when it has ended.
+/// What the system has in memory goes straight to where it is wanted (preadv2(2) with `RWF_NOWAIT`). What it has not is
+/// read ahead on a queue of Dispatch, one read at a time: blocks go from the reader to the loop and back. The descriptor
+/// is closed when no read uses it.
 final class FileSource: BodySource {
     fileprivate struct Block {
         var bytes: [UInt8]
@@ -15,6 +18,8 @@ final class FileSource: BodySource {
     fileprivate struct State {
         /// -1 when it is closed.
         var descriptor: Int32
+        /// Whether it is worth asking for what is in memory.
+        var looksInMemory: Bool
         /// What is still to be read.
         var unread: Range<UInt64>
         /// What the loop has not been given.
@@ -39,10 +44,12 @@ final class FileSource: BodySource {
     private let state: Mutex<State>
 
     /// Takes over the descriptor.
-    init(_ descriptor: Int32, _ range: Range<UInt64>, path: String) {
+    init(_ descriptor: Int32, _ range: Range<UInt64>, path: String, looksInMemory: Bool = true) {
         self.path = path
         length = UInt64(range.count)
-        state = Mutex(State(descriptor: descriptor, unread: range, left: UInt64(range.count)))
+        state = Mutex(
+            State(
+                descriptor: descriptor, looksInMemory: looksInMemory, unread: range, left: UInt64(range.count)))
     }
 
     deinit { close() }
@@ -53,9 +60,9 @@ final class FileSource: BodySource {
     func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
 
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
-        let (fill, reads) = state.withLock { state in
-            let fill = state.give(to: space)
-            return (fill, state.beginsReading())
+        let (fill, reads) = state.withLock { [path] state in
+            let fill = state.give(to: space, path)
+            return (fill, state.readsAhead && state.beginsReading())
         }
         if reads { DispatchQueue.global().async { self.readAhead() } }
         return fill
@@ -79,8 +86,8 @@ final class FileSource: BodySource {
             let outcome = Self.read(read.descriptor, read.range, into: &block)
             let resume = state.withLock { [path] state in
                 switch outcome {
-                case .success(let count): state.took(Block(bytes: block, count: count), wanted: read.range, path)
-                case .failure(let error): state.failure = BodyFault(file: path, errno: error.code)
+                case .success(let count): state.took(Block(bytes: block, count: count), wanted: read.range.count, path)
+                case .failure(let code): state.failure = BodyFault(file: path, errno: code)
                 }
                 return state.resumption()
             }
@@ -89,14 +96,13 @@ final class FileSource: BodySource {
         if let descriptor = state.withLock({ $0.abandonedDescriptor() }) { Glibc.close(descriptor) }
     }
 
-    private struct SystemError: Error {
-        let code: Int32
+    private enum Outcome {
+        case success(Int)
+        case failure(errno: Int32)
     }
 
     /// As many bytes of the range as the file has.
-    private static func read(
-        _ descriptor: Int32, _ range: Range<UInt64>, into block: inout [UInt8]
-    ) -> Result<Int, SystemError> {
+    private static func read(_ descriptor: Int32, _ range: Range<UInt64>, into block: inout [UInt8]) -> Outcome {
         block.withUnsafeMutableBytes { bytes in
             var count = 0
             while count < range.count {
@@ -104,7 +110,7 @@ final class FileSource: BodySource {
                     descriptor, bytes.baseAddress! + count, range.count - count,
                     off_t(range.lowerBound) + off_t(count))
                 if got < 0 && errno == EINTR { continue }
-                if got < 0 { return .failure(SystemError(code: errno)) }
+                if got < 0 { return .failure(errno: errno) }
                 if got == 0 { break }
                 count += got
             }
@@ -115,11 +121,16 @@ final class FileSource: BodySource {
 
 extension FileSource.State {
     /// The next bytes for the loop.
-    fileprivate mutating func give(to space: UnsafeMutableRawBufferPointer) -> TransferFill {
+    fileprivate mutating func give(to space: UnsafeMutableRawBufferPointer, _ path: String) -> TransferFill {
         if isClosed { return .failed }
         if left == 0 { return .end }
         guard let block = ready.first else {
             if failure != nil { return .failed }
+            if let count = readFromMemory(into: space) {
+                advance(by: count, isWhole: count > 0, path)
+                left -= UInt64(count)
+                return count > 0 ? .bytes(count) : .failed
+            }
             isAwaited = true
             return .later
         }
@@ -135,6 +146,22 @@ extension FileSource.State {
         }
         return .bytes(count)
     }
+
+    /// How many of the next bytes were in memory; `nil` when they have to be read ahead, 0 when there are none.
+    ///
+    /// Under the lock, so that nobody closes the descriptor meanwhile: it is a copy, no more.
+    private mutating func readFromMemory(into space: UnsafeMutableRawBufferPointer) -> Int? {
+        guard looksInMemory, !isReading else { return nil }
+        var vector = iovec(iov_base: space.baseAddress, iov_len: min(space.count, unread.count))
+        let got = preadv2(descriptor, &vector, 1, off_t(unread.lowerBound), Int32(FERRY_UIO_NOWAIT))
+        if got >= 0 { return got }
+        // Not every file system can say.
+        if errno != EAGAIN { looksInMemory = false }
+        return nil
+    }
+
+    /// Whether the disk is to be read: somebody waits for it, or has done so.
+    fileprivate var readsAhead: Bool { isAwaited || blocks > 0 }
 
     private var hasWork: Bool {
         !isClosed && failure == nil && !unread.isEmpty && (!free.isEmpty || blocks < FileSource.blockCount)
@@ -163,14 +190,16 @@ extension FileSource.State {
         return (descriptor, unread.lowerBound..<unread.lowerBound + size, block)
     }
 
-    /// A file that has become shorter must not end as a message that looks whole.
-    fileprivate mutating func took(_ block: FileSource.Block, wanted: Range<UInt64>, _ path: String) {
+    fileprivate mutating func took(_ block: FileSource.Block, wanted: Int, _ path: String) {
         if isClosed { return }
         if block.count > 0 { ready.append(block) }
-        unread = wanted.lowerBound + UInt64(block.count)..<unread.upperBound
-        if block.count < wanted.count {
-            failure = BodyFault(message: "\(path) became shorter while it was sent")
-        }
+        advance(by: block.count, isWhole: block.count == wanted, path)
+    }
+
+    /// A file that has become shorter must not end as a message that looks whole.
+    private mutating func advance(by count: Int, isWhole: Bool, _ path: String) {
+        unread = unread.lowerBound + UInt64(count)..<unread.upperBound
+        if !isWhole { failure = BodyFault(message: "\(path) became shorter while it was sent") }
     }
 
     /// How to wake the loop, if it waits.

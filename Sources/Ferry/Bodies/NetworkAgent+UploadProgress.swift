@@ -23,7 +23,7 @@ extension NetworkAgent {
         var answer = await core.answer(to: run)
         if !core.isSettled(answer, of: request) { answer = await core.goOn(request, run, after: answer) }
         // What was reported stands in the queue already.
-        await withUnsafeContinuation { continuation in core.processingQueue.async { continuation.resume() } }
+        await withCheckedContinuation { continuation in core.processingQueue.async { continuation.resume() } }
         return try await core.concludeOffActor(request, answer, of: run)
     }
 }

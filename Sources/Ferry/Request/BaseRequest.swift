@@ -66,6 +66,8 @@ open class BaseRequest: Request, @unchecked Sendable {
     open var retryPolicy: RetryPolicy? { nil }
     /// The configuration's.
     open var addressPolicy: AddressPolicy? { nil }
+    /// The configuration's.
+    open var proxy: ProxyConfiguration? { nil }
     /// Yes.
     open var usesAuthenticator: Bool { true }
 

@@ -40,6 +40,8 @@ extension Request {
     public var retryPolicy: RetryPolicy? { nil }
     /// The configuration's.
     public var addressPolicy: AddressPolicy? { nil }
+    /// The configuration's.
+    public var proxy: ProxyConfiguration? { nil }
     /// Yes.
     public var usesAuthenticator: Bool { true }
     /// None.

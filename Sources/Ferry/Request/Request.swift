@@ -96,6 +96,9 @@ public protocol Request<Value>: Sendable {
     /// Replaces the configuration's. The default is `nil`.
     var addressPolicy: AddressPolicy? { get }
 
+    /// Replaces the configuration's. The default is `nil`.
+    var proxy: ProxyConfiguration? { get }
+
     /// Whether the configuration's authenticator has a say in it. The default is `true`; the request that fetches a
     /// token says `false`.
     var usesAuthenticator: Bool { get }

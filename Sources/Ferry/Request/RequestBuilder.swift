@@ -155,7 +155,7 @@ final class RequestBuilder: Sendable {
         transfer.isIdempotent = request.isIdempotent
         transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
         if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
-        if let proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
+        if let proxy = request.proxy ?? proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
         return transfer
     }
 

@@ -1,10 +1,14 @@
 extension Nginx {
+    /// Bytes of `zeros.bin`, which take no room on the disk.
+    static let zeros = 1024 * 1024 * 1024
+
     /// Files under `www`.
     static func writeContent(to folder: ServerFolder) throws {
         try folder.write("Hello, ferry", to: "www/hello.txt")
         try folder.write(pattern(64 * 1024), to: "www/64k.bin")
         try folder.write(pattern(1024 * 1024), to: "www/1m.bin")
         try folder.write(String(repeating: "compress me well, ", count: 4000), to: "www/long.txt")
+        try folder.writeZeros(zeros, to: "www/zeros.bin")
         try folder.write("for ferry only", to: "www/private/secret.txt")
         try folder.write("ferry:{PLAIN}secret\n", to: "htpasswd")
     }

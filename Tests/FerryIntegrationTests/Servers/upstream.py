@@ -9,11 +9,14 @@ order), length and SHA-256 of the body. The answer to a target without a meaning
 /token?id=X        a new token, T1, T2, ...; /bearer?id=X 401 without the newest one
 /flaky?id=X&fail=N N times 503, then the echo; with &after=S a Retry-After
 /set-cookie?NAME=VALUE&path=/x    sets a cookie
+/form              the parts of a form: name, filename, type, SHA-256
 /wait?s=S          the echo after S seconds
 /status/N          that status, with an echo
 /refuse-upload     413 at once, without reading the body, and the connection ends
 """
 
+import email
+import email.policy
 import hashlib
 import http.server
 import json
@@ -44,7 +47,10 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         if url.path == "/refuse-upload":
             return self.refuse()
         digest, length = hashlib.sha256(), 0
+        parts = []
         for piece in self.body():
+            if url.path == "/form":
+                parts.append(piece)
             digest.update(piece)
             length += len(piece)
         self.got = {
@@ -57,6 +63,8 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         with lock:
             record.write(json.dumps(self.got) + "\n")
             record.flush()
+        if url.path == "/form":
+            return self.form(b"".join(parts))
         routes = {
             "/basic": self.basic, "/digest": self.digest, "/token": self.token, "/bearer": self.bearer,
             "/flaky": self.flaky, "/set-cookie": self.set_cookie, "/wait": self.wait}
@@ -112,6 +120,21 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             return self.echo()
         fields = [("Retry-After", self.query["after"])] if "after" in self.query else []
         self.echo(503, *fields)
+
+    def form(self, body):
+        kind = self.headers["Content-Type"]
+        policy = email.policy.HTTP.clone(utf8=True)
+        message = email.message_from_bytes(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + body, policy=policy)
+        parts = [
+            {
+                "name": part.get_param("name", header="content-disposition"),
+                "filename": part.get_filename(),
+                "type": part.get_content_type(),
+                "sha256": hashlib.sha256(part.get_payload(decode=True)).hexdigest(),
+            }
+            for part in message.iter_parts()
+        ]
+        self.answer(200, json.dumps(parts).encode(), ("Content-Type", "application/json"))
 
     def wait(self):
         time.sleep(float(self.query["s"]))

@@ -7,8 +7,10 @@ import Testing
 
 /// A file as a body, without a network.
 @Suite(.timeLimit(.minutes(2))) struct FileSourceTests {
-    private func source(_ path: String, _ range: Range<UInt64>? = nil) throws -> any BodySource {
-        try FileBody(path: path, range: range).makeSource()
+    private func source(
+        _ path: String, _ range: Range<UInt64>? = nil, fromMemory: Bool = true
+    ) throws -> any BodySource {
+        try FileBody(path: path, range: range, looksInMemory: fromMemory).makeSource()
     }
 
     @Test(arguments: [
@@ -19,10 +21,12 @@ import Testing
         let bytes = LoopbackServer.pattern(0..<size)
         let file = try TemporaryFile(bytes)
         for piece in [65_536, 65_535, 300_001] {
-            let source = try source(file.path)
-            #expect(source.length == UInt64(size))
-            #expect(await drained(source, piece: piece) == bytes)
-            source.close()
+            for fromMemory in [true, false] {
+                let source = try source(file.path, fromMemory: fromMemory)
+                #expect(source.length == UInt64(size))
+                #expect(await drained(source, piece: piece) == bytes)
+                source.close()
+            }
         }
         #expect(openDescriptors(of: file.path).isEmpty)
     }
@@ -31,9 +35,11 @@ import Testing
     func aRangeIsAllThatIsSent(range: Range<UInt64>) async throws {
         let bytes = LoopbackServer.pattern(0..<1_000_000)
         let file = try TemporaryFile(bytes)
-        let source = try source(file.path, range)
-        #expect(source.length == UInt64(range.count))
-        #expect(await drained(source) == Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+        for fromMemory in [true, false] {
+            let source = try source(file.path, range, fromMemory: fromMemory)
+            #expect(source.length == UInt64(range.count))
+            #expect(await drained(source) == Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+        }
     }
 
     @Test func whatCannotBeReadIsFoundOutAtOnce() throws {
@@ -54,9 +60,9 @@ import Testing
         #expect(openDescriptors(of: file.path).isEmpty)
     }
 
-    @Test func aFileThatBecomesShorterFails() async throws {
+    @Test(arguments: [true, false]) func aFileThatBecomesShorterFails(fromMemory: Bool) async throws {
         let file = try TemporaryFile(size: 2_000_000)
-        let source = try source(file.path)
+        let source = try source(file.path, fromMemory: fromMemory)
         file.resize(1_000_000)
         #expect(await drained(source) == nil)
         let fault = try #require(source.failure as? BodyFault)
@@ -80,6 +86,17 @@ import Testing
         #expect(await drained(source) == bytes)
     }
 
+    @Test func whatIsNotInMemoryIsReadAhead() async throws {
+        let bytes = LoopbackServer.pattern(0..<3_000_000)
+        let file = try TemporaryFile(bytes)
+        let descriptor = open(file.path, O_RDWR)
+        defer { close(descriptor) }
+        // Written out, and then no longer held: as far as the system agrees.
+        fsync(descriptor)
+        posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+        #expect(await drained(try source(file.path)) == bytes)
+    }
+
     @Test func nothingIsReadBeforeItIsWanted() throws {
         let file = try TemporaryFile(size: 1000)
         let source = try source(file.path)
@@ -101,7 +118,7 @@ import Testing
 
     @Test func aClosedSourceGivesNothingAndClosesOnce() async throws {
         let file = try TemporaryFile(size: 10_000_000)
-        let source = try source(file.path)
+        let source = try source(file.path, fromMemory: false)
         source.open {}
         var space = [UInt8](repeating: 0, count: 10)
         // A read is under way now, and the descriptor must outlive it.
@@ -117,7 +134,7 @@ import Testing
 
     @Test func noMoreThanItsBlocksAreReadAhead() async throws {
         let file = try TemporaryFile(size: 100_000_000)
-        let source = try source(file.path)
+        let source = try source(file.path, fromMemory: false)
         let (resumes, continuation) = AsyncStream.makeStream(of: Void.self)
         source.open { continuation.yield() }
         var space = [UInt8](repeating: 0, count: 10)
