@@ -437,7 +437,8 @@ typedef struct ferry_options {
 
   uint32_t max_transfers; /* at work at once; 0 = 1,024 */
   uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
-  uint32_t idle_ms;       /* a kept connection's life; 0 = 60,000 */
+  uint32_t idle_ms; /* a kept connection's life; 0 = 60,000. Closed then when
+                     * nothing runs beside it, else with the next request */
 
   /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
   const char *_Nullable ca_file;
