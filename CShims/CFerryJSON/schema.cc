@@ -149,7 +149,7 @@ bool Check::object(size_t index, uint32_t place) noexcept {
       if (next == count)
         next = 0;
       if (properties[next].count == length &&
-          memcmp(properties[next].key, bytes, length) == 0)
+          ferry_json_same_bytes(properties[next].key, bytes, length))
         break;
     }
     if (tries < count) {

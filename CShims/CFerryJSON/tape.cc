@@ -93,7 +93,7 @@ size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
   for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i + 1)) {
     size_t length;
     const uint8_t *bytes = ferry_json_string(tape, i, &length);
-    if (length == count && memcmp(bytes, key, count) == 0)
+    if (length == count && ferry_json_same_bytes(bytes, key, count))
       found = i + 1;
   }
   return found;

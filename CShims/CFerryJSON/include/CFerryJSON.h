@@ -103,19 +103,18 @@ static inline uint64_t ferry_json_payload(ferry_json_tape tape, size_t index) {
   return tape.words[index] & 0x00ffffffffffffffu;
 }
 
-/* The index behind the value at `index`. */
+/* The index behind the value at `index`. The lower 5 bits of the tags are all
+ * different, but for pairs that are treated alike; numbers have two words. */
 static inline size_t ferry_json_after(ferry_json_tape tape, size_t index) {
-  switch (ferry_json_tag(tape, index)) {
-  case '{':
-  case '[':
-    return (uint32_t)tape.words[index];
-  case 'l':
-  case 'u':
-  case 'd':
-    return index + 2;
-  default:
-    return index + 1;
-  }
+  uint64_t word = tape.words[index];
+  uint32_t tag = (uint32_t)1 << (word >> 56 & 31);
+  const uint32_t containers = (uint32_t)1 << ('{' & 31);
+  const uint32_t numbers = (uint32_t)1 << ('l' & 31) |
+                           (uint32_t)1 << ('u' & 31) |
+                           (uint32_t)1 << ('d' & 31);
+  if (tag & containers)
+    return (uint32_t)word;
+  return index + 1 + ((tag & numbers) != 0);
 }
 
 /* The index of the closing word of the container at `index`. */
@@ -136,6 +135,34 @@ static inline double ferry_json_double(ferry_json_tape tape, size_t index) {
   double value;
   memcpy(&value, &tape.words[index + 1], sizeof(value));
   return value;
+}
+
+/* memcmp() == 0 for keys, which are short: two loads from either end that may
+ * overlap, and no call. */
+static inline bool ferry_json_same_bytes(const uint8_t *a, const uint8_t *b,
+                                         size_t count) {
+  if (count > 16)
+    return memcmp(a, b, count) == 0;
+  if (count >= 8) {
+    uint64_t a_head, a_tail, b_head, b_tail;
+    memcpy(&a_head, a, 8);
+    memcpy(&b_head, b, 8);
+    memcpy(&a_tail, a + count - 8, 8);
+    memcpy(&b_tail, b + count - 8, 8);
+    return a_head == b_head && a_tail == b_tail;
+  }
+  if (count >= 4) {
+    uint32_t a_head, a_tail, b_head, b_tail;
+    memcpy(&a_head, a, 4);
+    memcpy(&b_head, b, 4);
+    memcpy(&a_tail, a + count - 4, 4);
+    memcpy(&b_tail, b + count - 4, 4);
+    return a_head == b_head && a_tail == b_tail;
+  }
+  for (size_t i = 0; i < count; i++)
+    if (a[i] != b[i])
+      return false;
+  return true;
 }
 
 /* Elements of an array or members of an object. */

@@ -57,7 +57,7 @@ extension JSON {
     /// A member of this object. When it is absent, an optional is nil and anything else an error.
     @inlinable
     public func value<T: JSONConvertible>(_ key: String, as type: T.Type = T.self) throws -> T {
-        if let member = self[key] { return try T(json: member) }
+        if let place = member(key) { return try T.value(at: place, in: self) }
         guard kind == .object, let value = T.valueWhenAbsent else { throw absent(key, T.self) }
         return value
     }

@@ -15,11 +15,20 @@ public protocol JSONConvertible {
 
     /// What stands for a member that is absent; nil, the default, makes that an error.
     static var valueWhenAbsent: Self? { get }
+
+    /// The value at a place in the document that `json` is of. The default makes a `JSON` of it first, which types like
+    /// the scalars do not need.
+    static func value(at place: JSON.Place, in json: JSON) throws -> Self
 }
 
 extension JSONConvertible {
     @inlinable
     public static var valueWhenAbsent: Self? { nil }
+
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> Self {
+        try Self(json: json.view(at: place))
+    }
 }
 
 extension Optional: JSONConvertible where Wrapped: JSONConvertible {
@@ -28,15 +37,24 @@ extension Optional: JSONConvertible where Wrapped: JSONConvertible {
 
     @inlinable
     public static var valueWhenAbsent: Wrapped?? { .some(nil) }
+
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> Wrapped? {
+        json.isNull(at: place) ? nil : .some(try Wrapped.value(at: place, in: json))
+    }
 }
 
 extension Array: JSONConvertible where Element: JSONConvertible {
     @inlinable
-    public init(json: JSON) throws {
-        let elements = try json.asArray()
-        self.init()
-        reserveCapacity(elements.count)
-        for element in elements { append(try Element(json: element)) }
+    public init(json: JSON) throws { self = try Self.value(at: json.place, in: json) }
+
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> [Element] {
+        var places = try json.elements(at: place)
+        var array: [Element] = []
+        array.reserveCapacity(places.count)
+        while let place = json.next(&places) { array.append(try Element.value(at: place, in: json)) }
+        return array
     }
 }
 
