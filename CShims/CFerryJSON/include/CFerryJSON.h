@@ -103,18 +103,19 @@ static inline uint64_t ferry_json_payload(ferry_json_tape tape, size_t index) {
   return tape.words[index] & 0x00ffffffffffffffu;
 }
 
-/* The index behind the value at `index`. The lower 5 bits of the tags are all
- * different, but for pairs that are treated alike; numbers have two words. */
+/* The index behind the value at `index`. */
 static inline size_t ferry_json_after(ferry_json_tape tape, size_t index) {
-  uint64_t word = tape.words[index];
-  uint32_t tag = (uint32_t)1 << (word >> 56 & 31);
-  const uint32_t containers = (uint32_t)1 << ('{' & 31);
-  const uint32_t numbers = (uint32_t)1 << ('l' & 31) |
-                           (uint32_t)1 << ('u' & 31) |
-                           (uint32_t)1 << ('d' & 31);
-  if (tag & containers)
-    return (uint32_t)word;
-  return index + 1 + ((tag & numbers) != 0);
+  switch (ferry_json_tag(tape, index)) {
+  case '{':
+  case '[':
+    return (uint32_t)tape.words[index];
+  case 'l':
+  case 'u':
+  case 'd':
+    return index + 2;
+  default:
+    return index + 1;
+  }
 }
 
 /* The index of the closing word of the container at `index`. */
