@@ -33,6 +33,7 @@ let package = Package(
     products: [
         .library(name: "Ferry", targets: ["Ferry"]),
         .library(name: "FerryJSON", targets: ["FerryJSON"]),
+        .library(name: "FerryXML", targets: ["FerryXML"]),
         .library(name: "FerryTesting", targets: ["FerryTesting"]),
         .executable(name: "ferry", targets: ["FerryCommand"]),
     ],
@@ -62,6 +63,7 @@ let package = Package(
 
         // Swift, lowest layer first.
         .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),
+        .target(name: "FerryXML", swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(name: "Ferry", dependencies: ["FerryTransport"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
@@ -79,6 +81,7 @@ let package = Package(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryJSONTests", dependencies: ["CFerryJSON", "FerryJSON"], swiftSettings: strict),
+        .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
