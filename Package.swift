@@ -96,7 +96,8 @@ let package = Package(
         .target(
             name: "CCoreDriver", dependencies: ["CFerry"], path: "Benchmarks/CCoreDriver", cSettings: strictC),
         .executableTarget(
-            name: "FerryBenchmarks", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
+            name: "FerryBenchmarks",
+            dependencies: ["Ferry", "FerryJSON", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
     ],
     cLanguageStandard: .gnu11,
