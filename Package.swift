@@ -47,6 +47,10 @@ let package = Package(
         .systemLibrary(name: "Czlib", path: "CShims/Czlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
+        .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
+        // `preadv2` of `sys/uio.h` is not there either.
+        .systemLibrary(name: "Cuio", path: "CShims/Cuio"),
 
         // C: the transfer core, and the server that tests and benchmarks talk to.
         .target(
@@ -65,7 +69,7 @@ let package = Package(
         .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),
         .target(name: "FerryXML", swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
-        .target(name: "Ferry", dependencies: ["FerryTransport"], swiftSettings: strict),
+        .target(name: "Ferry", dependencies: ["FerryTransport", "Cnetlink", "Cuio"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
@@ -79,9 +83,10 @@ let package = Package(
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
-        .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryJSONTests", dependencies: ["CFerryJSON", "FerryJSON"], swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
@@ -89,7 +94,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FerryIntegrationTests",
-            dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
+            dependencies: ["Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
             swiftSettings: strict),
 
         // Measurement.

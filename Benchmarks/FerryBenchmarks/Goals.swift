@@ -27,6 +27,9 @@ struct Goal: Codable, Sendable {
                 text: "the same by closures: CPU × await", limit: 1.2,
                 measured: table.ratio(small, .closures, to: small, .await, cpu)),
             Goal(
+                text: "with 3 header fields and 4 arguments: CPU × await", limit: 1.3,
+                measured: table.ratio(small, .dressed, to: small, .await, cpu)),
+            Goal(
                 text: "URLSession: CPU × await", limit: 15, isAtMost: false,
                 measured: table.ratio(small, .urlSession, to: small, .await, cpu)),
         ]
@@ -76,6 +79,12 @@ struct Goal: Codable, Sendable {
             Goal(
                 text: "the same: longest time the loop was held, ms", limit: 20,
                 measured: figure(.cancel, .closures, "longest_hold_ms")),
+            Goal(
+                text: "file of 1 GB sent, await: rate × the curl command", limit: 0.9, isAtMost: false,
+                measured: table.ratio("upload", .await, to: "upload", .curl) { $0.extra["mb_per_second"] ?? .nan }),
+            Goal(
+                text: "the same: MB of memory above the start", limit: 8, measured: figure(.upload, .await, "memory_mb")
+            ),
         ]
     }
 }

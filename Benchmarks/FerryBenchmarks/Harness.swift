@@ -44,11 +44,17 @@ struct Harness {
         // Thousands of answers that are held back are what the loopback server is for.
         let server = try Server(preferringNginx: false)
         defer { server.stop() }
-        for rival in special.rivals {
-            note("\(special.rawValue)  \(rival.title)")
-            let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
-            let measurement = try measureWorker("\(special.rawValue)-\(rival.rawValue)", load)
-            table.add(measurement, case: special.rawValue, rival: rival, round: 0)
+        for round in 0..<(special == .upload ? options.rounds : 1) {
+            for rival in special.rivals {
+                if rival == .curl && findProgram("curl") == nil {
+                    note("\(special.rawValue)  curl is not installed, and left out")
+                    continue
+                }
+                note("\(special.rawValue)  \(rival.title)")
+                let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
+                let measurement = try measureWorker("\(special.rawValue)-\(rival.rawValue)", load)
+                table.add(measurement, case: special.rawValue, rival: rival, round: round)
+            }
         }
     }
 

@@ -5,7 +5,11 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case executor
     case await
     case closures
+    /// By `await`, with three header fields of its own and four arguments.
+    case dressed
     case urlSession
+    /// The curl command.
+    case curl
     /// Nobody: a task that only waits, to tell what of the memory is Swift's.
     case bareTask
 
@@ -19,7 +23,9 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .executor: "Ferry, tasks on the loop"
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
+        case .dressed: "Ferry, await, dressed"
         case .urlSession: "URLSession"
+        case .curl: "curl"
         case .bareTask: "a task, no Ferry"
         }
     }

@@ -20,6 +20,7 @@ enum Worker {
         case "await": try await FerryRivals.await(load)
         case "executor": try await FerryRivals.executor(load)
         case "closures": try await FerryRivals.closures(load)
+        case "dressed": try await FerryRivals.dressed(load)
         case "urlSession": try await URLSessionRival.run(load)
         case "waiting-closures": try await WaitingCase.closures(load.url)
         case "waiting-await": try await WaitingCase.tasks(load.url)
@@ -27,6 +28,8 @@ enum Worker {
         case "slow-closures": try await SlowCase.closures(load.url)
         case "slow-await": try await SlowCase.tasks(load.url)
         case "cancel-closures": try await CancelCase.run(load.url)
+        case "upload-await": try await UploadCase.ferry(load.url)
+        case "upload-curl": try UploadCase.curl(load.url)
         default: throw BenchmarkError("unknown worker \(name)")
         }
     }

@@ -15,6 +15,8 @@
 enum {
   FERRY__RINGS = 3,
   FERRY__PER_SHARD = 64,   /* libcurl is O(n) in the transfers of a multi */
+  FERRY__STREAMS = 100,    /* likewise in a loop with HTTP/2, and of a host:
+                            * beyond that libcurl connects for each anew */
   FERRY__SPARE = 64,       /* readable bytes behind a collected body */
   FERRY__ROUNDS = 4,       /* of work a turn, then sockets get theirs */
   FERRY__CANCELS = 128,    /* of running transfers a round: each closes one */
@@ -23,6 +25,8 @@ enum {
   FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
+  FERRY__ADDRESSES = 16,   /* of one name */
+  FERRY__MAX_ROUNDS = 8,   /* of challenges answered */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
   /* libcurl's receive buffer, which it allocates and frees with every
    * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
@@ -30,13 +34,17 @@ enum {
   FERRY__BUFFER = 16384,
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
+  FERRY__LATE = 65536, /* bytes of an answer that a reset overtook */
 };
 
+struct sockaddr;
 typedef struct ferry__transfer ferry__transfer;
 typedef struct ferry__handle ferry__handle;
 typedef struct ferry__shard ferry__shard;
 typedef struct ferry__host ferry__host;
+typedef struct ferry__socket ferry__socket;
 typedef struct ferry__block ferry__block;
+typedef struct ferry__extras ferry__extras;
 
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 
@@ -129,9 +137,12 @@ struct ferry__transfer {
   uint64_t timer_at; /* ms; 0 = not in the wheel */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
-  uint64_t window_bytes;
+  uint64_t window_bytes, uploaded;
+  uint8_t earlier; /* attempts with handles before this one */
   ferry__host *host;
+  ferry__host *asked; /* whose name it waits for while RESOLVING */
   ferry__handle *handle;
+  ferry__extras *extras; /* in the arena; NULL = none */
   const void *body; /* in the arena */
   uint64_t body_length, pulled;
   struct curl_slist *headers; /* in the arena */
@@ -144,6 +155,11 @@ struct ferry__transfer {
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
+  bool head_held; /* a challenge, which libcurl may answer by itself */
+  bool forbidden; /* an address was, and so not connected to */
+  bool untouched; /* the server has not looked at its stream */
+  bool again;     /* nothing was sent: to be begun anew, .. */
+  bool fresh;     /* .. on a connection of its own */
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
@@ -151,6 +167,8 @@ struct ferry__transfer {
   size_t capacity;
   char *packed; /* the result's fields, head and perhaps body, a block */
   char *words;  /* behind result.message */
+  char *late; /* what was left in the socket when it was closed */
+  uint32_t late_length;
   ferry__inflate *inflate;
   char arena[];
 };
@@ -176,6 +194,10 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
 /* Head and body leave the handle and become the result's (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
 
+/* The head is the last one: what the body will be, and on_head. False sets
+ * transfer->fault. */
+bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
+
 /* libcurl's callbacks. */
 size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
@@ -186,6 +208,10 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
 /* Decoded bytes. False sets transfer->fault. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
+
+/* An answer that lay in the socket when writing to it failed (late.c). True
+ * when it was whole, and has been delivered. */
+bool ferry__late_answer(ferry__transfer *transfer);
 
 ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
 void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
@@ -199,6 +225,54 @@ bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
 ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
                              const char *words);
 ferry__fault ferry__dns_fault(int eai);
+
+/* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
+
+typedef struct ssl_st SSL;
+void ferry__http2_constants(ferry__handle *handle);
+void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
+/* Whether the connection that its request goes out on speaks it. */
+bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
+/* The stream that is sent again was certainly not looked at. */
+bool ferry__was_refused(const ferry__handle *handle);
+/* What a code of HTTP/2 and libcurl's words mean. */
+ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
+                                 const char *words);
+/* The field that libcurl would add by itself over HTTP/1.1. */
+extern char ferry__chunked[];
+
+/* ---- Cookies (cookies.c) ------------------------------------------------- */
+
+ferry_jar *ferry__jar_hold(ferry_jar *jar);
+void ferry__jar_constants(ferry__handle *handle);
+void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
+
+/* ---- What few requests say (extras.c) ------------------------------------ */
+
+/* In the arena, but for `via`. */
+struct ferry__extras {
+  const char *proxy_origin, *proxy; /* "http://name:port", "name:port" */
+  const char *proxy_user, *proxy_password;
+  const char *user, *password;
+  const char *encodings;
+  struct curl_slist *proxy_headers;
+  ferry__host *via; /* the proxy's name */
+  uint64_t identity; /* who its connection is; 0 = anybody */
+  uint8_t proxy_kind, schemes, targets, encodings_kind;
+  char choice[64];
+  struct curl_slist chosen; /* for CURLOPT_CONNECT_TO; data NULL = none */
+};
+
+/* [any thread] *size is what copying takes. */
+ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
+/* [any thread] The texts go to `text`; returns what follows them. */
+char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
+                         char *text);
+/* All names are known: may it go there, and to which address? */
+ferry__fault ferry__extras_route(ferry__transfer *transfer);
+/* Whose address it connects to. */
+ferry__host *ferry__dialled(const ferry__transfer *transfer);
+bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
 
 /* ---- Easy handles (handle.c) --------------------------------------------- */
 
@@ -215,8 +289,15 @@ struct ferry__handle {
   uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1;
+  unsigned tunnelling : 1; /* what comes answers our CONNECT */
+  unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
+  unsigned refused : 1; /* the last stream was, with no look at it */
+  unsigned left_in : 1; /* the server goes away, but not before this stream */
+  uint32_t tunnel_bytes;
+  uint32_t stream;        /* of HTTP/2; 0 = none yet */
+  ferry__socket *socket;  /* that its request went out on; only to compare */
   char target[64]; /* the one that is set, if it is short */
-  unsigned attempts;
+  unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
   int opened[FERRY__OPENED];
   ferry__head head;
@@ -226,6 +307,8 @@ struct ferry__handle {
 ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard);
 /* Back into the pool, or thrown away after a fault. */
 void ferry__handle_give(ferry__handle *handle, bool healthy);
+/* libcurl's part of it goes. */
+void ferry__handle_close(ferry__handle *handle);
 void ferry__handle_free(ferry__handle *handle);
 /* Options of this one transfer. False when libcurl refuses. */
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);
@@ -239,6 +322,7 @@ struct ferry__shard {
   ferry__handle *pool;
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
   unsigned running, index;
+  unsigned unheard; /* connects that go on without a socket to wait for */
   bool touched;
 };
 
@@ -251,16 +335,18 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host);
 
 /* ---- Sockets (socket.c) -------------------------------------------------- */
 
-typedef struct ferry__socket {
+struct ferry__socket {
   int fd;
   unsigned want, have; /* CURL_POLL_… bits: wanted, registered */
   ferry__shard *shard;
   ferry__handle *handle; /* who used it last, and with which generation: a */
   uint32_t generation;   /* paused owner keeps it from being «idle» */
   struct ferry__socket *port_next; /* chain of one local port's bucket */
+  uint64_t identity;               /* ferry__extras.identity of its opener */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
-} ferry__socket;
+  bool http2;
+};
 
 enum { FERRY__BUCKETS = 1024 };
 
@@ -288,6 +374,10 @@ bool ferry__is_connected(const ferry__handle *handle);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 
+/* ---- Addresses (address.c) ----------------------------------------------- */
+
+bool ferry__is_public(const struct sockaddr *address);
+
 /* ---- Hosts (host.c) and names (name.c) ----------------------------------- */
 
 struct ferry__host {
@@ -304,6 +394,7 @@ struct ferry__host {
   bool large;   /* its last body was long */
   uint16_t port;
   unsigned running, waiting;
+  unsigned held; /* transfers that go through it as their proxy */
   ferry__shard *home;
   ferry__fifo parked[FERRY__RINGS];
   ferry__host *open_prev[FERRY__RINGS], *open_next[FERRY__RINGS];
@@ -326,6 +417,7 @@ typedef struct ferry__hosts {
   ferry__host *oldest, *newest;
 } ferry__hosts;
 
+uint64_t ferry__hash(const char *text, size_t length);
 /* The host of an origin; NULL sets *fault. */
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault);
@@ -453,6 +545,7 @@ struct ferry_loop {
 
   ferry_options options;
   char *ca_file, *pinned_keys, *user_agent, *encodings;
+  char *client_certificate, *client_key, *client_key_password;
   pthread_t thread;
   bool freed_by_itself;
   bool closing;
@@ -466,7 +559,7 @@ struct ferry_loop {
 
   ferry__sockets sockets;
   ferry__shard *shards, *touched;
-  unsigned shard_count, first_free;
+  unsigned shard_count, per_shard, first_free;
   ferry__admission admission;
   ferry__hosts hosts;
   ferry__table table;
@@ -498,6 +591,8 @@ static inline uint32_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
   return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
+/* [any thread] libcurl, once. */
+void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);
 /* Puts a result into this turn's list. */
 void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);

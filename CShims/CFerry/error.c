@@ -15,7 +15,38 @@ static bool says(const char *words, const char *part) {
   return strstr(words, part) != NULL;
 }
 
+static bool is_proxied(const ferry__transfer *t) {
+  return t->extras && t->extras->proxy;
+}
+
+/* SOCKS; what libcurl's code leaves open, CURLINFO_PROXY_ERROR says. */
+static ferry__fault socks_fault(const ferry__transfer *t) {
+  long error = 0;
+  if (t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_PROXY_ERROR, &error);
+  if (error == CURLPX_NO_AUTH || error == CURLPX_USER_REJECTED)
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED);
+  return fault(FERRY_E_PROXY, FERRY_D_PROXY_HANDSHAKE);
+}
+
+/* CONNECT was not answered with yes. */
+static ferry__fault tunnel_fault(const ferry__transfer *t, const char *words) {
+  long status = 0;
+  if (says(words, "too large"))
+    return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
+  curl_easy_getinfo(t->handle->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+  if (status == 407)
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED);
+  return fault(FERRY_E_PROXY, status && status / 100 != 2
+                                  ? FERRY_D_PROXY_REFUSED
+                                  : FERRY_D_PROXY_HANDSHAKE);
+}
+
 static ferry__fault connect_fault(const ferry__transfer *t) {
+  if (is_proxied(t) && t->result.os_errno != ETIMEDOUT)
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
+  if (t->forbidden && t->handle && !t->handle->opened_count)
+    return fault(FERRY_E_ADDRESS_FORBIDDEN, 0);
   switch (t->result.os_errno) {
   case ECONNREFUSED:
     return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED);
@@ -53,21 +84,35 @@ static ferry__fault broken(const ferry__transfer *t, bool reset) {
   return fault(FERRY_E_CONNECTION_CLOSED, 0);
 }
 
+/* In TLS 1.3 the server looks at our certificate when the handshake is over
+ * for us, and says what it thinks of it where its answer would stand. */
+static bool is_late_alert(const ferry__transfer *t, const char *words) {
+  return t->phase < FERRY_PHASE_HEAD && says(words, "alert") &&
+         (says(words, "certificate") || says(words, "unknown ca") ||
+          says(words, "access denied") || says(words, "decrypt error"));
+}
+
 static ferry__fault receive_fault(const ferry__transfer *t,
                                   const char *words) {
+  if (is_late_alert(t, words))
+    return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
+  if (says(words, "nghttp2"))
+    return fault(FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_OTHER);
   if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
       says(words, "hexadecimal"))
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
   if (says(words, "header"))
     return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
-  if (says(words, "CONNECT"))
-    return fault(FERRY_E_PROXY, 0);
   return broken(t, !says(words, "eof") && !says(words, "EOF"));
 }
 
 ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                              const char *words) {
   bool headed = t->handle && t->handle->head.complete;
+  if (t->handle && t->handle->tunnelling && !t->handle->tunnelled &&
+      code != CURLE_COULDNT_CONNECT && code != CURLE_OPERATION_TIMEDOUT &&
+      code != CURLE_OUT_OF_MEMORY)
+    return tunnel_fault(t, words);
   switch (code) {
   case CURLE_OK:
     return fault(FERRY_OK, 0);
@@ -78,7 +123,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_URL_MALFORMAT:
     return fault(FERRY_E_INVALID_URL, 0);
   case CURLE_COULDNT_RESOLVE_PROXY:
-    return fault(FERRY_E_PROXY, 0);
+    return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
   case CURLE_COULDNT_RESOLVE_HOST:
     return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
   case CURLE_COULDNT_CONNECT:
@@ -114,6 +159,10 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return broken(t, false);
   case CURLE_SEND_ERROR:
   case CURLE_SEND_FAIL_REWIND:
+    if (is_late_alert(t, words))
+      return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
+    if (t->head_held && code == CURLE_SEND_FAIL_REWIND)
+      return fault(FERRY_E_BODY_NOT_REPLAYABLE, 0);
     /* A body that cannot be pulled again, on a connection that was dead. */
     return broken(t, code == CURLE_SEND_ERROR);
   case CURLE_RECV_ERROR:
@@ -128,9 +177,9 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                : fault(FERRY_E_INTERNAL, 0);
   case CURLE_HTTP2:
   case CURLE_HTTP2_STREAM:
-    return fault(FERRY_E_HTTP2_STREAM, 0);
+    return ferry__stream_fault(t, words);
   case CURLE_PROXY:
-    return fault(FERRY_E_PROXY, 0);
+    return socks_fault(t);
   default:
     /* 100, CURLE_TOO_LARGE, is younger than the headers of 7.88. */
     return (int)code == 100 ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)

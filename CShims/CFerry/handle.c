@@ -19,6 +19,16 @@ static void set_trust(CURL *e, const ferry_loop *loop) {
     SET(CURLOPT_CAINFO, loop->ca_file);
   else if (!curl_easy_getinfo(e, CURLINFO_CAINFO, &system) && system)
     SET(CURLOPT_CAINFO, system);
+  SET(CURLOPT_SSLVERSION, loop->options.minimum_tls == FERRY_TLS_1_3
+                              ? (long)CURL_SSLVERSION_TLSv1_3
+                              : (long)CURL_SSLVERSION_TLSv1_2);
+  if (loop->client_certificate) {
+    SET(CURLOPT_SSLCERT, loop->client_certificate);
+    SET(CURLOPT_SSLKEY, loop->client_key ? loop->client_key
+                                         : loop->client_certificate);
+    if (loop->client_key_password)
+      SET(CURLOPT_KEYPASSWD, loop->client_key_password);
+  }
   if (loop->pinned_keys)
     SET(CURLOPT_PINNEDPUBLICKEY, loop->pinned_keys);
   if (loop->options.insecure) {
@@ -36,7 +46,6 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_PROXY, ""); /* or libcurl asks the environment every time */
   SET(CURLOPT_NOPROXY, "");
   SET(CURLOPT_PROTOCOLS_STR, "http,https");
-  SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
   SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   SET(CURLOPT_PATH_AS_IS, 1L);
   /* Removing a handle would otherwise wait for a lookup of libcurl's. */
@@ -62,6 +71,8 @@ static void set_constants(ferry__handle *handle) {
   if (loop->encodings)
     SET(CURLOPT_ACCEPT_ENCODING, loop->encodings);
   set_trust(e, loop);
+  ferry__http2_constants(handle);
+  ferry__jar_constants(handle);
 }
 
 static bool open_easy(ferry__handle *handle) {
@@ -78,7 +89,7 @@ static bool open_easy(ferry__handle *handle) {
   return true;
 }
 
-static void close_easy(ferry__handle *handle) {
+void ferry__handle_close(ferry__handle *handle) {
   if (!handle->easy)
     return;
   curl_easy_cleanup(handle->easy);
@@ -104,7 +115,7 @@ ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard) {
 }
 
 void ferry__handle_free(ferry__handle *handle) {
-  close_easy(handle);
+  ferry__handle_close(handle);
   ferry__head_free(&handle->head);
   free(handle);
 }
@@ -114,7 +125,7 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->generation++;
   if (!healthy) {
     /* Only libcurl's part goes: sockets remember who used them last. */
-    close_easy(handle);
+    ferry__handle_close(handle);
   } else if (handle->unusual) {
     curl_easy_reset(handle->easy);
     handle->unusual = handle->has_headers = handle->has_resolve = 0;
@@ -126,9 +137,12 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->shard->pool = handle;
 }
 
-static int on_seek(void *handle, curl_off_t offset, int origin) {
-  (void)handle, (void)offset, (void)origin;
-  return CURL_SEEKFUNC_FAIL; /* what was pulled cannot be pulled again */
+static int on_seek(void *data, curl_off_t offset, int origin) {
+  ferry__handle *handle = data;
+  /* What was pulled cannot be pulled again. */
+  return origin == SEEK_SET && !offset && !handle->transfer->pulled
+             ? CURL_SEEKFUNC_OK
+             : CURL_SEEKFUNC_FAIL;
 }
 
 static void set_body(CURL *e, ferry__handle *handle, ferry__transfer *t) {
@@ -178,33 +192,68 @@ static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
   return true;
 }
 
+/* The URL as a whole, for libcurl to take apart: a request to a proxy names
+ * it so, Digest signs its path, and cookies are of a path. */
+static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
+  size_t target = strlen(t->target) + 1;
+  char *url = malloc(t->origin_length + target);
+  if (!url)
+    return false;
+  memcpy(url, t->origin, t->origin_length);
+  memcpy(url + t->origin_length, t->target, target);
+  handle->unusual = 1;
+  bool good = !SET(CURLOPT_CURLU, NULL) && !SET(CURLOPT_REQUEST_TARGET, NULL) &&
+              !SET(CURLOPT_URL, url);
+  free(url);
+  return good;
+}
+
+static bool needs_url(const ferry__handle *handle, const ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
+  return handle->loop->options.jar ||
+         (x && (x->schemes ||
+                (x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure)));
+}
+
+/* One CURLU an origin: nothing is parsed again (-19 % instructions). */
+static bool set_host(CURL *e, ferry__handle *handle,
+                     const ferry__transfer *t) {
+  const ferry__host *host = t->host;
+  if (handle->host_serial == host->serial)
+    return true;
+  if (SET(CURLOPT_CURLU, host->url))
+    return false;
+  handle->host_serial = host->serial;
+  return true;
+}
+
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
+  ferry__host *dialled = ferry__dialled(t);
   /* First, so that no fault below meets what the last transfer left. */
   handle->transfer = t;
-  handle->attempts = 0;
+  handle->attempts = handle->rounds = 0;
   handle->opened_count = 0;
+  handle->tunnelling = handle->tunnelled = 0;
   handle->words[0] = 0;
+  ferry__http2_prepare(handle, t);
+  ferry__jar_prepare(handle, t);
   ferry__head_begin(&handle->head, t->max_head);
-  if (handle->host_serial != host->serial) {
-    /* One CURLU an origin: nothing is parsed again (-19 % instructions). */
-    if (SET(CURLOPT_CURLU, host->url))
-      return false;
-    handle->host_serial = host->serial;
-  }
-  if (!set_target(e, handle, t->target))
+  if (needs_url(handle, t) ? !set_url(e, handle, t)
+                   : !set_host(e, handle, t) ||
+                         !set_target(e, handle, t->target))
     return false;
   bool has_headers = t->headers != &ferry__no_accept;
   if (has_headers || handle->has_headers) {
     SET(CURLOPT_HTTPHEADER, t->headers);
     handle->has_headers = has_headers;
   }
-  struct curl_slist *resolve = ferry__name_feed(host, handle->shard);
+  struct curl_slist *resolve = ferry__name_feed(dialled, handle->shard);
   if (resolve || handle->has_resolve) {
     SET(CURLOPT_RESOLVE, resolve);
     handle->has_resolve = resolve != NULL;
-    handle->answer = host->answer;
+    handle->answer = dialled->answer;
   }
   bool big = host->large || t->response_kind != FERRY_COLLECT;
   if (big != handle->big) {
@@ -212,5 +261,11 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     handle->big = big;
   }
   set_method(e, handle, t);
+  if (t->extras && !ferry__extras_set(handle, t))
+    return false;
+  if (t->fresh) {
+    SET(CURLOPT_FRESH_CONNECT, 1L);
+    handle->unusual = 1;
+  }
   return true;
 }

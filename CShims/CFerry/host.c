@@ -8,7 +8,7 @@
 
 enum { MOST_IDLE = 1024, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
 
-static uint64_t hash_of(const char *text, size_t length) {
+uint64_t ferry__hash(const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
   for (size_t i = 0; i < length; i++)
     hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
@@ -51,7 +51,7 @@ static void evict(ferry_loop *loop) {
   ferry__hosts *hosts = &loop->hosts;
   ferry__host *host = hosts->oldest;
   for (int i = 0; host && i < EVICT_TRIES; i++, host = host->newer) {
-    if (host->running || host->waiting || host->looking_up)
+    if (host->running || host->waiting || host->held || host->looking_up)
       continue;
     ferry__host **at = &hosts->buckets[host->hash & (hosts->capacity - 1)];
     while (*at != host)
@@ -130,7 +130,7 @@ static ferry__host *make(ferry_loop *loop, const char *origin, size_t length,
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault) {
   ferry__hosts *hosts = &loop->hosts;
-  uint64_t hash = hash_of(origin, length);
+  uint64_t hash = ferry__hash(origin, length);
   ferry__host *host =
       hosts->capacity ? hosts->buckets[hash & (hosts->capacity - 1)] : NULL;
   while (host && !(host->hash == hash && host->origin_length == length &&

@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { THREADS = 8, IDLE_SECONDS = 10, MOST_ADDRESSES = 16 };
+enum { THREADS = 8, IDLE_SECONDS = 10 };
 
 struct ferry__port {
   pthread_mutex_t lock;
@@ -168,7 +168,7 @@ static int look_up(const job *job, char *list, size_t size) {
   int eai = (job->lookup ? job->lookup : system_lookup)(job->name, &found);
   if (eai)
     return eai;
-  for (struct addrinfo *i = found; i && count < MOST_ADDRESSES;
+  for (struct addrinfo *i = found; i && count < FERRY__ADDRESSES;
        i = i->ai_next, count++)
     append(list, size, i);
   freeaddrinfo(found);
@@ -195,7 +195,7 @@ static job *wait_for_job(void) {
 }
 
 static void *run(void *unused) {
-  char list[MOST_ADDRESSES * (INET6_ADDRSTRLEN + 3)];
+  char list[FERRY__ADDRESSES * (INET6_ADDRSTRLEN + 3)];
   pthread_mutex_lock(&desk.lock);
   job *job;
   while ((job = wait_for_job())) {

@@ -24,6 +24,19 @@ void *ferry_current_context(void) {
 
 /* ---- Turns --------------------------------------------------------------- */
 
+static ferry__fault find_proxy(ferry_loop *loop, ferry__transfer *t) {
+  ferry__fault fault = {0, 0};
+  const char *origin = t->extras->proxy_origin;
+  t->host->held++; /* not to be put out of the table by the other */
+  t->extras->via = ferry__host_find(loop, origin, strlen(origin), &fault);
+  t->host->held--;
+  if (t->extras->via)
+    t->extras->via->held++;
+  return fault.code == FERRY_E_INVALID_URL
+             ? (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE}
+             : fault;
+}
+
 void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
   ferry__fault fault = {0, 0};
   ferry__count(&loop->counters.submitted, 1);
@@ -33,6 +46,8 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
     fault.code = FERRY_E_MEMORY;
   else
     t->host = ferry__host_find(loop, t->origin, t->origin_length, &fault);
+  if (!fault.code && t->extras && t->extras->proxy)
+    fault = find_proxy(loop, t);
   if (fault.code) {
     t->fault = fault;
     ferry__finish(loop, t);
@@ -218,6 +233,11 @@ static void free_parts(ferry_loop *loop) {
   free(loop->pinned_keys);
   free(loop->user_agent);
   free(loop->encodings);
+  if (loop->options.jar)
+    ferry_jar_free(loop->options.jar);
+  free(loop->client_certificate);
+  free(loop->client_key);
+  free(loop->client_key_password);
   free(loop);
 }
 
@@ -261,6 +281,7 @@ static bool copy_string(char **to, const char *from) {
 static int copy_options(ferry_loop *loop, const ferry_options *from) {
   ferry_options *o = &loop->options;
   *o = *from;
+  ferry__jar_hold(o->jar);
   if (!o->max_transfers)
     o->max_transfers = 1024;
   if (!o->max_per_host)
@@ -270,10 +291,16 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
   if (!copy_string(&loop->ca_file, from->ca_file) ||
       !copy_string(&loop->pinned_keys, from->pinned_keys) ||
       !copy_string(&loop->user_agent, from->user_agent) ||
-      !copy_string(&loop->encodings, from->encodings))
+      !copy_string(&loop->encodings, from->encodings) ||
+      !copy_string(&loop->client_certificate, from->client_certificate) ||
+      !copy_string(&loop->client_key, from->client_key) ||
+      !copy_string(&loop->client_key_password, from->client_key_password))
     return FERRY_E_MEMORY;
+  loop->per_shard = o->http2 ? FERRY__STREAMS : FERRY__PER_SHARD;
+  if (o->http2 && o->max_per_host > FERRY__STREAMS)
+    o->max_per_host = FERRY__STREAMS;
   loop->shard_count =
-      (o->max_transfers + FERRY__PER_SHARD - 1) / FERRY__PER_SHARD;
+      (o->max_transfers + loop->per_shard - 1) / loop->per_shard;
   loop->shards = calloc(loop->shard_count, sizeof *loop->shards);
   if (!loop->shards)
     return FERRY_E_MEMORY;
@@ -317,13 +344,15 @@ static void close_handle(uv_handle_t *handle, void *unused) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void initialise(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
+void ferry__initialise(void) { pthread_once(&once, initialise); }
 
 int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
   int code = FERRY_E_MEMORY;
   *out = NULL;
-  if (!options->on_finished)
+  if (!options->on_finished ||
+      (options->http2 && !(ferry_features() & FERRY_FEATURE_HTTP2)))
     return FERRY_E_INVALID_REQUEST;
-  pthread_once(&once, initialise);
+  ferry__initialise();
   ferry_loop *loop = calloc(1, sizeof *loop);
   if (!loop)
     return code;
@@ -382,6 +411,14 @@ static void make_version(void) {
   snprintf(version, sizeof version, "libcurl/%s %s libuv/%s zlib/%s",
            curl->version, curl->ssl_version ? curl->ssl_version : "no TLS",
            uv_version_string(), zlibVersion());
+}
+
+unsigned ferry_features(void) {
+  int had = curl_version_info(CURLVERSION_NOW)->features;
+  return (had & CURL_VERSION_HTTP2 ? FERRY_FEATURE_HTTP2 : 0u) |
+         (had & CURL_VERSION_NTLM ? FERRY_FEATURE_NTLM : 0u) |
+         (had & CURL_VERSION_SPNEGO ? FERRY_FEATURE_NEGOTIATE : 0u) |
+         (had & CURL_VERSION_PSL ? FERRY_FEATURE_PUBLIC_SUFFIXES : 0u);
 }
 
 const char *ferry_version(void) {

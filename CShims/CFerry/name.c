@@ -95,7 +95,7 @@ void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
   }
   while (host->resolving.head)
     ferry__transfer_named(loop, host->resolving.head, fault);
-  if (!host->running) {
+  if (!host->running && !host->held) {
     curl_slist_free_all(host->outdated);
     host->outdated = NULL;
   }

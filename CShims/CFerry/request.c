@@ -103,6 +103,8 @@ static bool named(const field *f, const char *name) {
  * byte of a request costs some 80 instructions. */
 struct curl_slist ferry__no_accept = {(char[]){"Accept:"}, NULL};
 
+char ferry__chunked[] = "Transfer-Encoding: chunked";
+
 /* White space around a value is not a part of it (RFC 9110, 5.5). */
 static bool is_blank(const field *f) {
   for (uint32_t i = 0; i < f->value_length; i++)
@@ -114,7 +116,14 @@ static bool is_blank(const field *f) {
 typedef struct survey {
   size_t count, bytes; /* what the list will take */
   bool accept, content_type, expect;
+  bool tunnel, socks; /* the proxy is asked to CONNECT, or is one of SOCKS */
 } survey;
+
+/* A word to the proxy goes to the proxy, and never on to the server: with the
+ * CONNECT, or with a request that the proxy reads, or nowhere. */
+static bool is_for_proxy(const field *f, const survey *seen) {
+  return (seen->tunnel || seen->socks) && named(f, "Proxy-Authorization");
+}
 
 /* A field of the caller's about framing is either what will be sent anyway,
  * and left out, or refused: there is never a second one on the wire. */
@@ -178,14 +187,15 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
 static void write_fields(const ferry_request *request, const survey *seen,
                          struct curl_slist *nodes, char *text,
                          ferry__transfer *t) {
-  struct curl_slist **last = &t->headers;
+  struct curl_slist **last = &t->headers, **last_proxy = NULL;
   const char *at = request->headers;
   const char *end = at ? at + request->headers_length : NULL;
   field f;
   while (at < end && next_field(&at, end, &f)) {
     bool leave_out;
     look_at_framing(&f, request, &leave_out);
-    if (leave_out)
+    bool for_proxy = is_for_proxy(&f, seen);
+    if (leave_out || (for_proxy && seen->socks))
       continue;
     nodes->data = text;
     memcpy(text, f.name, f.name_length);
@@ -199,13 +209,18 @@ static void write_fields(const ferry_request *request, const survey *seen,
     memcpy(text, f.value, f.value_length);
     text += f.value_length;
     *text++ = 0;
-    *last = nodes;
-    last = &nodes->next;
+    nodes->next = NULL;
+    if (for_proxy) {
+      *(last_proxy ? last_proxy : &t->extras->proxy_headers) = nodes;
+      last_proxy = &nodes->next;
+    } else {
+      *last = nodes;
+      last = &nodes->next;
+    }
     nodes++;
   }
   /* What libcurl would add by itself to a body. */
-  static char no_type[] = "Content-Type:", no_expect[] = "Expect:",
-              chunked[] = "Transfer-Encoding: chunked";
+  static char no_type[] = "Content-Type:", no_expect[] = "Expect:";
   char *extra[3];
   int extras = 0;
   if (request->body_kind != FERRY_BODY_NONE) {
@@ -215,7 +230,7 @@ static void write_fields(const ferry_request *request, const survey *seen,
       extra[extras++] = no_expect;
     if (request->body_kind == FERRY_BODY_PULL &&
         request->body_length == FERRY_UNKNOWN_LENGTH)
-      extra[extras++] = chunked;
+      extra[extras++] = ferry__chunked;
   }
   for (int i = 0; i < extras; i++, nodes++) {
     nodes->data = extra[i];
@@ -244,6 +259,11 @@ static char *write_target(char *to, const char *from, size_t length) {
   return to + length + 1;
 }
 
+/* What follows an answer to CONNECT is no HTTP (RFC 9110, 9.3.6). */
+static bool is_connect(const ferry_request *request) {
+  return request->method_length == 7 && !memcmp(request->method, "CONNECT", 7);
+}
+
 static bool is_head(const ferry_request *request) {
   return method_kind(request->method, request->method_length) == FERRY__HEAD;
 }
@@ -251,7 +271,8 @@ static bool is_head(const ferry_request *request) {
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out) {
   parts url;
-  survey seen = {0, 0, false, false, false};
+  survey seen = {0};
+  size_t extras = 0;
   *out = NULL;
   if (!request->url || !request->method)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD);
@@ -259,6 +280,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   if (fault.code)
     return fault;
   if (!request->id || !token(request->method, request->method_length) ||
+      is_connect(request) ||
       request->priority > FERRY_HIGH ||
       (request->body_kind == FERRY_BODY_BYTES && request->body_length &&
        !request->body))
@@ -272,6 +294,14 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   fault = survey_fields(request, &seen);
   if (fault.code)
     return fault;
+  if (request->extras) {
+    const ferry_proxy *proxy = request->extras->proxy;
+    fault = ferry__extras_check(request->extras, &extras);
+    if (fault.code)
+      return fault;
+    seen.socks = proxy && proxy->kind != FERRY_PROXY_HTTP;
+    seen.tunnel = proxy && !seen.socks && (request->url[4] | 0x20) == 's';
+  }
   if (request->url_length + request->method_length + seen.bytes > MOST_HEAD)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE);
 
@@ -280,7 +310,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
                  "the nodes of the list stand at the arena's start");
   size_t body =
       request->body_kind == FERRY_BODY_BYTES ? request->body_length : 0;
-  size_t size = sizeof(ferry__transfer) + nodes + seen.bytes +
+  size_t size = sizeof(ferry__transfer) + nodes + extras + seen.bytes +
                 url.origin + 1 + url.target_length + 2 +
                 request->method_length + 1;
   if (body > SIZE_MAX - size)
@@ -292,6 +322,11 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
 
   struct curl_slist *list = (struct curl_slist *)t->arena;
   char *text = t->arena + nodes;
+  if (request->extras) {
+    t->extras = (ferry__extras *)text;
+    text = ferry__extras_copy(request->extras, t->extras,
+                              text + sizeof *t->extras);
+  }
   write_fields(request, &seen, list, text, t);
   text += seen.bytes;
   t->origin = text;

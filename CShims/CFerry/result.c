@@ -7,14 +7,20 @@
 
 enum { SMALL = 1024 }; /* bodies up to here are copied, not handed over */
 
+static void put(ferry_result *result, char *at, const ferry_field *fields,
+                uint32_t count, const char *head, uint32_t length) {
+  size_t size = count * sizeof *fields;
+  memcpy(at, fields, size);
+  memcpy(at + size, head, length);
+  result->fields = (const ferry_field *)at;
+  result->field_count = count;
+  result->head = at + size;
+  result->head_length = length;
+}
+
 static void put_head(ferry__transfer *t, char *at, const ferry__head *head) {
-  size_t fields = head->count * sizeof(ferry_field);
-  memcpy(at, head->fields, fields);
-  memcpy(at + fields, head->bytes, head->length);
-  t->result.fields = (const ferry_field *)at;
-  t->result.field_count = head->count;
-  t->result.head = at + fields;
-  t->result.head_length = head->length;
+  put(&t->result, at, head->fields, (uint32_t)head->count, head->bytes,
+      (uint32_t)head->length);
 }
 
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *t) {
@@ -56,6 +62,10 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->detail = t->fault.detail;
   r->phase = t->phase;
   r->message = t->words;
+  if (t->extras && t->extras->via)
+    t->extras->via->held--;
+  free(t->late);
+  t->late = NULL;
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;
@@ -134,6 +144,30 @@ fail:
   ferry__pool_close(&pool);
   ferry_result_free(&t->result);
   return code;
+}
+
+int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
+  ferry__pool pool = {{NULL}, {0}};
+  size_t size, capacity;
+  ferry__transfer *t = calloc(1, sizeof *t);
+  *out = NULL;
+  if (!t)
+    return FERRY_E_MEMORY;
+  t->result = *so_far;
+  t->result.next = NULL;
+  t->result.body = NULL;
+  t->result.message = NULL;
+  size = so_far->field_count * sizeof(ferry_field) + so_far->head_length;
+  t->packed = ferry__pool_take(&pool, size, &capacity);
+  if (!t->packed) {
+    free(t);
+    return FERRY_E_MEMORY;
+  }
+  put(&t->result, t->packed, so_far->fields, so_far->field_count,
+      so_far->head, so_far->head_length);
+  ferry__pool_close(&pool);
+  *out = &t->result;
+  return FERRY_OK;
 }
 
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,

@@ -34,20 +34,26 @@ bool ferry__shard_open(ferry__shard *shard) {
   curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, on_timer);
   curl_multi_setopt(m, CURLMOPT_TIMERDATA, shard);
   /* Unset, it follows the transfers and shrinks the pool after a burst. */
-  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)FERRY__PER_SHARD);
-  curl_multi_setopt(m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)shard->loop->per_shard);
+  curl_multi_setopt(m, CURLMOPT_PIPELINING,
+                    shard->loop->options.http2 ? (long)CURLPIPE_MULTIPLEX
+                                               : (long)CURLPIPE_NOTHING);
+  curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)FERRY__STREAMS);
   return true;
 }
 
 void ferry__shard_close(ferry__shard *shard) {
+  for (ferry__handle *handle = shard->pool; handle; handle = handle->next)
+    ferry__handle_close(handle);
+  if (shard->multi)
+    curl_multi_cleanup(shard->multi); /* closes what is kept */
+  shard->multi = NULL;
+  /* Sockets remember their last handle up to here. */
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;
     ferry__handle_free(handle);
   }
-  if (shard->multi)
-    curl_multi_cleanup(shard->multi); /* closes what is kept */
-  shard->multi = NULL;
 }
 
 void ferry__shard_touch(ferry__shard *shard) {
@@ -70,10 +76,10 @@ static void collect(ferry__shard *shard) {
   struct {
     ferry__transfer *transfer;
     CURLcode code;
-  } done[FERRY__PER_SHARD];
+  } done[FERRY__STREAMS];
   int count = 0, left;
   CURLMsg *message;
-  while (count < FERRY__PER_SHARD &&
+  while (count < FERRY__STREAMS &&
          (message = curl_multi_info_read(shard->multi, &left)))
     if (message->msg == CURLMSG_DONE) {
       done[count].transfer = transfer_of(message->easy_handle);
@@ -85,21 +91,40 @@ static void collect(ferry__shard *shard) {
     ferry__transfer_completed(shard->loop, done[i].transfer, done[i].code);
 }
 
+/* When connecting fails, libcurl 7.88 goes on to the next address only when
+ * it is called again, and it waits for a socket that it does not have yet:
+ * up to 200 ms for the second address, for ever for the third. There is no
+ * way to have one transfer looked at, so all of the shard are; each time an
+ * address goes. */
+static void go_on_connecting(ferry__shard *shard) {
+  int running;
+  for (int i = 0; shard->unheard && i < FERRY__ADDRESSES; i++) {
+    shard->unheard = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    curl_multi_socket_all(shard->multi, &running);
+#pragma GCC diagnostic pop
+  }
+  shard->unheard = 0;
+}
+
 void ferry__shard_turn(ferry__shard *shard) {
   int running;
   if (shard->due == 1) {
     shard->due = 0;
     curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0, &running);
   }
+  if (shard->unheard)
+    go_on_connecting(shard);
   collect(shard);
 }
 
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
   /* Where its connections are, if there is room: a new one costs more. */
-  if (host->home && host->home->running < FERRY__PER_SHARD)
+  if (host->home && host->home->running < loop->per_shard)
     return host->home;
   while (loop->first_free < loop->shard_count &&
-         loop->shards[loop->first_free].running >= FERRY__PER_SHARD)
+         loop->shards[loop->first_free].running >= loop->per_shard)
     loop->first_free++;
   if (loop->first_free == loop->shard_count)
     return NULL;

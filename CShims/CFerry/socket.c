@@ -59,6 +59,12 @@ static void watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
   s->have = want;
 }
 
+static ferry__transfer *owner(const ferry__socket *s) {
+  return s->handle && s->handle->generation == s->generation
+             ? s->handle->transfer
+             : NULL;
+}
+
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
                      void *assigned) {
   ferry__shard *shard = data;
@@ -67,11 +73,17 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   if (!s)
     return -1;
   if (what == CURL_POLL_REMOVE) {
+    ferry__transfer *t = owner(s);
     s->want = 0;
+    if (t && t->phase == FERRY_PHASE_CONNECT)
+      shard->unheard++; /* and now the next address */
     return 0;
   }
-  if (!assigned)
+  if (!assigned) {
     curl_multi_assign(shard->multi, fd, s);
+    if (shard->unheard)
+      shard->unheard--;
+  }
   s->shard = shard;
   s->want = (unsigned)what;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
@@ -120,6 +132,14 @@ bool ferry__is_connected(const ferry__handle *handle) {
   return false;
 }
 
+static SSL *tls_of(CURL *easy) {
+  struct curl_tlssessioninfo *tls = NULL;
+  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
+                 tls->backend == CURLSSLBACKEND_OPENSSL
+             ? tls->internals
+             : NULL;
+}
+
 /* Of the sockets that this transfer opened, the one that got connected. */
 static void remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port) {
@@ -130,6 +150,11 @@ static void remember_port(ferry__handle *handle, const char *peer,
     if (!s || s->local_port || local_port(fd) != port)
       continue;
     s->local_port = (uint16_t)port;
+    s->http2 = ferry__is_http2(handle, tls_of(handle->easy));
+    handle->socket = s;
+    s->identity = handle->transfer->extras
+                      ? handle->transfer->extras->identity
+                      : 0;
     s->peer_port = (uint16_t)peer_port;
     strncpy(s->peer, peer, sizeof s->peer - 1);
     s->peer[sizeof s->peer - 1] = 0;
@@ -152,14 +177,6 @@ static ferry__socket *find_port(ferry_loop *loop, const char *peer,
 }
 
 /* ---- The guard ----------------------------------------------------------- */
-
-static SSL *tls_of(CURL *easy) {
-  struct curl_tlssessioninfo *tls = NULL;
-  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
-                 tls->backend == CURLSSLBACKEND_OPENSSL
-             ? tls->internals
-             : NULL;
-}
 
 static bool tls_pending(CURL *easy) {
   SSL *tls = tls_of(easy);
@@ -206,6 +223,16 @@ static void take_new_connection(ferry__handle *handle) {
   curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
+/* Whether a kept connection will do for this transfer. */
+static bool may_use(const ferry__transfer *t, const ferry__socket *s,
+                    const char *peer) {
+  const ferry__extras *x = t->extras;
+  if ((x ? x->identity : 0) != (s ? s->identity : 0))
+    return false;
+  return !(t->flags & FERRY_PUBLIC_ONLY) || (x && x->proxy) ||
+         ferry_address_is_public(peer) == 1;
+}
+
 /* Called by libcurl when a connection is there and nothing of the request
  * has left: the hinge of retries, phases and the guard. */
 int ferry__on_request(void *data, char *peer, char *local, int peer_port,
@@ -214,26 +241,40 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry__transfer *t = handle->transfer;
   ferry_loop *loop = handle->loop;
   (void)local;
-  handle->attempts++;
+  bool answers = t->head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
+  if (answers) { /* a challenge, in the same attempt */
+    t->head_held = false;
+    ferry__head_expect_status(&handle->head);
+  } else {
+    handle->attempts++;
+  }
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
   t->result.peer_port = (uint16_t)peer_port;
   strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
   if (handle->has_resolve)
-    ferry__name_fed(t->host, handle->shard, handle->answer);
-  if (handle->attempts > 1) {
+    ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
+  handle->tunnelling = 0;
+  if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
     curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
-    if ((sent && !(t->flags & FERRY_IDEMPOTENT)) ||
-        t->pulled || /* it cannot be pulled again */
+    bool refused = ferry__was_refused(handle);
+    bool safe = !sent || refused || (t->flags & FERRY_IDEMPOTENT);
+    if (!safe || t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
       handle->attempts--; /* this one is not begun */
-      t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
+      t->untouched = refused;
+      t->fault = refused
+                     ? (ferry__fault){FERRY_E_HTTP2_STREAM,
+                                      FERRY_D_HTTP2_REFUSED}
+                     : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
       t->phase = FERRY_PHASE_WAIT_HEAD;
       return CURL_PREREQFUNC_ABORT;
     }
+    handle->refused = handle->left_in = 0;
+    handle->stream = 0;
     ferry__head_expect_status(&handle->head);
     take_new_connection(handle);
   }
@@ -241,13 +282,27 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     remember_port(handle, peer, peer_port, port);
     return CURL_PREREQFUNC_OK;
   }
-  /* A kept connection: what is readable now is no answer to this request. */
   ferry__socket *s = find_port(loop, peer, peer_port, port);
+  if (!may_use(t, s, peer)) {
+    /* Somebody else's, who may connect there, or has signed in there. */
+    handle->attempts--;
+    t->again = t->fresh = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
+  /* A kept connection: what is readable now is no answer to this request. */
+  handle->socket = s;
   char byte;
+  if (s && s->http2) /* frames may come at any time */
+    return CURL_PREREQFUNC_OK;
   if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
             (t->host->secure && tls_pending(handle->easy)))) {
     end_idle(loop, s); /* sending fails with 0 bytes, and libcurl tries again */
     take_new_connection(handle);
+  } else if (s) {
+    /* Not only when libcurl asks for events: a transfer whose answer comes at
+     * once may be paused before it ever does, and would look like nobody. */
+    s->handle = handle;
+    s->generation = handle->generation;
   }
   return CURL_PREREQFUNC_OK;
 }
@@ -257,7 +312,18 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
 curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
                              struct curl_sockaddr *address) {
   ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
   (void)purpose;
+  handle->shard->unheard++;
+  handle->tunnelling = t->host->secure && t->extras &&
+                       t->extras->proxy_kind == FERRY_PROXY_HTTP;
+  handle->tunnelled = handle->tunnel_granted = 0;
+  handle->tunnel_bytes = 0;
+  if ((t->flags & FERRY_PUBLIC_ONLY) && !(t->extras && t->extras->proxy) &&
+      !ferry__is_public(&address->addr)) {
+    t->forbidden = true;
+    return CURL_SOCKET_BAD; /* libcurl tries the next one, if there is one */
+  }
   int fd = socket(address->family,
                   address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                   address->protocol);
@@ -273,6 +339,7 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   forget_port(handle->loop, s);
   s->have = s->want = 0;
   s->handle = NULL;
+  s->http2 = false;
   if (handle->opened_count == FERRY__OPENED) {
     memmove(handle->opened, handle->opened + 1,
             (FERRY__OPENED - 1) * sizeof *handle->opened);
@@ -282,11 +349,32 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   return fd;
 }
 
+/* Likewise: the answer lies in the socket that is about to be closed. With 50
+ * MB uploads to a server on the same machine that was every fourth. */
+static void keep_answer(ferry__transfer *t, int fd) {
+  if (t->phase != FERRY_PHASE_SEND || t->host->secure || t->late)
+    return;
+  t->late = malloc(FERRY__LATE);
+  ssize_t n, length = 0;
+  while (t->late && length < FERRY__LATE &&
+         (n = recv(fd, t->late + length, (size_t)(FERRY__LATE - length),
+                   MSG_DONTWAIT)) > 0)
+    length += n;
+  t->late_length = (uint32_t)length;
+  if (!length) {
+    free(t->late);
+    t->late = NULL;
+  }
+}
+
 int ferry__on_close(void *data, curl_socket_t fd) {
   ferry_loop *loop = data;
   ferry__socket *s =
       fd < loop->sockets.capacity ? loop->sockets.by_fd[fd] : NULL;
   if (s) {
+    ferry__transfer *t = owner(s);
+    if (t && !s->http2)
+      keep_answer(t, fd);
     if (s->have)
       watch(loop, s, 0); /* close() alone does not while a child has it */
     s->want = 0;
@@ -296,10 +384,13 @@ int ferry__on_close(void *data, curl_socket_t fd) {
   return close(fd);
 }
 
-static ferry__transfer *owner(const ferry__socket *s) {
-  return s->handle && s->handle->generation == s->generation
-             ? s->handle->transfer
-             : NULL;
+/* A server that has enough of an upload answers, and then resets: whoever
+ * writes first meets the reset and never reads the answer. So under TLS what
+ * is there to read is read first; plain ones have keep_answer() below. */
+static bool answer_waits(const ferry__transfer *t, int fd) {
+  char byte;
+  return t->phase == FERRY_PHASE_SEND && t->host->secure &&
+         recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
@@ -307,7 +398,9 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   if (!s->have)
     return; /* closed earlier in this batch */
   if (!s->want) {
-    if (!owner(s)) /* a paused transfer leaves its socket unread on purpose */
+    /* A paused transfer leaves its socket unread on purpose; and what comes
+     * of HTTP/2, libcurl reads when it needs the connection again. */
+    if (!owner(s) && !s->http2)
       end_idle(loop, s);
     watch(loop, s, 0);
     return;
@@ -321,6 +414,8 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     bits |= CURL_CSELECT_OUT;
   if (events & (EPOLLERR | EPOLLHUP))
     bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
+  if (t && (bits & CURL_CSELECT_OUT) && !s->http2 && answer_waits(t, s->fd))
+    bits = CURL_CSELECT_IN;
   ferry__shard *shard = s->shard;
   curl_multi_socket_action(shard->multi, s->fd, bits, &running);
   ferry__shard_touch(shard);

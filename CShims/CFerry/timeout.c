@@ -22,7 +22,8 @@ void ferry__look_at_phase(ferry__transfer *t) {
   if (!t->handle)
     return;
   if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
-      ferry__is_connected(t->handle))
+      (t->extras && t->extras->proxy ? t->handle->tunnelled
+                                     : ferry__is_connected(t->handle)))
     t->phase = FERRY_PHASE_TLS;
   if (t->phase == FERRY_PHASE_SEND && t->body_length != FERRY_UNKNOWN_LENGTH) {
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
@@ -54,6 +55,14 @@ static uint64_t moved(const ferry__transfer *t) {
   return t->result.body_received + t->pulled + (uint64_t)sent;
 }
 
+/* The socket is not this transfer's alone, so its events tell nothing. */
+static void look_at_upload(ferry__transfer *t, uint64_t now) {
+  uint64_t bytes = moved(t);
+  if (bytes != t->uploaded)
+    t->last_ms = now;
+  t->uploaded = bytes;
+}
+
 uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
                               ferry__fault *fault) {
   uint64_t now = ferry__now(loop), next = 0;
@@ -66,6 +75,8 @@ uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
                                         : FERRY_D_TIMEOUT_DEADLINE;
   } else if (t->state != FERRY__WAITING) {
     ferry__look_at_phase(t);
+    if (t->phase == FERRY_PHASE_SEND && loop->options.http2)
+      look_at_upload(t, now);
     if (passed(now, t->started_ms, t->total_ms, &next))
       detail = FERRY_D_TIMEOUT_TOTAL;
     else if (t->phase < FERRY_PHASE_SEND &&

@@ -127,13 +127,24 @@ static int code_of(CURLUcode code) {
   }
 }
 
+static bool is_ascii(const char *text) {
+  while (*text > 0 && *text < 0x7f)
+    text++;
+  return !*text;
+}
+
 /* libidn2 is given the host in the locale's encoding, and a program that never
  * calls setlocale() has none: a UTF-8 one, for this thread and this call.
  * libcurl then reports a name that is none as being out of memory. */
 static CURLUcode get_host(CURLU *url, char **host) {
+  CURLUcode code = curl_url_get(url, CURLUPART_HOST, host, 0);
+  if (code || is_ascii(*host)) /* as nearly all are; a locale costs 10 us */
+    return code;
+  curl_free(*host);
+  *host = NULL;
   locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
   locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
-  CURLUcode code = curl_url_get(url, CURLUPART_HOST, host, CURLU_PUNYCODE);
+  code = curl_url_get(url, CURLUPART_HOST, host, CURLU_PUNYCODE);
   if (utf8) {
     uselocale(before);
     freelocale(utf8);
@@ -153,6 +164,11 @@ static int find(CURLU *url, found *out) {
   curl_url_get(url, CURLUPART_QUERY, &out->query, 0);
   curl_url_get(url, CURLUPART_USER, &out->user, 0);
   curl_url_get(url, CURLUPART_PASSWORD, &out->password, 0);
+  /* Escapes of a host are undone once. If one is left, the next parser would
+   * undo it too, and connect to another host than the one decided about. */
+  for (const char *c = out->host; *c; c++)
+    if (*c == '%' || *c <= ' ' || (unsigned char)*c >= 0x7f)
+      return FERRY_E_INVALID_URL;
   return out->host[0] ? FERRY_OK : FERRY_E_INVALID_URL;
 }
 

@@ -15,6 +15,8 @@
 struct loopback_certificate {
   EVP_PKEY *key;
   X509 *leaf;
+  X509 *root;
+  char *client[3]; /* PEM, by LOOPBACK_CLIENT_… */
   char *authority; /* PEM */
   char pin[64];
 };
@@ -102,6 +104,32 @@ static X509 *make_leaf(int kind, EVP_PKEY *key, X509 *issuer,
   return NULL;
 }
 
+static X509 *make_client(EVP_PKEY *key, X509 *issuer, EVP_PKEY *issuer_key) {
+  X509 *made = make_certificate(key, issuer, "ferry client", -DAY, 20L * DAY);
+  if (made &&
+      add_extension(made, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+      add_extension(made, issuer, NID_ext_key_usage, "clientAuth") &&
+      X509_sign(made, issuer_key, EVP_sha256()))
+    return made;
+  X509_free(made);
+  return NULL;
+}
+
+static char *pem_of_key(EVP_PKEY *key, char *password) {
+  BIO *bio = BIO_new(BIO_s_mem());
+  char *bytes;
+  char *text = NULL;
+  long size;
+  if (bio && PEM_write_bio_PKCS8PrivateKey(
+                 bio, key, password ? EVP_aes_256_cbc() : NULL, password,
+                 password ? (int)strlen(password) : 0, NULL, NULL)) {
+    size = BIO_get_mem_data(bio, &bytes);
+    text = lb__copy(bytes, (size_t)size);
+  }
+  BIO_free(bio);
+  return text;
+}
+
 static char *pem_of(X509 *certificate) {
   BIO *bio = BIO_new(BIO_s_mem());
   char *bytes;
@@ -113,6 +141,23 @@ static char *pem_of(X509 *certificate) {
   }
   BIO_free(bio);
   return text;
+}
+
+static bool make_client_parts(loopback_certificate *made, X509 *authority,
+                              EVP_PKEY *authority_key) {
+  char password[] = "ferry";
+  EVP_PKEY *key = EVP_EC_gen("P-256");
+  X509 *client = key ? make_client(key, authority, authority_key) : NULL;
+  if (client) {
+    made->client[LOOPBACK_CLIENT_CERTIFICATE] = pem_of(client);
+    made->client[LOOPBACK_CLIENT_KEY] = pem_of_key(key, NULL);
+    made->client[LOOPBACK_CLIENT_LOCKED_KEY] = pem_of_key(key, password);
+  }
+  X509_free(client);
+  EVP_PKEY_free(key);
+  for (int i = 0; i < 3; i++)
+    if (!made->client[i]) return false;
+  return true;
 }
 
 static int make_pin(X509 *leaf, char *pin, size_t size) {
@@ -149,6 +194,9 @@ int loopback_certificate_make(int kind, loopback_certificate **out) {
   if (!made->leaf) goto done;
   made->authority = pem_of(authority);
   if (!made->authority) goto done;
+  if (!make_client_parts(made, authority, authority_key)) goto done;
+  made->root = X509_dup(authority);
+  if (!made->root) goto done;
   if (make_pin(made->leaf, made->pin, sizeof(made->pin))) result = 0;
 done:
   X509_free(authority);
@@ -169,6 +217,20 @@ const char *loopback_certificate_pin(const loopback_certificate *certificate) {
   return certificate->pin;
 }
 
+const char *loopback_certificate_client(
+    const loopback_certificate *certificate, int part) {
+  return certificate->client[part];
+}
+
+int lb__certificate_trust(const loopback_certificate *certificate,
+                          SSL_CTX *ctx) {
+  return X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx),
+                             certificate->root) == 1 &&
+                 SSL_CTX_add_client_CA(ctx, certificate->root) == 1
+             ? 0
+             : -1;
+}
+
 int lb__certificate_use(const loopback_certificate *certificate, SSL_CTX *ctx) {
   return SSL_CTX_use_certificate(ctx, certificate->leaf) == 1 &&
                  SSL_CTX_use_PrivateKey(ctx, certificate->key) == 1
@@ -178,6 +240,8 @@ int lb__certificate_use(const loopback_certificate *certificate, SSL_CTX *ctx) {
 
 void loopback_certificate_free(loopback_certificate *certificate) {
   X509_free(certificate->leaf);
+  X509_free(certificate->root);
+  for (int i = 0; i < 3; i++) free(certificate->client[i]);
   EVP_PKEY_free(certificate->key);
   free(certificate->authority);
   free(certificate);

@@ -240,8 +240,10 @@ void lb__flush(lb_conn *c);
 bool lb__drained(const lb_conn *c);
 
 /* tls.c */
-SSL_CTX *lb__tls_context(const loopback_certificate *certificate,
-                         const char *protocols);
+SSL_CTX *lb__tls_context(const loopback_options *options);
+/* The authority that clients' certificates must be of. 0 or -1. */
+int lb__certificate_trust(const loopback_certificate *certificate,
+                          SSL_CTX *ctx);
 bool lb__tls_begin(lb_conn *c);
 void lb__tls_feed(lb_conn *c, const char *bytes, size_t size);
 void lb__tls_encrypt(lb_conn *c, const char *bytes, size_t size);

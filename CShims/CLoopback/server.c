@@ -143,7 +143,7 @@ int loopback_start(const loopback_options *options, loopback_server **out) {
   if (result) goto fail;
   s->wake.data = s;
   if (options->certificate) {
-    s->tls = lb__tls_context(options->certificate, options->protocols);
+    s->tls = lb__tls_context(options);
     if (!s->tls) result = -EINVAL;
   }
   if (!result) result = lb__listen(s);

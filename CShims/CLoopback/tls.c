@@ -52,14 +52,26 @@ static void set_protocols(SSL_CTX *ctx, const char *names) {
   else SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, list);
 }
 
-SSL_CTX *lb__tls_context(const loopback_certificate *certificate,
-                         const char *protocols) {
+static int version_of(int number) {
+  return number == 13 ? TLS1_3_VERSION : number == 12 ? TLS1_2_VERSION : 0;
+}
+
+SSL_CTX *lb__tls_context(const loopback_options *options) {
+  const loopback_certificate *certificate = options->certificate;
+  const char *protocols = options->protocols;
+  int least = version_of(options->minimum_tls);
   SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
   if (!ctx) return NULL;
-  SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+  SSL_CTX_set_min_proto_version(ctx, least ? least : TLS1_2_VERSION);
+  SSL_CTX_set_max_proto_version(ctx, version_of(options->maximum_tls));
   SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"loopback", 8);
-  if (lb__certificate_use(certificate, ctx)) {
+  if (options->demands_certificate)
+    SSL_CTX_set_verify(
+        ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+  if (lb__certificate_use(certificate, ctx) ||
+      (options->demands_certificate &&
+       lb__certificate_trust(certificate, ctx))) {
     SSL_CTX_free(ctx);
     return NULL;
   }

@@ -45,6 +45,8 @@ extension RequestError.Code {
         case unreachable
         /// It broke off, or its SOCKS reply said no.
         case handshake
+        /// What the configuration says of it makes no sense.
+        case configuration
     }
 
     /// Why a stream of HTTP/2 was ended: its error code (RFC 9113, section 7).

@@ -24,13 +24,15 @@ extension RequestError {
         facts.errno = failure.errno
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
-        facts.attempts = result.attempts + (trail?.earlierAttempts ?? 0)
-        facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed
+        facts.attempts = trail?.attempts(result) ?? result.attempts
+        facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed || trail?.earlier.mayHaveBeenProcessed == true
         self.init(facts)
     }
 
     /// A whole answer that was not accepted.
-    init(_ code: Code, message: String, cause: (any Error)? = nil, response: Response) {
+    init(
+        _ code: Code, message: String, cause: (any Error)? = nil, response: Response, body: [UInt8]? = nil
+    ) {
         let result = response.result
         var facts = Facts(code: code, phase: .processing)
         facts.url = Redaction.url(response.url)
@@ -39,9 +41,10 @@ extension RequestError {
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
         facts.attempts = response.attempts
-        facts.mayHaveBeenProcessed = true
+        facts.mayHaveBeenProcessed = response.attempts > 0
         facts.response = Part(
-            status: response.status, headers: Headers(response.headers.fields), body: Array(result.body.prefix(4096)))
+            status: response.status, headers: Headers(response.headers.fields),
+            body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))
         self.init(facts)
     }
 

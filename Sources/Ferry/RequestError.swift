@@ -55,6 +55,8 @@ public struct RequestError: Error, Sendable {
         public let headers: Headers
         /// The first 4,096 bytes of the body at most.
         public let body: [UInt8]
+
+        static let most = 4096
     }
 
     struct Facts: Sendable {
@@ -82,6 +84,8 @@ public struct RequestError: Error, Sendable {
 
     init(_ facts: Facts) { storage = Storage(facts) }
 
+    var facts: Facts { storage.facts }
+
     /// An error of the application's own making, for ``Request/value(from:)`` and for tests.
     public init(_ code: Code, phase: RequestPhase = .processing, message: String = "") {
         self.init(Facts(code: code, phase: phase, message: message))
@@ -99,6 +103,17 @@ extension RequestError: CustomStringConvertible {
         if errno != 0 { line += ", errno \(errno)" }
         if curlCode != 0 { line += ", curl \(curlCode)" }
         return line + ")"
+    }
+}
+
+// All ways to turn it into text: the default of each would show what the server sent.
+extension RequestError: CustomDebugStringConvertible, CustomReflectable {
+    /// The same line.
+    public var debugDescription: String { description }
+
+    /// Without what the server sent.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["code": code, "phase": phase, "url": url, "message": message])
     }
 }
 

@@ -18,6 +18,9 @@ final class LoopbackHandle: @unchecked Sendable {
                     on_request: loopbackOnRequest, on_reached: loopbackOnReached, on_stopped: loopbackOnStopped,
                     address: address, port: options.port, accept: options.accepting.code,
                     certificate: options.certificate?.pointer, protocols: protocols,
+                    demands_certificate: options.demandsClientCertificate ? 1 : 0,
+                    minimum_tls: Int32(options.tlsVersions.lowerBound),
+                    maximum_tls: Int32(options.tlsVersions.upperBound),
                     record_limit: UInt32(clamping: options.recordedRequests),
                     record_body_limit: UInt32(clamping: options.recordedBodyBytes),
                     max_body: UInt64(clamping: options.maximumBodyBytes))

@@ -19,6 +19,11 @@ extension LoopbackServer {
         public var port: UInt16 = 0
         /// Speaks TLS with this certificate. The default is nil: plain text.
         public var certificate: ServerCertificate?
+        /// Demands a certificate of clients, one that the authority of ``certificate`` has signed. The default is
+        /// `false`.
+        public var demandsClientCertificate = false
+        /// The versions of TLS that are spoken, 12 for 1.2 and 13 for 1.3. The default is both.
+        public var tlsVersions = 12...13
         /// What ALPN agrees to, in order of preference. `h2` is agreed to but not spoken: a script has to.
         /// The default is `http/1.1`.
         public var applicationProtocols = ["http/1.1"]

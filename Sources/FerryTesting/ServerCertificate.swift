@@ -34,6 +34,13 @@ public final class ServerCertificate: Sendable {
     /// `sha256//` and the Base64 of the hash of the public key, the form of `CURLOPT_PINNEDPUBLICKEY`.
     public let publicKeyPin: String
 
+    /// A certificate for a client, of the same authority, as a PEM file.
+    public let clientCertificateFile: String
+    /// The key to it, as a PEM file.
+    public let clientKeyFile: String
+    /// The same key under the password `ferry`.
+    public let lockedClientKeyFile: String
+
     private let handle: ServerCertificateHandle
     private let directory: String
 
@@ -47,12 +54,21 @@ public final class ServerCertificate: Sendable {
             FileManager.default.temporaryDirectory
             .appending(component: "ferry-testing-\(UUID().uuidString)").path
         authorityFile = directory + "/authority.pem"
+        clientCertificateFile = directory + "/client.pem"
+        clientKeyFile = directory + "/client.key"
+        lockedClientKeyFile = directory + "/client-locked.key"
         do {
             try FileManager.default.createDirectory(
                 atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try Data(authority.utf8).write(to: URL(filePath: authorityFile))
+            for (text, file) in [
+                (authority, authorityFile), (handle.client(LOOPBACK_CLIENT_CERTIFICATE), clientCertificateFile),
+                (handle.client(LOOPBACK_CLIENT_KEY), clientKeyFile),
+                (handle.client(LOOPBACK_CLIENT_LOCKED_KEY), lockedClientKeyFile),
+            ] {
+                try Data(text.utf8).write(to: URL(filePath: file))
+            }
         } catch {
-            throw .file(authorityFile)
+            throw .file(directory)
         }
     }
 

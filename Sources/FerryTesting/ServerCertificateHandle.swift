@@ -13,6 +13,11 @@ final class ServerCertificateHandle: @unchecked Sendable {
         pointer = made
     }
 
+    /// One of the client's parts, as PEM.
+    func client(_ part: Int) -> String {
+        String(cString: loopback_certificate_client(pointer, Int32(part)))
+    }
+
     deinit {
         loopback_certificate_free(pointer)
     }

@@ -16,8 +16,8 @@ extension StubTransport {
         public let method: HTTPMethod
         /// All that Ferry sets; a `User-Agent`, a `Content-Length` and their like are the network's to add.
         public let headers: Headers
-        /// All of it; empty when there is none.
-        public let body: [UInt8]
+        /// All of it; empty when there is none. One that is pulled from a file or a stream stands here when it is complete.
+        public internal(set) var body: [UInt8]
         /// Whether a body would be announced, also an empty one.
         public let hasBody: Bool
         /// Its place among those that wait, as it is now.

@@ -7,13 +7,14 @@ extension StubTransport: Transporting {
 
     package func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
         let reportsStart = request.reportsStart
+        let pull = Pull(request)
         var seen = Request(request)
         let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
             if state.isShutDown { return nil }
             seen.number = state.requests.count + 1
             state.requests.append(seen)
             state.events.append(.submitted(seen.number))
-            state.open[id] = Entry(request: seen, reportsStart: reportsStart)
+            state.open[id] = Entry(request: seen, reportsStart: reportsStart, pull: pull)
             state.arrived.append(id)
             return state.takeWoken()
         }
@@ -31,7 +32,10 @@ extension StubTransport: Transporting {
         scheduleTurn()
     }
 
-    package func resume(_ id: TransferID) {}
+    package func resume(_ id: TransferID) {
+        state.withLock { $0.resumed.append(id) }
+        scheduleTurn()
+    }
 
     package func setRing(_ ring: PriorityRing, of id: TransferID) {
         let priority = RequestPriority(ring)

@@ -16,6 +16,7 @@ public final class StubTransport: Sendable {
     struct Entry {
         var request: Request
         var reportsStart: Bool
+        var pull: Pull?
         var isHeld = false
     }
 
@@ -30,6 +31,8 @@ public final class StubTransport: Sendable {
         var open: [TransferID: Entry] = [:]
         /// Submitted, and not yet looked at.
         var arrived: [TransferID] = []
+        /// Whose body may go on being pulled.
+        var resumed: [TransferID] = []
         /// For the next turn.
         var ready: [TransferResult] = []
         var requests: [Request] = []
@@ -51,6 +54,14 @@ public final class StubTransport: Sendable {
 
     /// Gives every request the same answer.
     public convenience init(always answer: Answer) { self.init { _ in answer } }
+
+    /// Gives the first request the first answer, the second the second, and so on; the last is for all that follow.
+    ///
+    ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
+    public convenience init(answers: [Answer]) {
+        precondition(!answers.isEmpty, "a stub needs an answer")
+        self.init { request in answers[min(request.number, answers.count) - 1] }
+    }
 
     /// The requests so far, in the order in which they came.
     public var requests: [Request] { state.withLock { $0.requests } }
@@ -122,22 +133,18 @@ public final class StubTransport: Sendable {
 
     /// [queue] Looks at what came, then hands over all that is ready.
     private func turn() {
-        let (receiver, arrived) = state.withLock { state in
+        let (receiver, arrived, resumed) = state.withLock { state in
             state.isTurnComing = false
-            if state.isSuspended { return (state.receiver, [(TransferID, Entry)]()) }
+            if state.isSuspended { return (state.receiver, [(TransferID, Entry)](), [TransferID]()) }
             let arrived = state.arrived.compactMap { id in state.open[id].map { (id, $0) } }
-            state.arrived = []
-            return (state.receiver, arrived)
+            defer { (state.arrived, state.resumed) = ([], []) }
+            return (state.receiver, arrived, state.resumed)
         }
         for (id, entry) in arrived {
             if entry.reportsStart { receiver?.transferStarted(id) }
-            let answer = script(entry.request)
-            let woken = state.withLock { state in
-                state.finish(id, with: answer)
-                return state.takeWoken()
-            }
-            for waiter in woken { waiter.resume() }
+            if entry.pull == nil { answer(id, entry.request) } else { pull(id, receiver) }
         }
+        for id in resumed { pull(id, receiver) }
         let ready = state.withLock { state in
             let ready = state.ready
             state.ready = []
@@ -145,6 +152,16 @@ public final class StubTransport: Sendable {
             return ready
         }
         if !ready.isEmpty { receiver?.transfersFinished(ready) }
+    }
+
+    /// [queue] Asks the script.
+    func answer(_ id: TransferID, _ request: Request) {
+        let answer = script(request)
+        let woken = state.withLock { state in
+            state.finish(id, with: answer)
+            return state.takeWoken()
+        }
+        for waiter in woken { waiter.resume() }
     }
 }
 

@@ -9,7 +9,9 @@ final class Loop: Sendable {
     private let pointer: LoopPointer
     let context: LoopContext
 
-    init(_ configuration: TransportConfiguration, maxTransfers: Int, maxPerHost: Int) throws(TransferFailure) {
+    init(
+        _ configuration: TransportConfiguration, maxTransfers: Int, maxPerHost: Int, jar: CookieJar?
+    ) throws(TransferFailure) {
         let context = LoopContext()
         var options = ferry_options()
         options.context = context.retained()
@@ -26,6 +28,7 @@ final class Loop: Sendable {
         options.insecure = configuration.isInsecure ? 1 : 0
         options.minimum_tls = configuration.minimumTLSVersion.rawValue
         options.http2 = configuration.http2.rawValue
+        options.jar = jar?.raw
         var started: OpaquePointer?
         let code = configuration.withStrings(in: &options) { ferry_loop_start($0, &started) }
         guard let started else {

@@ -19,7 +19,11 @@ func onStarted(_ context: UnsafeMutableRawPointer?, _ id: UInt64) {
 }
 
 func onHead(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
-    LoopContext.of(context)?.receiver?.transfer(id, receivedHead: TransferHead(copying: soFar.pointee))
+    guard let receiver = LoopContext.of(context)?.receiver else { return }
+    var copy: UnsafeMutablePointer<ferry_result>?
+    ferry_result_copy_head(soFar, &copy)
+    guard let copy else { preconditionFailure("out of memory") }
+    receiver.transfer(id, receivedHead: TransferResult(owning: copy))
 }
 
 func onBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UnsafeRawPointer, _ length: Int) -> Int32 {
@@ -48,23 +52,4 @@ func onStopped(_ context: UnsafeMutableRawPointer?) {
     guard let context = LoopContext.of(context) else { return }
     context.executor.disconnect()
     context.released()
-}
-
-extension TransferHead {
-    /// Copies what lives only as long as the callback.
-    init(copying raw: ferry_result) {
-        var headers: [(name: String, value: String)] = []
-        if let fields = raw.fields, let head = raw.head {
-            headers.reserveCapacity(Int(raw.field_count))
-            let bytes = UnsafeRawBufferPointer(start: head, count: Int(raw.head_length))
-            for field in UnsafeBufferPointer(start: fields, count: Int(raw.field_count)) {
-                let name = bytes[Int(field.name)..<Int(field.name) + Int(field.name_length)]
-                let value = bytes[Int(field.value)..<Int(field.value) + Int(field.value_length)]
-                headers.append((String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
-            }
-        }
-        self.init(
-            status: Int(raw.status), httpVersion: Int(raw.http_version),
-            contentLength: raw.content_length < 0 ? nil : raw.content_length, headers: headers)
-    }
 }

@@ -1,3 +1,4 @@
+internal import CFerry
 import Synchronization
 
 /// Carries transfers by the C core, on one or more loops.
@@ -6,20 +7,30 @@ import Synchronization
 /// table.
 package final class Transport: Transporting {
     private let loops: [Loop]
+    private let jar: CookieJar?
     private let turn = Atomic<UInt>(0)
 
     package init(_ configuration: TransportConfiguration = .init()) throws(TransferFailure) {
         let count = min(max(1, configuration.loops), 256)
+        let jar = configuration.keepsCookies ? try CookieJar() : nil
         var loops: [Loop] = []
         for _ in 0..<count {
             // Limits hold for all loops together.
             loops.append(
                 try Loop(
                     configuration, maxTransfers: max(1, configuration.maxTransfers / count),
-                    maxPerHost: max(1, configuration.maxTransfersPerHost / count)))
+                    maxPerHost: max(1, configuration.maxTransfersPerHost / count), jar: jar))
         }
         self.loops = loops
+        self.jar = jar
     }
+
+    package var cookies: [TransferCookie] { jar?.cookies ?? [] }
+    package func setCookie(_ cookie: TransferCookie) { jar?.set(cookie) }
+    package func removeCookies() { jar?.removeAll() }
+
+    /// What the libcurl of this machine was built for.
+    package static var features: TransportFeatures { TransportFeatures(rawValue: ferry_features()) }
 
     package func attach(_ receiver: any TransferReceiver) {
         for loop in loops { loop.context.attach(receiver) }

@@ -48,8 +48,8 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// The transfer has left the queue. Only for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
-    /// The final head of a streamed response.
-    func transfer(_ id: TransferID, receivedHead head: TransferHead)
+    /// The final head of a streamed response: a result without a body, and with what was measured so far.
+    func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
     /// A piece of a streamed body; it lives until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
@@ -67,7 +67,7 @@ extension Transporting {
 
 extension TransferReceiver {
     package func transferStarted(_ id: TransferID) {}
-    package func transfer(_ id: TransferID, receivedHead head: TransferHead) {}
+    package func transfer(_ id: TransferID, receivedHead head: TransferResult) {}
     package func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
     package func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill { .failed }
 }
@@ -84,23 +84,6 @@ package enum TransferFill: Sendable {
     /// Nothing yet: `resume` asks again.
     case later
     case failed
-}
-
-/// The head of a streamed response, copied out of the core.
-package struct TransferHead: Sendable {
-    package var status: Int
-    package var httpVersion: Int
-    package var contentLength: Int64?
-    package var headers: [(name: String, value: String)]
-
-    package init(
-        status: Int, httpVersion: Int, contentLength: Int64?, headers: [(name: String, value: String)]
-    ) {
-        self.status = status
-        self.httpVersion = httpVersion
-        self.contentLength = contentLength
-        self.headers = headers
-    }
 }
 
 /// Gauges and counters, summed over the loops.

@@ -26,9 +26,18 @@ package struct URLParts: Sendable, Hashable {
     /// What a reference means in a document of this URL, as a `Location` does in its answer (RFC 9110, 10.2.2: the
     /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference.
     package func resolving(_ reference: String) throws(TransferFailure) -> URLParts {
+        try resolving(Array(reference.utf8))
+    }
+
+    /// Likewise, of the bytes as they came: what is not UTF-8 is escaped byte by byte.
+    package func resolving(_ reference: [UInt8]) throws(TransferFailure) -> URLParts {
         var made: UnsafeMutablePointer<ferry_url>?
+        // One byte more: an empty array has no address.
         let code = text.withCString { base in
-            reference.withCString { ferry_url_resolve(base, text.utf8.count, $0, reference.utf8.count, &made) }
+            (reference + [0]).withUnsafeBytes { bytes in
+                guard let start = bytes.bindMemory(to: CChar.self).baseAddress else { return Int32(FERRY_E_INTERNAL) }
+                return ferry_url_resolve(base, text.utf8.count, start, reference.count, &made)
+            }
         }
         return try URLParts(taking: made, code)
     }

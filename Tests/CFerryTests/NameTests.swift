@@ -123,6 +123,18 @@ extension CoreTests {
             }
         }
 
+        @Test func allAddressesAreTriedAlsoWhenEachFailsAtOnce() async throws {
+            try await withNames { core, server, url in
+                lookups.set("many.names.test", (9..<21).map { "127.0.0.\($0)" } + ["127.0.0.1"])
+                let found = try await core.get(url("many.names.test"))
+                #expect(found.fault == .ok && found.peer == "127.0.0.1")
+                lookups.set("dead.names.test", (9..<21).map { "127.0.0.\($0)" } + ["::1"])
+                let dead = try await core.get(url("dead.names.test"))
+                #expect(dead.fault == CoreFault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED))
+                #expect(server.connectionCount == 1)
+            }
+        }
+
         @Test func aTrailingDotAndUpperCase() async throws {
             try await withNames { core, server, url in
                 lookups.set("dot.names.test.", ["127.0.0.1"])

@@ -32,8 +32,8 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["", "G ET", "GET\r\n", "GET\0", "GÉT", "GET /x HTTP/1.1\r\nEvil: 1\r\n\r\n"])
-        func methodsThatAreNoTokens(method: String) async throws {
+        @Test(arguments: ["CONNECT", "", "G ET", "GET\r\n", "GET\0", "GÉT", "GET /x HTTP/1.1\r\nEvil: 1\r\n\r\n"])
+        func methodsThatCannotBeSent(method: String) async throws {
             try await expect(CoreFault(FERRY_E_INVALID_REQUEST, FERRY_D_METHOD)) { request, _ in
                 request.method = Array(method.utf8)
             }

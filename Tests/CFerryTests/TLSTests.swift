@@ -126,6 +126,106 @@ extension CoreTests {
             }
         }
 
+        /// A loop with these options, and a server that demands a client's certificate.
+        private func demanded(
+            _ versions: ClosedRange<Int>, _ change: (inout CoreLoop.Options, ServerCertificate) -> Void,
+            _ check: (CoreResult, LoopbackServer) -> Void
+        ) async throws {
+            let certificate = try ServerCertificate()
+            var options = CoreLoop.Options()
+            options.caFile = certificate.authorityFile
+            change(&options, certificate)
+            var serverOptions = LoopbackServer.Options(certificate: certificate)
+            serverOptions.demandsClientCertificate = true
+            serverOptions.tlsVersions = versions
+            try await withCore(options, server: serverOptions, probes: false) { core, server in
+                check(try await core.get(server.baseURL + "/hello"), server)
+            }
+        }
+
+        @Test(arguments: [12...12, 13...13])
+        func aClientsCertificate(versions: ClosedRange<Int>) async throws {
+            try await demanded(
+                versions,
+                { options, certificate in
+                    options.clientCertificate = certificate.clientCertificateFile
+                    options.clientKey = certificate.clientKeyFile
+                }
+            ) { result, _ in #expect(result.fault == .ok && result.text == "Hello, ferry") }
+            try await demanded(
+                versions,
+                { options, certificate in
+                    options.clientCertificate = certificate.clientCertificateFile
+                    options.clientKey = certificate.lockedClientKeyFile
+                    options.clientKeyPassword = "ferry"
+                }
+            ) { result, _ in #expect(result.fault == .ok) }
+        }
+
+        @Test(arguments: [12...12, 13...13])
+        func aCertificateThatIsDemandedAndNotThere(versions: ClosedRange<Int>) async throws {
+            try await demanded(versions, { _, _ in }) { result, server in
+                #expect(result.fault == .tls(FERRY_D_TLS_HANDSHAKE), "\(result.fault) \(result.message ?? "")")
+                #expect(result.phase == FERRY_PHASE_TLS && !result.isProcessed && server.requestCount == 0)
+            }
+            // One of an authority that the server does not know.
+            let other = try ServerCertificate()
+            try await demanded(
+                versions,
+                { options, _ in
+                    options.clientCertificate = other.clientCertificateFile
+                    options.clientKey = other.clientKeyFile
+                }
+            ) { result, server in
+                #expect(result.fault == .tls(FERRY_D_TLS_HANDSHAKE), "\(result.fault) \(result.message ?? "")")
+                #expect(result.phase == FERRY_PHASE_TLS && !result.isProcessed && server.requestCount == 0)
+            }
+        }
+
+        @Test func aClientsFilesThatCannotBeUsed() async throws {
+            let other = try ServerCertificate()
+            func expect(_ change: (inout CoreLoop.Options, ServerCertificate) -> Void) async throws {
+                try await demanded(12...13, change) { result, server in
+                    #expect(result.fault == .tls(FERRY_D_TLS_CONFIGURATION), "\(result.fault) \(result.message ?? "")")
+                    #expect(!result.isProcessed && server.requestCount == 0)
+                }
+            }
+            try await expect { options, _ in options.clientCertificate = "/nowhere/client.pem" }
+            try await expect { options, certificate in
+                options.clientCertificate = certificate.clientCertificateFile  // and no key in it
+            }
+            try await expect { options, certificate in
+                options.clientCertificate = certificate.clientCertificateFile
+                options.clientKey = "/nowhere/client.key"
+            }
+            try await expect { options, certificate in
+                options.clientCertificate = certificate.clientCertificateFile
+                options.clientKey = certificate.lockedClientKeyFile
+                options.clientKeyPassword = "wrong"
+            }
+            try await expect { options, certificate in
+                options.clientCertificate = certificate.clientCertificateFile
+                options.clientKey = other.clientKeyFile
+            }
+        }
+
+        @Test(arguments: [FERRY_TLS_1_2, FERRY_TLS_1_3])
+        func theLeastVersion(least: Int) async throws {
+            for versions in [12...12, 13...13] {
+                let certificate = try ServerCertificate()
+                var options = CoreLoop.Options()
+                options.caFile = certificate.authorityFile
+                options.minimumTLS = least
+                var serverOptions = LoopbackServer.Options(certificate: certificate)
+                serverOptions.tlsVersions = versions
+                try await withCore(options, server: serverOptions, probes: false) { core, server in
+                    let result = try await core.get(server.baseURL + "/hello")
+                    let isTooOld = least == FERRY_TLS_1_3 && versions == 12...12
+                    #expect(result.fault == (isTooOld ? .tls(FERRY_D_TLS_HANDSHAKE) : .ok))
+                }
+            }
+        }
+
         @Test func loopsOfDifferentTrustShareNothing() async throws {
             let certificate = try ServerCertificate()
             var options = CoreLoop.Options()

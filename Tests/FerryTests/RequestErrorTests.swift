@@ -38,12 +38,18 @@ import Testing
             (.headTooLarge, .informational, .headersTooLarge(.informational)),
             (.bodyTooLarge, .none, .responseTooLarge),
             (.contentDecoding, .decodingTruncated, .contentDecoding(.truncated)),
-            (.contentDecoding, .decodingCorrupt, .contentDecoding(.corrupt)), (.http2Stream, .none, .http2Stream),
+            (.contentDecoding, .decodingCorrupt, .contentDecoding(.corrupt)),
+            (.http2Stream, .http2Refused, .http2Stream(.refused)), (.http2Stream, .http2Cancel, .http2Stream(.cancel)),
+            (.http2Stream, .http2Internal, .http2Stream(.internal)), (.http2Stream, .http2Other, .http2Stream(.other)),
+            (.http2Stream, .http2EnhanceYourCalm, .http2Stream(.enhanceYourCalm)),
             (.file, .none, .fileIO), (.uploadSource, .none, .uploadSource), (.cancelled, .none, .cancelled),
-            (.shutdown, .none, .shutdown), (.proxy, .none, .proxy),
+            (.shutdown, .none, .shutdown), (.proxy, .proxyAuthRequired, .proxy(.authRequired)),
+            (.proxy, .proxyRefused, .proxy(.refused)), (.proxy, .proxyUnreachable, .proxy(.unreachable)),
+            (.proxy, .proxyHandshake, .proxy(.handshake)), (.addressForbidden, .none, .addressForbidden),
+            (.bodyNotReplayable, .none, .bodyNotReplayable),
         ]
         for (code, detail, word) in table { #expect(RequestError.Code(TransferFailure(code, detail)) == word) }
-        for raw in Int32(-22)...(-1) { #expect(table.contains { $0.0.rawValue == raw }, "code \(raw) has no row") }
+        for raw in Int32(-24)...(-1) { #expect(table.contains { $0.0.rawValue == raw }, "code \(raw) has no row") }
     }
 
     @Test func everyPhaseHasItsWord() {

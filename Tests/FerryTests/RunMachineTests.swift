@@ -55,6 +55,8 @@ import Testing
         var machine = machine(in: .finishing)
         #expect(machine.cancel() == .replaceResult)
         #expect(machine.deliver(.finished) == .cancelled)
+        #expect(!machine.isDelivered, "it comes again, as cancelled")
+        #expect(machine.deliver(.cancelled) == .result)
         #expect(machine.state == .cancelled)
     }
 

@@ -224,6 +224,12 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
+/* [any thread] A result of its own from what on_head was given: status, head
+ * and what was measured so far, without a body. For receivers that go on
+ * looking at it after the callback. Freed by ferry_result_free(). */
+int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
+                           ferry_result *_Nullable *_Nonnull out);
+
 /* [any thread] Likewise a result that is a fault. */
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
                             ferry_result *_Nullable *_Nonnull out);
@@ -288,7 +294,11 @@ enum {
 enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
 
 /* What challenges (401, 407) are answered with, within the transfer: the
- * best of these schemes that is asked for. */
+ * best of these schemes that is asked for. Nothing of them is sent before.
+ * The body goes out again after a challenge; one that was pulled cannot:
+ * FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
+ * schemes (ferry_features()). The result is the last answer's, and `attempts`
+ * does not count the rounds. */
 typedef struct ferry_credentials {
   const char *_Nonnull user;
   const char *_Nonnull password;
@@ -315,7 +325,7 @@ typedef struct ferry_request {
   uint64_t id;
   const char *_Nullable url; /* absolute, escaped; a fragment is left out */
   size_t url_length;
-  const char *_Nullable method; /* HEAD takes no body */
+  const char *_Nullable method; /* HEAD takes no body; CONNECT is refused */
   size_t method_length;
   /* Fields, packed: for each one uint32_t name length, uint32_t value
    * length (native byte order, unaligned), name, value. */
@@ -350,10 +360,15 @@ typedef struct ferry_loop ferry_loop;
 
 enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
 
+/* With HTTP/2 the transfers of a host share a connection, at most 100 at once.
+ * libcurl 7.88 takes an answer that has no Content-Length and is cut short
+ * for a whole one now and then; that was mended in 8.0. */
 enum {
   FERRY_HTTP2_NEVER = 0,
   FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
-  FERRY_HTTP2_PRIOR_KNOWLEDGE, /* everywhere, without asking */
+  /* Everywhere, without asking. Without TLS and with a libcurl before 8.0
+   * every transfer has a connection of its own. */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE,
 };
 
 /* What on_body and on_pull may answer instead of a count. */
@@ -362,6 +377,35 @@ enum {
   FERRY_PAUSE = -1, /* until ferry_resume() */
   FERRY_ABORT = -2, /* on_pull only: the source failed */
 };
+
+/* ---- Cookies ------------------------------------------------------------- */
+
+/* A jar of cookies (RFC 6265) that loops may share. */
+typedef struct ferry_jar ferry_jar;
+
+/* [any thread] */
+int ferry_jar_make(ferry_jar *_Nullable *_Nonnull out);
+
+/* [any thread] The last of the maker and of the loops that use it frees it. */
+void ferry_jar_free(ferry_jar *_Nonnull jar);
+
+/* [any thread] Puts one in, as a line of the form that ferry_jar_list()
+ * shows, or as "Set-Cookie: …", in the place of one with its name, domain and
+ * path. What is none is left out without a word. */
+int ferry_jar_set(ferry_jar *_Nonnull jar, const char *_Nonnull line);
+
+/* [any thread] */
+int ferry_jar_clear(ferry_jar *_Nonnull jar);
+
+/* [any thread] Visits all on this thread, each as seven texts with tabs
+ * between them: domain (behind "#HttpOnly_" for one that is), TRUE when its
+ * subdomains get it too, path, TRUE when it needs TLS, seconds since 1970 or
+ * 0, name, value. */
+int ferry_jar_list(ferry_jar *_Nonnull jar, void *_Nullable context,
+                   void (*_Nonnull visit)(void *_Nullable context,
+                                          const char *_Nonnull line));
+
+/* ---- Options of a loop --------------------------------------------------- */
 
 struct addrinfo;
 
@@ -405,6 +449,9 @@ typedef struct ferry_options {
   const char *_Nullable client_key_password;
   uint8_t minimum_tls; /* FERRY_TLS_1_2 … */
   uint8_t http2;       /* FERRY_HTTP2_… */
+  /* Cookies are kept and sent; NULL = neither. A Cookie among a request's own
+   * fields is sent in any case. */
+  ferry_jar *_Nullable jar;
 
   const char *_Nullable user_agent; /* NULL = none is sent */
   /* Accept-Encoding of every request, also of those without FERRY_DECODE;
@@ -418,7 +465,7 @@ typedef struct ferry_options {
 } ferry_options;
 
 /* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
- * without on_finished. */
+ * without on_finished, or with HTTP/2 where libcurl was built without. */
 int ferry_loop_start(const ferry_options *_Nonnull options,
                      ferry_loop *_Nullable *_Nonnull out);
 
@@ -481,6 +528,21 @@ typedef struct ferry_statistics {
 /* [any thread], until ferry_loop_free(). */
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
+
+/* What the libcurl of this machine was built for. */
+enum {
+  FERRY_FEATURE_HTTP2 = 1u << 0,
+  FERRY_FEATURE_NTLM = 1u << 1,
+  FERRY_FEATURE_NEGOTIATE = 1u << 2,
+  FERRY_FEATURE_PUBLIC_SUFFIXES = 1u << 3, /* no cookies for all of .com */
+};
+
+/* [any thread] FERRY_FEATURE_… */
+unsigned ferry_features(void);
+
+/* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
+ * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
+int ferry_address_is_public(const char *_Nonnull text);
 
 /* [any thread] "libcurl/7.88.1 OpenSSL/3.0.19 libuv/1.44.2 zlib/1.2.13" */
 const char *_Nonnull ferry_version(void);

@@ -61,6 +61,17 @@ const char *_Nonnull loopback_certificate_authority(
 const char *_Nonnull loopback_certificate_pin(
     const loopback_certificate *_Nonnull certificate);
 
+enum {
+  LOOPBACK_CLIENT_CERTIFICATE = 0, /* of the certificate's authority */
+  LOOPBACK_CLIENT_KEY,
+  LOOPBACK_CLIENT_LOCKED_KEY, /* the same; the password is "ferry" */
+};
+
+/* [any thread] A certificate for a client, and its key, as PEM; lives as long
+ * as the certificate. */
+const char *_Nonnull loopback_certificate_client(
+    const loopback_certificate *_Nonnull certificate, int part);
+
 /* [any thread] No server needs it after loopback_start() has returned. */
 void loopback_certificate_free(loopback_certificate *_Nonnull certificate);
 
@@ -103,6 +114,9 @@ typedef struct loopback_options {
   const loopback_certificate *_Nullable certificate;
   /* ALPN, in order of preference, "h2,http/1.1"; NULL = none. */
   const char *_Nullable protocols;
+  int demands_certificate; /* of clients, from the certificate's authority */
+  int minimum_tls;         /* 12 or 13; 0 = 12 */
+  int maximum_tls;         /* likewise; 0 = 13 */
   uint32_t record_limit;      /* the latest requests kept; 0 = none */
   uint32_t record_body_limit; /* bytes kept of each body */
   uint64_t max_body;          /* bytes of a body collected for an answer */

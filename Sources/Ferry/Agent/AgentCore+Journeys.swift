@@ -2,23 +2,49 @@ import FerryTransport
 import Synchronization
 
 extension AgentCore {
-    /// Takes a run on that is more than one plain transfer, until it has its answer.
-    func travel(_ itinerary: Itinerary, _ journey: Journey, after first: Answer) async -> Answer {
-        let key = ObjectIdentifier(journey)
-        let isOpen = state.withLock { state in
-            // One that has begun may go on; one that was never sent comes too late.
-            if state.isClosed, case .unsent = first { return false }
-            state.journeys[key] = journey
-            state.keep = self
-            return true
-        }
-        guard isOpen else { return .refused(RequestError(TransferFailure(.shutdown), url: itinerary.url)) }
-        var travel = Travel(self, itinerary, journey, after: first)
-        let answer = await travel.run(after: first)
+    /// Lets a journey in that is to begin; the reason when it may not. From here on it can be ended by whoever ends all
+    /// runs, and is waited for.
+    func admit(_ journey: Journey, url: String) -> RequestError? {
         state.withLock { state in
-            state.journeys[key] = nil
+            if state.isClosed { return RequestError(TransferFailure(.shutdown), url: url) }
+            if state.table.count + state.resting >= maxRuns { return .queueFull(url: url) }
+            state.enter(journey, self)
+            return nil
+        }
+    }
+
+    /// A journey is over, or was never begun.
+    func leave(_ journey: Journey) {
+        state.withLock { state in
+            guard state.journeys.removeValue(forKey: ObjectIdentifier(journey)) != nil else { return IdleAction() }
+            state.resting -= 1
             return state.becameIdle()
         }.act()
-        return answer
+    }
+
+    /// Takes a run on that is more than one plain transfer, until it has its answer.
+    func travel(
+        _ itinerary: Itinerary, _ journey: Journey, after first: Answer, _ carrier: StreamCarrier? = nil
+    ) async -> Answer {
+        defer { leave(journey) }
+        let isLate = state.withLock { state in
+            if state.journeys[ObjectIdentifier(journey)] == nil { state.enter(journey, self) }
+            return state.isOver
+        }
+        // It comes from a plain transfer that had been answered when all journeys were ended.
+        if isLate { journey.end(.shutdown) }
+        var travel = Travel(self, itinerary, journey, carrier, after: first)
+        return await travel.run(after: first)
+    }
+
+    /// A transfer of a journey has left the table: the journey counts by itself again.
+    func rests() { state.withLock { $0.resting += 1 } }
+}
+
+extension AgentCore.State {
+    fileprivate mutating func enter(_ journey: Journey, _ core: AgentCore) {
+        journeys[ObjectIdentifier(journey)] = journey
+        resting += 1
+        keep = core
     }
 }

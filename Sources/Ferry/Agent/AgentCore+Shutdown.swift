@@ -67,9 +67,11 @@ extension AgentCore {
     private func endGrace(of waiter: ShutdownWaiter) {
         state.withLock { state in
             waiter.isOver = true
+            state.isOver = true
             return state.becameIdle()
         }.act()
         for journey in state.withLock({ Array($0.journeys.values) }) { journey.end(.shutdown) }
+        tokens?.shutDown()
         transport.shutdown()
     }
 }

@@ -10,9 +10,13 @@ final class AgentCore: TransferReceiver {
         var table = RecordTable<Run>()
         /// Runs that take more than one plain transfer.
         var journeys: [ObjectIdentifier: Journey] = [:]
+        /// Those of them that have no transfer in the table now.
+        var resting = 0
         /// Answered, and on their way to their callbacks.
         var undelivered = 0
         var isClosed = false
+        /// What still runs is being ended.
+        var isOver = false
         var keep: AgentCore?
         var waiters: [ShutdownWaiter] = []
     }
@@ -22,10 +26,16 @@ final class AgentCore: TransferReceiver {
     let builder: RequestBuilder
     /// Of all runs.
     let observers: [any RequestObserver]
+    /// `nil` when nothing is to be logged.
+    let log: RunLog?
+    let retryAccounts: RetryAccounts
+    let health = HostHealthTable()
+    /// `nil` without an authenticator. Set once, in `init`, as it names the core.
+    nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue
     let state = Mutex(State())
-    private let maxRuns: Int
+    let maxRuns: Int
     private let numbers = Atomic<UInt64>(0)
 
     init(_ configuration: NetworkConfiguration, _ transport: any Transporting) {
@@ -33,10 +43,17 @@ final class AgentCore: TransferReceiver {
         self.transport = transport
         builder = RequestBuilder(configuration)
         observers = configuration.observers
+        log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.sensitiveHeaders) }
+        retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
+        tokens = configuration.authenticator.map { session(of: $0) }
         transport.attach(self)
+    }
+
+    private func session(of authenticator: some Authenticator) -> any TokenSession {
+        AuthenticatorSession(authenticator, self)
     }
 
     /// The next number of a run.
@@ -45,10 +62,13 @@ final class AgentCore: TransferReceiver {
     /// Hands a run over. It gets its one answer in every case, perhaps before this returns. What a journey goes on with
     /// was let in when the journey began.
     func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false) {
+        run.prepare(built)
+        run.watch?.sends(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
-            if state.table.count >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
+            if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
+            if goesOn { state.resting -= 1 }
             if state.table.count == 0 { state.keep = self }
             return .success(state.table.insert(run, loop: loop))
         }
@@ -57,11 +77,13 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
+        run.source?.open { [weak transport] in transport?.resume(id) }
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)
         } catch {
-            take(id)
-            return refuse(run, RequestError(error, url: run.url))
+            // In this order: a callback that is on its way is waited for.
+            refuse(run, RequestError(error, url: run.url))
+            return take(id)
         }
         if !run.handedOver(as: id) { transport.cancel(id) }
     }
@@ -69,10 +91,13 @@ final class AgentCore: TransferReceiver {
     /// Answers a run that never came to the transport.
     func refuse(_ run: Run, _ error: RequestError) { answer(run, .refused(error)) }
 
-    /// Leaves a run to a journey, which is to send it.
-    func leaveUnsent(_ run: Run) { answer(run, .unsent) }
+    /// Leaves a run to its journey, which is to send it.
+    func leave(_ run: Run, to journey: Journey) {
+        if let error = admit(journey, url: run.url) { refuse(run, error) } else { answer(run, .unsent) }
+    }
 
     private func answer(_ run: Run, _ answer: Answer) {
+        run.source?.close()
         var turn: [CallbackRun] = []
         run.answer(answer, into: &turn)
         if turn.isEmpty { return }
@@ -111,7 +136,7 @@ final class AgentCore: TransferReceiver {
                 return state.becameIdle()
             }
             var turn: [CallbackRun] = []
-            for index in results.indices { runs[index]?.answer(.result(results[index]), into: &turn) }
+            for index in results.indices { runs[index].map { $0.answer($0.ended(results[index]), into: &turn) } }
             if !turn.isEmpty { process(turn) }
             idle.act()
         }
@@ -119,6 +144,18 @@ final class AgentCore: TransferReceiver {
 
     func transferStarted(_ id: TransferID) {
         state.withLock { $0.table[id] }?.started()
+    }
+
+    func transfer(_ id: TransferID, receivedHead head: TransferResult) {
+        state.withLock { $0.table[id] }?.received(head: head)
+    }
+
+    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
+        state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
+    }
+
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        state.withLock { $0.table[id] }?.fill(space) ?? .failed
     }
 
     // MARK: By queues
@@ -141,9 +178,10 @@ final class AgentCore: TransferReceiver {
 
     private func deliver(_ runs: [CallbackRun], on queue: DispatchQueue) {
         queue.async {
-            for run in runs { run.deliver() }
+            let cancelled = runs.filter { !$0.deliver() }
+            if !cancelled.isEmpty { self.process(cancelled) }
             self.state.withLock { state in
-                state.undelivered -= runs.count
+                state.undelivered -= runs.count - cancelled.count
                 return state.becameIdle()
             }.act()
         }
@@ -151,7 +189,7 @@ final class AgentCore: TransferReceiver {
 }
 
 extension RequestError {
-    fileprivate static func queueFull(url: String) -> RequestError {
+    static func queueFull(url: String) -> RequestError {
         RequestError(preparing: .queueFull, message: "as many runs wait as may", url: url)
     }
 }

@@ -20,9 +20,10 @@ class CallbackRun: Run, @unchecked Sendable {
     let queue: DispatchQueue
 
     init(
-        url: String, tag: String?, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore
+        url: String, tag: String?, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
+        journey: Journey? = nil
     ) {
-        life = Mutex(Life(core: core))
+        life = Mutex(Life(core: core, journey: journey))
         self.number = number
         self.queue = queue
         super.init(url: url, tag: tag, watch: watch, goesByQueues: true)
@@ -33,7 +34,8 @@ class CallbackRun: Run, @unchecked Sendable {
     override final func started() { life.withLock { $0.machine.started() } }
 
     override final func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
-        life.withLock { $0.machine.answered() }
+        // One that is yet to be sent waits on.
+        if case .unsent = answer {} else { life.withLock { $0.machine.answered() } }
         pending = answer
         turn.append(self)
     }
@@ -56,25 +58,31 @@ class CallbackRun: Run, @unchecked Sendable {
     }
 
     final func setPriority(_ priority: RequestPriority) {
-        guard let core = life.withLock({ $0.core }), id != 0 else { return }
-        core.transport.setRing(priority.ring, of: id)
+        let (core, journey) = life.withLock { ($0.core, $0.journey) }
+        guard let core else { return }
+        if let journey {
+            journey.setPriority(priority, in: core)
+        } else if id != 0 {
+            core.transport.setRing(priority.ring, of: id)
+        }
     }
 
     /// [processing queue] Validates and makes the value, or goes on as a journey: then it is not ready yet.
     final func process(_ core: AgentCore) -> Bool {
         guard let answer = pending.take() else { preconditionFailure("a run was processed before it was answered") }
         if state == .cancelled {
-            fail(Self.cancellation(answer, url: url))
+            if let journey = life.withLock({ $0.journey.take() }) { core.leave(journey) }
+            fail(Self.cancellation(answer, url: url), answer)
             return true
         }
         guard let itinerary = itinerary(after: answer, core) else {
-            finish(answer, core.builder)
+            finish(answer, core)
             return true
         }
-        let journey = Journey(tag: tag)
-        let isWanted = life.withLock { life in
+        let (journey, isWanted) = life.withLock { life in
+            let journey = life.journey ?? Journey(tag: tag, of: core)
             life.journey = journey
-            return life.machine.wentOn()
+            return (journey, life.machine.wentOn())
         }
         if !isWanted { journey.end(.cancelled) }
         Task {
@@ -96,25 +104,28 @@ class CallbackRun: Run, @unchecked Sendable {
         }
     }
 
-    /// [callback queue] Hands the result over.
-    final func deliver() {
+    /// [callback queue] Hands the result over. False when it was cancelled on its way here: then it has to be processed
+    /// again, as what sees a failure first does so on the processing queue.
+    final func deliver() -> Bool {
         dispatchPrecondition(condition: .onQueue(queue))
         let end = end
-        let (action, core) = life.withLock { life in (life.machine.deliver(end), life.core.take()) }
+        let (action, core) = life.withLock { life in
+            let action = life.machine.deliver(end)
+            return (action, action == .cancelled ? nil : life.core.take())
+        }
         switch action {
         case .result: callBack()
-        case .cancelled:
-            fail(.cancelled(nil, url: url))
-            callBack()
+        case .cancelled: pending = .refused(.cancelled(nil, url: url))
         case .none: break
         }
         withExtendedLifetime(core) {}
+        return action != .cancelled
     }
 
     /// The subclass's part: take the answer, say how it ends, call back once.
     func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? { nil }
-    func finish(_ answer: Answer, _ builder: RequestBuilder) {}
-    func fail(_ error: RequestError) {}
+    func finish(_ answer: Answer, _ core: AgentCore) {}
+    func fail(_ error: RequestError, _ answer: Answer) {}
     var end: RunState { .failed }
     func callBack() {}
 }

@@ -3,14 +3,21 @@ import FerryTransport
 /// What a journey needs to know of its request, whatever the request's type.
 struct Itinerary: Sendable {
     let info: RunInfo
+    /// `nil` when nobody observes it.
+    let watch: RunWatch?
     let url: String
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
+    let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
     let isIdempotent: Bool
+    /// Answers a challenge of the server's.
+    let digest: Credential?
+    /// Counts what leaves of its body, where somebody may ask.
+    var meter: UploadMeter?
     /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
     let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
     /// What is to leave, in the form the transport takes.
@@ -28,8 +35,9 @@ extension AgentCore {
         case .result(let result):
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return builder.redirectPolicy(of: request).limit == nil }
-            if result.succeeded && asksBack && (result.status == 401 || result.status == 407) { return false }
-            return !builder.retryPolicy(of: request).isOn
+            // A proxy's challenge may be a failure: that of a tunnel always is.
+            if asksBack && Travel.asker(of: result) != nil { return false }
+            return !builder.mayRetry(request)
         }
     }
 
@@ -39,31 +47,40 @@ extension AgentCore {
             || (configuration.authenticator != nil && request.usesAuthenticator)
     }
 
-    func itinerary<R: Request>(of request: R, url: String, watch: RunWatch?) -> Itinerary {
+    func itinerary<R: Request>(
+        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
+        meter: UploadMeter? = nil
+    ) -> Itinerary {
         let builder = builder
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url), url: url, tag: request.tag,
+            info: watch?.info ?? info(of: request, url: url, number: number), watch: watch, url: url,
+            tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
-            retryPolicy: builder.retryPolicy(of: request), usesAuthenticator: request.usesAuthenticator,
-            isIdempotent: request.isIdempotent,
-            outgoing: { () throws(RequestError) in try builder.outgoing(request) },
+            retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
+            usesAuthenticator: request.usesAuthenticator,
+            isIdempotent: request.isIdempotent, digest: request.custom == nil ? request.authorization?.digest : nil,
+            meter: meter,
+            outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
     }
 }
 
 extension RequestBuilder {
-    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy { request.redirectPolicy ?? redirectPolicy }
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
 
+    /// Whether there is a policy that retries; without looking at all of it.
+    func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.attempts > 1 } ?? retries }
+
     /// The request in the form that adapters change: as it is sent when they leave it alone.
-    func outgoing<R: Request>(_ request: R) throws(RequestError) -> OutgoingRequest {
-        let transfer = try build(request).transfer
+    func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
+        let built = try build(request, at: servers, opensBody: false)
+        let transfer = built.transfer
         let body: RequestBody? =
             switch transfer.body {
             case .none: nil
             case .bytes(let bytes): .bytes(bytes)
             case .data(let data): .data(data)
-            case .pull: request.custom.map(\.body) ?? request.body
+            case .pull: built.pulled
             }
         return OutgoingRequest(
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)

@@ -14,12 +14,22 @@ final class Journey: Sendable {
         var end: End?
         /// Ends what it is doing now.
         var interrupt: (@Sendable () -> Void)?
+        /// The place among those that wait, where it was changed after the start.
+        var priority: RequestPriority?
+        /// The transfer it is carrying now.
+        var run: Run?
     }
 
     private let state = Mutex(State())
     let tag: String?
+    /// It belongs to a refresh of the token, and must not wait for that.
+    let isRefresh: Bool
 
-    init(tag: String?) { self.tag = tag }
+    /// To be made in the task that starts the run, whose refresh it may belong to.
+    init(tag: String?, of core: AgentCore) {
+        self.tag = tag
+        isRefresh = RefreshScope.core == ObjectIdentifier(core)
+    }
 
     /// Why it was ended; `nil` while nobody has.
     var end: End? { state.withLock { $0.end } }
@@ -42,17 +52,56 @@ final class Journey: Sendable {
         }
     }
 
-    private func done() { state.withLock { $0.interrupt = nil } }
+    private func done() {
+        state.withLock { state in
+            state.interrupt = nil
+            state.run = nil
+        }
+    }
+
+    /// Changes the place among those that wait, of this transfer and all that follow. Any thread.
+    func setPriority(_ priority: RequestPriority, in core: AgentCore) {
+        let run = state.withLock { state in
+            state.priority = priority
+            return state.run
+        }
+        if let id = run?.id, id != 0 { core.transport.setRing(priority.ring, of: id) }
+    }
+
+    /// Hands a transfer over. False when the journey has ended.
+    private func hand(_ run: Run, _ built: inout BuiltRequest, to core: AgentCore) -> Bool {
+        guard begin({ core.cancel(run) }) else { return false }
+        let priority = state.withLock { state in
+            state.run = run
+            return state.priority
+        }
+        if let priority { built.transfer.ring = priority.ring }
+        core.start(run, built, goesOn: true)
+        // It may have been changed before the transfer had an id.
+        if let now = state.withLock({ $0.priority }), now != priority { setPriority(now, in: core) }
+        return true
+    }
 
     // MARK: What it does
 
     /// Carries one transfer.
     func carry(_ built: consuming BuiltRequest, by core: AgentCore) async -> Answer {
         let run = AwaitedRun(url: built.transfer.url, tag: tag)
-        guard begin({ core.cancel(run) }) else { return .refused(error(url: run.url)) }
-        defer { done() }
-        core.start(run, built, goesOn: true)
-        return await run.answer()
+        guard hand(run, &built, to: core) else { return .refused(error(url: run.url)) }
+        let answer = await run.answer()
+        done()
+        core.rests()
+        return answer
+    }
+
+    /// Carries one transfer up to the head of its answer.
+    func carry(_ built: consuming BuiltRequest, streamedBy carrier: StreamCarrier, by core: AgentCore) async -> Answer {
+        let run = carrier.run(for: &built, tag: tag, core: core)
+        guard hand(run, &built, to: core) else { return .refused(error(url: run.url)) }
+        let head = await run.head()
+        done()
+        core.rests()
+        return head
     }
 
     /// Lets time pass. False when it was ended meanwhile.
@@ -68,27 +117,29 @@ final class Journey: Sendable {
         return end == nil
     }
 
-    /// Runs code of the application's. When the journey is ended it is cancelled and not waited for: code that does not
-    /// look at its cancellation cannot hold up the result.
+    /// Runs code of the application's. When the journey is ended, or its deadline passes, it is cancelled and not waited
+    /// for: code that does not look at its cancellation cannot hold up the result.
     func ask<Value: Sendable>(
-        _ url: String, _ question: @escaping @Sendable () async throws -> Value
+        _ url: String, until deadline: ContinuousClock.Instant?,
+        _ question: @escaping @Sendable () async throws -> Value
     ) async throws(RequestError) -> Value {
-        let race = Race<Value>()
+        let first = OneShot<Result<Value, any Error>>()
         let task = Task {
             let result: Result<Value, any Error>
             do { result = .success(try await question()) } catch { result = .failure(error) }
-            race.finish(result)
+            first.finish(result)
         }
-        let isOpen = begin {
-            task.cancel()
-            race.finish(.failure(CancellationError()))
+        let clock = deadline.map { deadline in
+            Task {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                first.finish(.failure(RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)))
+            }
         }
-        if !isOpen {
-            task.cancel()
-            race.finish(.failure(CancellationError()))
-        }
-        let result = await race.result()
+        if !begin({ first.finish(.failure(CancellationError())) }) { first.finish(.failure(CancellationError())) }
+        let result = await first.value()
         done()
+        task.cancel()
+        clock?.cancel()
         do {
             return try result.get()
         } catch {
@@ -99,47 +150,6 @@ final class Journey: Sendable {
     /// What it ends with when it was ended.
     func error(url: String) -> RequestError {
         RequestError(TransferFailure(end == .shutdown ? .shutdown : .cancelled), url: url)
-    }
-}
-
-/// The first of several results; the others are nothing.
-private final class Race<Value: Sendable>: Sendable {
-    private enum State {
-        case open
-        case awaited(CheckedContinuation<Result<Value, any Error>, Never>)
-        case finished(Result<Value, any Error>)
-        case over
-    }
-
-    private let state = Mutex(State.open)
-
-    func finish(_ result: Result<Value, any Error>) {
-        let waiter: CheckedContinuation<Result<Value, any Error>, Never>? = state.withLock { state in
-            switch state {
-            case .open:
-                state = .finished(result)
-                return nil
-            case .awaited(let waiter):
-                state = .over
-                return waiter
-            case .finished, .over: return nil
-            }
-        }
-        waiter?.resume(returning: result)
-    }
-
-    func result() async -> Result<Value, any Error> {
-        await withCheckedContinuation { continuation in
-            let result: Result<Value, any Error>? = state.withLock { state in
-                if case .finished(let result) = state {
-                    state = .over
-                    return result
-                }
-                state = .awaited(continuation)
-                return nil
-            }
-            if let result { continuation.resume(returning: result) }
-        }
     }
 }
 

@@ -23,25 +23,33 @@ extension NetworkAgent {
         start(request, on: queue, receiver: .delegate(.init(object: delegate)))
     }
 
-    private func start<R: Request>(
-        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver
+    func start<R: Request>(
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil
     ) -> RequestTask<R.Value> {
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
+        let servers = core.builder.servers
         let run: RequestRun<R>
         do throws(RequestError) {
-            var built = try core.builder.build(request)
+            var built = try core.builder.build(request, at: servers)
             built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
+            let journey = core.travelsFirst(request) ? Journey(tag: request.tag, of: core) : nil
             run = RequestRun(
-                request, url: url, watch: core.watch(request, url: url, number: number), number: number, queue: queue,
-                core: core, receiver: receiver)
-            if core.travelsFirst(request) { core.leaveUnsent(run) } else { core.start(run, built) }
+                request, url: url, watch: core.begin(request, url: url, number: number), number: number, queue: queue,
+                core: core, journey: journey, servers: servers, receiver: receiver)
+            if let journey {
+                run.meter = built.meter
+                core.leave(run, to: journey)
+            } else {
+                core.start(run, built)
+            }
         } catch {
             // The same way as any other result.
             run = RequestRun(
-                request, url: error.url, watch: core.watch(request, url: error.url, number: number), number: number,
-                queue: queue, core: core, receiver: receiver)
+                request, url: error.url, watch: core.begin(request, url: error.url, number: number), number: number,
+                queue: queue, core: core, servers: servers, receiver: receiver)
             core.refuse(run, error)
         }
         return RequestTask(run: run)

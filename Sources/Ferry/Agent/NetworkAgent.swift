@@ -74,21 +74,25 @@ extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
     @inline(never)
-    fileprivate func startAwaited<R: Request>(_ request: R) -> AwaitedRun {
+    func startAwaited<R: Request>(_ request: R, progress: UploadMeter.Report? = nil) -> AwaitedRun {
         let built: BuiltRequest
+        let servers = builder.servers
         do throws(RequestError) {
-            built = try builder.build(request)
+            built = try builder.build(request, at: servers)
         } catch {
-            let run = AwaitedRun(url: error.url, tag: request.tag, watch: watch(request, url: error.url))
+            let run = AwaitedRun(url: error.url, tag: request.tag, watch: begin(request, url: error.url))
             refuse(run, error)
             return run
         }
         let url = built.transfer.url
-        let run = AwaitedRun(url: url, tag: request.tag, watch: watch(request, url: url))
+        let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
+        let run = AwaitedRun(
+            url: url, tag: request.tag, watch: begin(request, url: url), journey: journey, servers: servers)
+        if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
         if Task.isCancelled {
             refuse(run, .cancelled(nil, url: run.url))
-        } else if travelsFirst(request) {
-            leaveUnsent(run)
+        } else if let journey {
+            leave(run, to: journey)
         } else {
             start(run, built)
         }
@@ -103,11 +107,12 @@ extension AgentCore {
         run.observe()
         #endif
         var times = ProcessingTimes(isMeasured: run.watch != nil)
-        let reply = builder.processed(request, answer, url: run.url, &times)
+        let reply = processed(request, answer, url: run.url, &times)
         guard let watch = run.watch else {
             request.filter(reply)
             return try reply.get()
         }
+        if case .result(let result) = answer { watch.received(result) }
         let outcome = RunOutcome(reply)
         watch.willStop(outcome, RequestMetrics(answer, times))
         request.filter(reply)
@@ -116,7 +121,7 @@ extension AgentCore {
     }
 
     @concurrent
-    fileprivate func concludeOffActor<R: Request>(
+    func concludeOffActor<R: Request>(
         _ request: R, _ answer: Answer, of run: AwaitedRun
     ) async throws(RequestError) -> Reply<R.Value> {
         try conclude(request, answer, of: run)
@@ -132,10 +137,13 @@ extension AgentCore {
     }
 
     @concurrent
-    fileprivate func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
-        let journey = Journey(tag: run.tag)
+    func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
+        let journey = run.journey ?? Journey(tag: run.tag, of: self)
         return await withTaskCancellationHandler {
-            await travel(itinerary(of: request, url: run.url, watch: run.watch), journey, after: answer)
+            await travel(
+                itinerary(
+                    of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter),
+                journey, after: answer)
         } onCancel: {
             journey.end(.cancelled)
         }

@@ -15,30 +15,37 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     private let request: R
+    private let servers: Servers
     private var receiver: Receiver?
     private var metrics: RequestMetrics?
     private var reply: Result<Reply<R.Value>, RequestError>?
 
     init(
         _ request: R, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
-        receiver: Receiver
+        journey: Journey? = nil, servers: Servers, receiver: Receiver
     ) {
         self.request = request
+        self.servers = servers
         self.receiver = receiver
-        super.init(url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core)
+        super.init(
+            url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
-        core.isSettled(answer, of: request) ? nil : core.itinerary(of: request, url: url, watch: watch)
+        if core.isSettled(answer, of: request) { return nil }
+        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, meter: meter)
     }
 
-    override func finish(_ answer: Answer, _ builder: RequestBuilder) {
+    override func finish(_ answer: Answer, _ core: AgentCore) {
         var times = ProcessingTimes(isMeasured: watch != nil)
-        reply = builder.processed(request, answer, url: url, &times)
+        reply = core.processed(request, answer, url: url, &times)
         if watch != nil { metrics = RequestMetrics(answer, times) }
+        if case .result(let result) = answer { watch?.received(result) }
     }
 
-    override func fail(_ error: RequestError) {
+    override func fail(_ error: RequestError, _ answer: Answer) {
+        // One that was cancelled after it was processed keeps what was measured.
+        if watch != nil, metrics == nil { metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
         request.failurePreprocessor(error)
         reply = .failure(error)
     }

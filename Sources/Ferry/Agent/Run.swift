@@ -11,6 +11,10 @@ class Run: @unchecked Sendable {
     let tag: String?
     /// `nil` when nobody observes it.
     let watch: RunWatch?
+    /// Gives out the body, where it is pulled. Set, like the meter, before the transport knows of the run.
+    final var source: (any BodySource)?
+    /// `nil` when nothing counts its body.
+    final var meter: UploadMeter?
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 
@@ -51,6 +55,12 @@ class Run: @unchecked Sendable {
     /// The transfer has left the queue.
     func started() {}
 
+    /// The head of an answer that is streamed.
+    func received(head: TransferResult) {}
+
+    /// A piece of its body, which lives until this returns.
+    func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
+
     /// The one answer. A run that goes on by queues adds itself to `turn`, whose members go on together.
     func answer(_ answer: Answer, into turn: inout [CallbackRun]) {}
 
@@ -68,8 +78,16 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 
     private let slot = Mutex(Slot.empty)
+    /// `nil` when it begins with a plain transfer.
+    let journey: Journey?
+    /// What it began with; `nil` of a part of a journey.
+    let servers: Servers?
 
-    init(url: String, tag: String?, watch: RunWatch? = nil) {
+    init(
+        url: String, tag: String?, watch: RunWatch? = nil, journey: Journey? = nil, servers: Servers? = nil
+    ) {
+        self.journey = journey
+        self.servers = servers
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 

@@ -40,7 +40,7 @@ struct RunMachine: Sendable {
     enum DeliverAction: Equatable {
         /// Hand over the result.
         case result
-        /// Hand over `cancelled`.
+        /// It was cancelled meanwhile: make the result `cancelled`, and come again with that.
         case cancelled
         /// It was handed over before.
         case none
@@ -56,9 +56,10 @@ struct RunMachine: Sendable {
         if state == .waiting || state == .running { state = .finishing }
     }
 
-    /// The answer was not the last: it goes on. False when nobody wants it any more.
+    /// It goes its own way from here: it was not sent yet, or the answer was not the last. False when nobody wants it any
+    /// more.
     mutating func wentOn() -> Bool {
-        if state == .finishing { state = .running }
+        if state == .waiting || state == .finishing { state = .running }
         return state == .running
     }
 
@@ -80,8 +81,8 @@ struct RunMachine: Sendable {
     mutating func deliver(_ end: RunState) -> DeliverAction {
         precondition(end.isEnd, "a run ends finished, cancelled or failed")
         if isDelivered { return .none }
+        if state == .cancelled && end != .cancelled { return .cancelled }
         isDelivered = true
-        if state == .cancelled { return end == .cancelled ? .result : .cancelled }
         state = end
         return .result
     }

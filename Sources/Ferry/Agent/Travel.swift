@@ -5,17 +5,31 @@ import FerryTransport
 /// Redirects, retries, refreshed tokens and answered challenges all come down to that. What to do next is decided by
 /// the machines in it; this drives them.
 struct Travel {
-    private let core: AgentCore
-    private let itinerary: Itinerary
-    private let journey: Journey
+    let core: AgentCore
+    let itinerary: Itinerary
+    let journey: Journey
+    /// `nil` when the body is collected.
+    let carrier: StreamCarrier?
     private let start: ContinuousClock.Instant
-    private let deadline: ContinuousClock.Instant?
-    private var redirects: RedirectMachine
+    let deadline: ContinuousClock.Instant?
+    var redirects: RedirectMachine
+    var retries: RetryMachine
     /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
-    private var leg: OutgoingRequest?
-    /// How often it was sent before the answer at hand.
-    private var attempts = 0
-    private var url: String
+    var leg: OutgoingRequest?
+    /// What challenges of the server and of the proxy are met with.
+    var credential: Granted?
+    var proxyCredential: Granted?
+    /// Of the token that the leg carries; `nil` without one.
+    var token: UInt64?
+    var wasReplayed = false
+    /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
+    var added: [Headers.Field] = []
+    var earlier = EarlierAttempts()
+    /// Nothing more is wanted of the answer at hand.
+    var hasLeft = false
+    /// The answer at hand came from an interceptor.
+    var isIntercepted = false
+    var url: String
 
     enum Next {
         case deliver(Answer)
@@ -25,12 +39,17 @@ struct Travel {
         case goOn
     }
 
-    init(_ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, after first: Answer) {
+    init(
+        _ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, _ carrier: StreamCarrier?, after first: Answer
+    ) {
         self.core = core
         self.itinerary = itinerary
         self.journey = journey
+        self.carrier = carrier
         redirects = RedirectMachine(itinerary.redirectPolicy)
+        retries = RetryMachine(itinerary.retryPolicy)
         url = itinerary.url
+        credential = itinerary.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         let start = ContinuousClock.now - elapsed
@@ -42,10 +61,13 @@ struct Travel {
         var answer = first
         while true {
             switch await next(after: answer) {
+            case .deliver(.refused(let error)): return .refused(error.after(earlier))
             case .deliver(let answer): return answer
-            case .again: leg = nil
+            // What follows a redirect is sent as it is: the adapters meant the first server.
+            case .again: if redirects.history.isEmpty { leg = nil }
             case .goOn: break
             }
+            isIntercepted = false
             do throws(RequestError) {
                 answer = try await send()
             } catch {
@@ -59,97 +81,70 @@ struct Travel {
     private mutating func send() async throws(RequestError) -> Answer {
         if leg == nil { leg = try await prepared() }
         guard let leg else { preconditionFailure("nothing was prepared") }
-        url = leg.url
+        // Without user and password: from here on it is shown, and is the response's.
+        url = try core.builder.checked(leg.url)
         for interceptor in core.configuration.interceptors {
             let info = itinerary.info
-            let answer = try await journey.ask(url) { try await interceptor.intercept(leg, of: info) }
+            let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
         var built = try itinerary.build(leg)
-        if let deadline {
-            let left = ContinuousClock.now.duration(to: deadline)
-            // Milliseconds, where 0 would be no bound at all.
-            built.transfer.timeouts.deadline = max(milliseconds(left), 1)
-        }
+        built.meter = itinerary.meter
+        authorize(&built.transfer)
+        itinerary.watch?.sends(built)
+        // Milliseconds, where 0 would be no bound at all.
+        if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
+        if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
     }
 
+    func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        try await journey.ask(url, until: deadline, question)
+    }
+
     /// The request as the adapters leave it.
-    private func prepared() async throws(RequestError) -> OutgoingRequest {
-        var outgoing = try itinerary.outgoing()
+    private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
+        let bare = try itinerary.outgoing()
+        var outgoing = bare
         let info = itinerary.info
         for adapter in core.configuration.adapters {
-            outgoing = try await journey.ask(outgoing.url) { [outgoing] in
+            outgoing = try await ask { [outgoing] in
                 var adapted = outgoing
                 try await adapter.adapt(&adapted, of: info)
                 return adapted
             }
         }
+        if itinerary.usesAuthenticator { outgoing = try await withToken(outgoing) }
+        added = outgoing.headers.filter { !bare.headers.contains($0) }
         return outgoing
     }
 
-    private func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+    /// With the token of the moment, if the agent has an authenticator.
+    mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
+        guard let session = core.tokens, !journey.isRefresh else { return outgoing }
+        let prepared = try await session.prepared(outgoing, for: journey, until: deadline, of: itinerary.info.id)
+        token = prepared.generation
+        return prepared.request
+    }
+
+    private mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+        isIntercepted = true
         do throws(TransferFailure) {
-            let result = try TransferResult(
-                id: 1, head: answer.head, body: Array(answer.body))
+            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
             return .arrived(result, trail(isFromCache: answer.isFromCache))
         } catch {
             throw RequestError(error, url: url)
         }
     }
 
-    private func trail(isFromCache: Bool = false) -> Trail {
+    /// Until the deadline; `nil` when there is none.
+    var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
+
+    func trail(isFromCache: Bool = false) -> Trail {
         Trail(
-            url: url, redirects: redirects.history, earlierAttempts: attempts, isFromCache: isFromCache,
-            elapsed: start.duration(to: .now))
-    }
-
-    // MARK: And back
-
-    private mutating func next(after answer: Answer) async -> Next {
-        let result: TransferResult
-        let isFromCache: Bool
-        switch answer {
-        case .unsent: return .again
-        case .refused: return .deliver(answer)
-        case .result(let plain): (result, isFromCache) = (plain, false)
-        case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
-        }
-        let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
-        if journey.end != nil { return delivered }
-        if result.succeeded, let next = redirected(by: result) { return next }
-        return delivered
-    }
-
-    private mutating func redirected(by result: TransferResult) -> Next? {
-        do throws(RequestError) {
-            let asked = if let leg { leg } else { try itinerary.outgoing() }
-            let action = redirects.answered(
-                status: result.status, locations: Headers(result).values(of: "Location"),
-                to: RedirectMachine.Asked(
-                    url: asked.url, method: asked.method, hasBody: asked.body != nil,
-                    isBodyReplayable: asked.body?.isReplayable ?? true))
-            switch action {
-            case .deliver: return nil
-            case .follow(let next):
-                attempts += result.attempts
-                leg = asked.following(next)
-                return .goOn
-            case .fail(let code, let target):
-                let response = Response(result, url: url, trail: trail())
-                let message = target.isEmpty ? code.sentence : "\(code.sentence): \(target)"
-                return .deliver(.refused(RequestError(code, message: message, response: response)))
-            }
-        } catch {
-            return .deliver(.refused(error))
-        }
-    }
-}
-
-extension OutgoingRequest {
-    fileprivate func following(_ next: RedirectMachine.Next) -> OutgoingRequest {
-        OutgoingRequest(
-            method: next.method, url: next.url, headers: Headers(headers.filter { !next.drops($0.name) }),
-            body: next.dropsBody ? nil : body)
+            url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
+            isFromCache: isFromCache, elapsed: start.duration(to: .now))
     }
 }

@@ -13,8 +13,9 @@ public struct NetworkConfiguration: Sendable {
 
     /// Sent with every request that does not have a field of the same name. The default is none.
     ///
-    /// What is secret of it (``sensitiveHeaders`` says which) goes only to the servers of ``baseURL`` and ``cdnURL``,
-    /// when there are any, and not to absolute URLs of other hosts.
+    /// What is secret of it (``sensitiveHeaders`` says which) goes to the servers that are named as a base or a CDN, here
+    /// or by a request. To absolute URLs it goes only where they are of the servers of ``baseURL`` and ``cdnURL``, when
+    /// there are any.
     public var headers: Headers
 
     /// Names of header fields that are secret, besides `Authorization`, `Cookie` and `Proxy-Authorization`: they are
@@ -42,6 +43,13 @@ public struct NetworkConfiguration: Sendable {
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
+    /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
+    public var http2: HTTP2Use = .never
+
+    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The default
+    /// is `false`: a `Set-Cookie` is a field like any other.
+    public var keepsCookies = false
+
     /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a
     /// private serial queue of the agent, so that a blocked main thread does no harm.
     public var callbackQueue: DispatchQueue?
@@ -53,7 +61,7 @@ public struct NetworkConfiguration: Sendable {
     public var retryPolicy: RetryPolicy = .none
 
     /// How many retries there may be for all runs of a host together. The default is a fifth of its requests.
-    public var retryBudget: RetryBudget = .standard
+    public var retryBudget = RetryBudget()
 
     /// Which addresses may be connected to. The default is ``AddressPolicy/any``.
     public var addressPolicy: AddressPolicy = .any
@@ -75,6 +83,9 @@ public struct NetworkConfiguration: Sendable {
 
     /// Observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
+
+    /// Where Ferry says what it does. The default is `nil`: nothing is logged, and nothing is spent on it.
+    public var logSink: (any LogSink)?
 
     /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
     public var userAgent: String?

@@ -1,4 +1,5 @@
-/// Whom to trust over https.
+/// Whom to trust over https, and who one is. It holds for all of an agent: requests with different trust take different
+/// agents, and so never share a connection.
 public struct TLSConfiguration: Sendable, Hashable {
     /// What is checked of the server's certificate.
     public enum Verification: Sendable, Hashable {
@@ -18,10 +19,29 @@ public struct TLSConfiguration: Sendable, Hashable {
     /// What is checked. The default is ``Verification/full``.
     public var verification: Verification
 
+    /// What servers that ask for it are shown. The default is `nil`.
+    public var clientCertificate: ClientCertificate?
+
+    /// The oldest version that is spoken. The default is ``Version/v12``.
+    public var minimumVersion: Version
+
+    /// A version of TLS.
+    public enum Version: Sendable, Hashable {
+        /// RFC 5246
+        case v12
+        /// RFC 8446
+        case v13
+    }
+
     /// The defaults, and what is named here.
-    public init(authorityFile: String? = nil, pinnedKeys: [String] = [], verification: Verification = .full) {
+    public init(
+        authorityFile: String? = nil, pinnedKeys: [String] = [], verification: Verification = .full,
+        clientCertificate: ClientCertificate? = nil, minimumVersion: Version = .v12
+    ) {
         self.authorityFile = authorityFile
         self.pinnedKeys = pinnedKeys
         self.verification = verification
+        self.clientCertificate = clientCertificate
+        self.minimumVersion = minimumVersion
     }
 }

@@ -5,32 +5,75 @@ struct HostKey: Sendable, Hashable {
     /// `http://h`, `https://h:8443`
     let text: String
 
-    private let schemeLength: Int
-
     /// Lower case, without user and password, and without a port that is the scheme's own.
     init?(url: String) {
         var url = url
-        let parts: (scheme: String, authority: String)? = url.withUTF8 { bytes in
-            let length = Self.prefixLength(UnsafeRawBufferPointer(bytes))
-            guard let colon = bytes[..<length].firstIndex(of: 0x3A), colon + 3 < length else { return nil }
-            let scheme = Self.lowercasedText(bytes[..<colon])
-            var host = bytes[(colon + 3)..<length]
-            if let at = host.lastIndex(of: 0x40) { host = host[(at + 1)...] }
-            let ownPort: [UInt8] = scheme == "https" ? [0x3A, 0x34, 0x34, 0x33] : [0x3A, 0x38, 0x30]
-            if host.count >= ownPort.count, host.suffix(ownPort.count).elementsEqual(ownPort) {
-                host = host.dropLast(ownPort.count)
-            } else if host.last == 0x3A {
-                host = host.dropLast()
-            }
-            return host.isEmpty || host.first == 0x3A ? nil : (scheme, Self.lowercasedText(host))
+        let made: String? = url.withUTF8 { bytes in
+            Self.places(in: bytes).map { Self.text(bytes[$0.scheme], bytes[$0.host]) }
         }
-        guard let parts else { return nil }
-        text = "\(parts.scheme)://\(parts.authority)"
-        schemeLength = parts.scheme.utf8.count + 3
+        guard let made else { return nil }
+        text = made
     }
 
     /// `h`, `h:8443`
-    var authority: String { String(decoding: text.utf8.dropFirst(schemeLength), as: UTF8.self) }
+    var authority: String {
+        // A key has two slashes, one behind the other.
+        text.utf8.lastIndex(of: 0x2F).map { String(text[text.index(after: $0)...]) } ?? ""
+    }
+
+    /// The part behind the scheme: `h`, `h:8443`. Empty where there would be no key.
+    static func authority(of url: String) -> String {
+        var url = url
+        return url.withUTF8 { bytes in
+            places(in: bytes).map { text(bytes[bytes.startIndex..<bytes.startIndex], bytes[$0.host]) } ?? ""
+        }
+    }
+
+    /// Where the scheme stands, `://` included, and where host and port.
+    private static func places(in url: UnsafeBufferPointer<UInt8>) -> (scheme: Range<Int>, host: Range<Int>)? {
+        let length = prefixLength(UnsafeRawBufferPointer(url))
+        guard let colon = url[..<length].firstIndex(of: 0x3A), colon + 3 < length else { return nil }
+        let start = url[(colon + 3)..<length].lastIndex(of: 0x40).map { $0 + 1 } ?? colon + 3
+        var host = url[start..<length]
+        // Of the schemes that are carried only one has five letters.
+        let ownPort: StaticString = colon == 5 ? ":443" : ":80"
+        let hasOwnPort = ownPort.withUTF8Buffer { host.suffix($0.count).elementsEqual($0) }
+        if hasOwnPort {
+            host = host.dropLast(ownPort.utf8CodeUnitCount)
+        } else if host.last == 0x3A {
+            host = host.dropLast()
+        }
+        if host.isEmpty || host.first == 0x3A { return nil }
+        return (0..<(colon + 3), host.startIndex..<host.endIndex)
+    }
+
+    /// Lower case, in one piece. Control characters, which no joined URL has, are escaped, so that a key cannot forge a
+    /// line.
+    private static func text(
+        _ scheme: Slice<UnsafeBufferPointer<UInt8>>, _ host: Slice<UnsafeBufferPointer<UInt8>>
+    ) -> String {
+        if scheme.contains(where: isControl) || host.contains(where: isControl) {
+            var made: [UInt8] = []
+            for part in [scheme, host] {
+                for byte in part {
+                    if isControl(byte) { made.appendEscaped(byte) } else { made.append(lowercased(byte)) }
+                }
+            }
+            return String(decoding: made, as: UTF8.self)
+        }
+        return String(unsafeUninitializedCapacity: scheme.count + host.count) { buffer in
+            var index = 0
+            for byte in scheme {
+                buffer[index] = lowercased(byte)
+                index += 1
+            }
+            for byte in host {
+                buffer[index] = lowercased(byte)
+                index += 1
+            }
+            return index
+        }
+    }
 
     /// Bytes up to the path: scheme, `://` and authority; 0 when it does not begin so.
     static func prefixLength(_ url: UnsafeRawBufferPointer) -> Int {
@@ -41,19 +84,26 @@ struct HostKey: Sendable, Hashable {
         }
         guard index + 3 < url.count, url[index + 1] == 0x2F, url[index + 2] == 0x2F else { return 0 }
         index += 3
-        while index < url.count {
-            let byte = url[index]
-            if byte == 0x2F || byte == 0x3F || byte == 0x23 || byte == 0x5C { break }
-            index += 1
+        // Eight bytes at a time, as every result of every run comes by here.
+        while index + 8 <= url.count {
+            let ends = endMarks(UInt64(littleEndian: url.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+            if ends != 0 { return index + ends.trailingZeroBitCount / 8 }
+            index += 8
         }
+        while index < url.count, endMarks(UInt64(url[index])) & 0x80 == 0 { index += 1 }
         return index
     }
 
-    /// Control characters, which no joined URL has, are escaped, so that a key cannot forge a line.
-    private static func lowercasedText(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> String {
-        var made: [UInt8] = []
-        made.reserveCapacity(bytes.count)
-        for byte in bytes { if isControl(byte) { made.appendEscaped(byte) } else { made.append(lowercased(byte)) } }
-        return String(decoding: made, as: UTF8.self)
+    /// The highest bit of each byte that ends an authority: `/`, `?`, `#` and, as some take it for a slash, `\`. Right
+    /// up to the first of them.
+    @inline(__always)
+    private static func endMarks(_ word: UInt64) -> UInt64 {
+        zeroMarks(word ^ 0x2F2F_2F2F_2F2F_2F2F) | zeroMarks(word ^ 0x3F3F_3F3F_3F3F_3F3F)
+            | zeroMarks(word ^ 0x2323_2323_2323_2323) | zeroMarks(word ^ 0x5C5C_5C5C_5C5C_5C5C)
+    }
+
+    @inline(__always)
+    private static func zeroMarks(_ word: UInt64) -> UInt64 {
+        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
     }
 }

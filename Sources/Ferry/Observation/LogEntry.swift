@@ -33,7 +33,8 @@ public struct LogEntry: Sendable {
         self.run = run
         if let url {
             self.url = Redaction.url(url)
-            host = HostKey(url: url)?.authority
+            let host = HostKey.authority(of: url)
+            self.host = host.isEmpty ? nil : host
         }
     }
 

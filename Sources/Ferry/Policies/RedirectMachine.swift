@@ -57,6 +57,11 @@ struct RedirectMachine: Sendable {
 
     /// An answer came. `locations` are the values of all its `Location` fields.
     mutating func answered(status: Int, locations: [String], to asked: Asked) -> Action {
+        answered(status: status, locations: locations.map { Array($0.utf8) }, to: asked)
+    }
+
+    /// Likewise, with the values as they came: not all servers know UTF-8.
+    mutating func answered(status: Int, locations: [[UInt8]], to asked: Asked) -> Action {
         guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
         guard let location = locations.first, !location.isEmpty else { return .deliver }
         guard history.count < limit else {
@@ -72,7 +77,7 @@ struct RedirectMachine: Sendable {
             source = try URLParts(asked.url)
             target = try source.resolving(location)
         } catch {
-            let redacted = Self.shown(Redaction.url(location, isBroken: true))
+            let redacted = Self.shown(Redaction.url(String(decoding: location, as: UTF8.self), isBroken: true))
             return error.code == .unsupportedScheme
                 ? .fail(.redirectForbidden(.scheme), message: "only http and https are followed, not \(redacted)")
                 : .fail(

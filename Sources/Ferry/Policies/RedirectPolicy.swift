@@ -7,8 +7,9 @@
 /// - Only http and https are followed. From https to http is `redirectForbidden(.downgrade)` unless ``allowsDowngrade``
 ///   is set.
 /// - Once a redirect has left the origin (scheme, host and port), `Authorization`, `Cookie`, `Proxy-Authorization` and
-///   the ``sensitiveHeaders`` are dropped, and stay dropped even if a later redirect comes back. User and password in a
-///   `Location` are never sent, and no `Referer` is added.
+///   the ``sensitiveHeaders`` are dropped, and stay dropped even if a later redirect comes back; so are `Host`, `Origin`
+///   and `Referer` of the request's own, which speak of the origin that was left. User and password in a `Location` are
+///   never sent, and no `Referer` is added.
 /// - Every redirect counts, loops too. One more than the limit is `tooManyRedirects`.
 ///
 /// Other answers of class 3 (300, 304, 305, 306), and those without a `Location`, are delivered as they are.

@@ -78,7 +78,7 @@ extension Arguments {
     }
 
     /// `2`, not `2.0`: as every other client writes it.
-    private static func text(of value: Double) -> String {
+    static func text(of value: Double) -> String {
         let text = value.description
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }

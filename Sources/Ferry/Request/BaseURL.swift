@@ -8,12 +8,6 @@ final class BaseURL: Sendable {
     let query: String
     let credentials: Authorization?
 
-    /// `http://host:port`
-    var origin: Substring {
-        let parts = prefix.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        return prefix[..<(parts.count > 3 ? prefix.utf8.index(before: parts[3].startIndex) : prefix.endIndex)]
-    }
-
     convenience init(_ text: String) throws(URLFault) {
         var text = text
         let outcome = text.withUTF8 { bytes -> Result<URLJoiner.Absolute?, URLFault> in

@@ -40,14 +40,16 @@ extension Request {
     public var retryPolicy: RetryPolicy? { nil }
     /// The configuration's.
     public var addressPolicy: AddressPolicy? { nil }
+    /// The configuration's.
+    public var proxy: ProxyConfiguration? { nil }
     /// Yes.
     public var usesAuthenticator: Bool { true }
     /// None.
     public var observers: [any RequestObserver] { [] }
     /// The configuration's.
     public var maxBodyBytes: Int? { nil }
-    /// The method's.
-    public var isIdempotent: Bool { method.isIdempotent }
+    /// The method's, of ``custom`` if there is one.
+    public var isIdempotent: Bool { (custom?.method ?? method).isIdempotent }
     /// None.
     public var tag: String? { nil }
     /// Empty.

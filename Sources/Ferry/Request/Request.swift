@@ -26,7 +26,8 @@ public protocol Request<Value>: Sendable {
     /// Replaces the configuration's CDN. The default is `nil`, the configuration's.
     var cdnURL: String? { get }
 
-    /// Whether the path is joined to the CDN and not to the base. The default is `false`.
+    /// Whether the path is joined to the CDN and not to the base; without one that is `invalidURL`. The default is
+    /// `false`.
     var usesCDN: Bool { get }
 
     /// The default is `.get`.
@@ -94,6 +95,9 @@ public protocol Request<Value>: Sendable {
 
     /// Replaces the configuration's. The default is `nil`.
     var addressPolicy: AddressPolicy? { get }
+
+    /// Replaces the configuration's. The default is `nil`.
+    var proxy: ProxyConfiguration? { get }
 
     /// Whether the configuration's authenticator has a say in it. The default is `true`; the request that fetches a
     /// token says `false`.

@@ -6,9 +6,13 @@ import Synchronization
 /// agent is worked out once, here.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
-    let redirectPolicy: RedirectPolicy
+    private let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
+    let retries: Bool
     private let addressPolicy: AddressPolicy
+    /// `nil` when there is none for anything.
+    private let proxy: ProxyConfiguration?
+    private let sensitiveHeaders: [String]
     private let liveServers: Mutex<Servers>
     private let headers: CommonHeaders
     private let refusal: Refusal?
@@ -20,7 +24,10 @@ final class RequestBuilder: Sendable {
         statusValidation = configuration.statusValidation
         redirectPolicy = configuration.redirectPolicy
         retryPolicy = configuration.retryPolicy
+        retries = configuration.retryPolicy.attempts > 1
         addressPolicy = configuration.addressPolicy
+        proxy = configuration.proxy.isNone ? nil : configuration.proxy
+        sensitiveHeaders = configuration.sensitiveHeaders
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
@@ -42,22 +49,39 @@ final class RequestBuilder: Sendable {
     }
 
     /// Base, CDN and filters, as they are now.
-    var servers: Servers {
-        get { liveServers.withLock { $0 } }
-        set { liveServers.withLock { $0 = newValue } }
+    var servers: Servers { liveServers.withLock { $0 } }
+
+    /// Exchanges them for what `change` makes of them; no other exchange comes in between.
+    func exchangeServers(_ change: (Servers) -> Servers) {
+        let old = liveServers.withLock { servers in
+            let old = servers
+            servers = change(old)
+            return old
+        }
+        // It may be the last to hold a filter, whose end is no business of the lock's.
+        withExtendedLifetime(old) {}
     }
 
     /// The generic rim: asks the request for its members, once each, and hands them on.
-    func build<R: Request>(_ request: R) throws(RequestError) -> BuiltRequest {
-        if let custom = request.custom { return try build(custom, as: request) }
+    ///
+    /// A run keeps to the servers that it began with.
+    func build<R: Request>(
+        _ request: R, at servers: Servers, opensBody: Bool = true
+    ) throws(RequestError) -> BuiltRequest {
+        if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
         var built = BuiltRequest(transfer: try template(request, method: method, url: joined.url))
+        built.opensBody = opensBody
         let contentType = try fill(
             &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
         let own = request.headers
         let authorization = request.authorization
+        if let digest = authorization?.digest, !own.contains("Authorization") {
+            built.transfer.credentials = TransferCredentials(
+                user: digest.user, password: digest.password, schemes: .digest)
+        }
         if let error = refusal?.error {
             throw RequestError(preparing: error.code, message: error.message, url: joined.url)
         }
@@ -67,26 +91,51 @@ final class RequestBuilder: Sendable {
         }
         built.transfer.headers = try pack(
             own, adding: joined.isForeign ? headers.publicFields : headers.fields, authorization: authorization,
-            credentials: joined.credentials, contentType: contentType, for: built.transfer)
+            credentials: joined.credentials, contentType: contentType, for: built)
+        if own.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
         return built
     }
 
     /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
     /// configuration's headers, have no part in it.
-    func build<R: Request>(_ complete: OutgoingRequest, as request: R) throws(RequestError) -> BuiltRequest {
-        let joined: JoinedURL
-        do throws(URLFault) {
-            joined = try URLJoiner.join(complete.url, to: nil)
-        } catch {
-            throw RequestError(error, text: complete.url)
-        }
+    func build<R: Request>(
+        _ complete: OutgoingRequest, as request: R, opensBody: Bool = true
+    ) throws(RequestError) -> BuiltRequest {
+        let joined = try join(complete.url)
         var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
+        built.opensBody = opensBody
+        // What the request says of sending it twice, it says of the method it describes.
+        if complete.method != request.custom?.method ?? request.method {
+            built.transfer.isIdempotent = complete.method.isIdempotent
+        }
         let contentType = try fill(
             &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
         built.transfer.headers = try pack(
             complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
-            contentType: contentType, for: built.transfer)
+            contentType: contentType, for: built)
+        if complete.headers.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
         return built
+    }
+
+    /// The server does what has this key once only, however often it comes.
+    private static let idempotencyKey = "Idempotency-Key"
+
+    /// An absolute URL as it is asked for, without user and password.
+    func checked(_ url: String) throws(RequestError) -> String { try join(url).url }
+
+    private func join(_ url: String) throws(RequestError) -> JoinedURL {
+        do throws(URLFault) {
+            return try URLJoiner.join(url, to: nil)
+        } catch {
+            throw RequestError(error, text: url)
+        }
+    }
+
+    /// With the header fields that the configuration declares sensitive.
+    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy {
+        var policy = request.redirectPolicy ?? redirectPolicy
+        policy.sensitiveHeaders += sensitiveHeaders
+        return policy
     }
 
     /// All that is neither header nor body.
@@ -104,6 +153,9 @@ final class RequestBuilder: Sendable {
         transfer.maxHeadBytes = maxHeadBytes
         transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
         transfer.isIdempotent = request.isIdempotent
+        transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
+        if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
+        if let proxy = request.proxy ?? proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
         return transfer
     }
 
@@ -118,11 +170,12 @@ final class RequestBuilder: Sendable {
         _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
     ) throws(RequestError) -> String? {
+        var takesArguments = false
         if !arguments.isEmpty {
             switch encoding {
             case .query: built.transfer.appendQuery(arguments)
             case .automatic where method.carriesArgumentsInQuery: built.transfer.appendQuery(arguments)
-            case .automatic where body != nil, .form where body != nil, .json where body != nil: break
+            case .automatic where body != nil, .form where body != nil, .json where body != nil: takesArguments = true
             case .automatic, .form:
                 built.transfer.body = .bytes(arguments.formEncoded())
                 return "application/x-www-form-urlencoded"
@@ -152,6 +205,10 @@ final class RequestBuilder: Sendable {
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",
                     url: built.transfer.url, cause: error)
             }
+        case .pulled(let pulled): try built.pull(pulled, of: body)
+        case .multipart(let form):
+            let form = takesArguments ? form.following(arguments) : form
+            try built.pull(form, of: .multipart(form))
         }
         return body.contentType
     }
@@ -159,48 +216,46 @@ final class RequestBuilder: Sendable {
     /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
     private func pack(
         _ own: Headers, adding common: Headers, authorization: Authorization?, credentials: Authorization?,
-        contentType: String?, for transfer: TransferRequest
+        contentType: String?, for built: BuiltRequest
     ) throws(RequestError) -> HeaderBlock {
+        let url = built.transfer.url
         var block = HeaderBlock()
         let ownAuthorization = own.contains("Authorization")
-        let sendsAuthorization = !ownAuthorization && authorization != nil
+        let value = ownAuthorization ? nil : authorization?.value
+        let isAuthorized = !ownAuthorization && authorization != nil
         let sendsContentType = contentType != nil && !own.contains("Content-Type")
         for field in common where !own.contains(field.name) {
-            if sendsAuthorization && equalNames(field.name, "Authorization") { continue }
+            if isAuthorized && equalNames(field.name, "Authorization") { continue }
             if sendsContentType && equalNames(field.name, "Content-Type") { continue }
-            try block.appendChecked(field.name, field.value, url: transfer.url)
+            try block.appendChecked(field.name, field.value, url: url)
         }
         for field in own {
             if equalNames(field.name, "Content-Length") {
-                try checkLength(field.value, of: transfer)
+                try checkLength(field.value, of: built)
                 continue
             }
-            try block.appendChecked(field.name, field.value, url: transfer.url)
+            try block.appendChecked(field.name, field.value, url: url)
         }
         if sendsContentType, let contentType {
-            try block.appendChecked("Content-Type", contentType, url: transfer.url)
+            try block.appendChecked("Content-Type", contentType, url: url)
         }
-        if sendsAuthorization, let authorization {
-            try block.appendChecked("Authorization", authorization.value, url: transfer.url)
-        } else if !ownAuthorization, let credentials, !common.contains("Authorization") {
-            try block.appendChecked("Authorization", credentials.value, url: transfer.url)
+        if let value {
+            try block.appendChecked("Authorization", value, url: url)
+        } else if !ownAuthorization, !isAuthorized, let credentials = credentials?.value,
+            !common.contains("Authorization")
+        {
+            try block.appendChecked("Authorization", credentials, url: url)
         }
         return block
     }
 
     /// The length on the wire is the body's. One of the caller's that says the same is left out, another is refused.
-    private func checkLength(_ value: String, of transfer: TransferRequest) throws(RequestError) {
-        let length: Int? =
-            switch transfer.body {
-            case .none: 0
-            case .bytes(let bytes): bytes.count
-            case .data(let data): data.count
-            case .pull(let length): length.map { Int(clamping: $0) }
-            }
-        guard let length, Int(value) == length else {
+    private func checkLength(_ value: String, of built: BuiltRequest) throws(RequestError) {
+        if !built.opensBody, case .pull = built.transfer.body { return }
+        guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(
                 preparing: .invalidRequest(.framing), message: "Content-Length is not the length of the body",
-                url: transfer.url)
+                url: built.transfer.url)
         }
     }
 }

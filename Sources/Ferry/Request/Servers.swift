@@ -5,6 +5,8 @@ final class Servers: Sendable {
     let filters: [any URLFilter]
     private let base: Result<BaseURL?, URLFault>
     private let cdn: Result<BaseURL?, URLFault>
+    /// Base and CDN, where they are URLs.
+    private let origins: [HostKey]
 
     init(base: String?, cdn: String?, filters: [any URLFilter]) {
         baseText = base
@@ -12,7 +14,12 @@ final class Servers: Sendable {
         self.filters = filters
         self.base = Self.parsed(base)
         self.cdn = Self.parsed(cdn)
+        origins = [self.base, self.cdn].compactMap { try? $0.get() }.compactMap { HostKey(url: $0.prefix) }
     }
+
+    func replacing(base: String?) -> Servers { Servers(base: base, cdn: cdnText, filters: filters) }
+    func replacing(cdn: String?) -> Servers { Servers(base: baseText, cdn: cdn, filters: filters) }
+    func replacing(filters: [any URLFilter]) -> Servers { Servers(base: baseText, cdn: cdnText, filters: filters) }
 
     private static func parsed(_ text: String?) -> Result<BaseURL?, URLFault> {
         Result { () throws(URLFault) in try text.map { text throws(URLFault) in try BaseURL(text) } }
@@ -34,6 +41,7 @@ final class Servers: Sendable {
             failed = own ?? (usesCDN ? cdnText : baseText) ?? ""
             let base = if let own { try BaseURL(own) } else { try usesCDN ? cdn.get() : self.base.get() }
             failed = path
+            if usesCDN && base == nil { throw .noCDN }
             // What a filter has made stays below the base, whatever it looks like.
             return try URLJoiner.join(Self.isAbsolute(path) ? "/" + path : path, to: base)
         } catch {
@@ -43,8 +51,9 @@ final class Servers: Sendable {
 
     /// Whether there are servers of the configuration's, and this URL is of another origin.
     private func isForeign(_ url: String) -> Bool {
-        let known = [base, cdn].compactMap { try? $0.get() }
-        return !known.isEmpty && !known.contains { url.utf8.isBelow($0.origin) }
+        if origins.isEmpty { return false }
+        guard let origin = HostKey(url: url) else { return true }
+        return !origins.contains(origin)
     }
 
     private static func isAbsolute(_ path: String) -> Bool {
@@ -64,18 +73,8 @@ extension RequestError {
         case .unsupportedScheme:
             self.init(
                 preparing: .unsupportedScheme, message: "only http and https are carried", url: text, isBroken: true)
+        case .noCDN:
+            self.init(preparing: .invalidURL, message: "it is to go to the CDN, and there is none", url: text)
         }
-    }
-}
-
-extension String.UTF8View {
-    /// Whether it begins with this origin, and the origin ends there. Without regard to case, as schemes and hosts are.
-    fileprivate func isBelow(_ origin: Substring) -> Bool {
-        let origin = origin.utf8
-        guard count >= origin.count, zip(self, origin).allSatisfy({ lowercased($0) == lowercased($1) }) else {
-            return false
-        }
-        guard let next = dropFirst(origin.count).first else { return true }
-        return next == 0x2F || next == 0x3F || next == 0x23
     }
 }

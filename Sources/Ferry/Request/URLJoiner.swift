@@ -2,6 +2,8 @@
 enum URLFault: Error, Equatable {
     case invalid
     case unsupportedScheme
+    /// The CDN is to be used, and there is none.
+    case noCDN
 }
 
 /// A URL ready to be asked for, and the credentials that stood in it.

@@ -17,13 +17,14 @@ extension RequestBuilder {
         }
     }
 
-    /// The way back: transport, then status, content type, value; the first that fails names the error.
+    /// The way back: transport, then status, content type, format, value; the first that fails names the error.
     private func reply<R: Request>(
         to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
     ) throws(RequestError) -> Reply<R.Value> {
         let response = try response(of: answer, url: url)
         try check(response, by: request.statusValidation)
-        try check(response, contentTypes: request.acceptedContentTypes)
+        if response.bodyLength > 0 { try check(response, contentTypes: request.acceptedContentTypes) }
+        try request.responseFormat.validate(response)
         times.beginDecoding()
         do {
             return Reply(value: try request.value(from: response), response: response)
@@ -32,7 +33,7 @@ extension RequestBuilder {
         }
     }
 
-    private func response(of answer: Answer, url: String) throws(RequestError) -> Response {
+    func response(of answer: Answer, url: String) throws(RequestError) -> Response {
         switch answer {
         case .refused(let error): throw error
         case .result(let result): try self.response(of: result, url: url, trail: nil)
@@ -47,9 +48,14 @@ extension RequestBuilder {
         throw RequestError(failure, of: result, url: url, trail: trail)
     }
 
-    /// An answer without a body has no type to be of.
+    /// What can be checked before the body has come.
+    func checkHead<R: Request>(_ head: Response, of request: R) throws(RequestError) {
+        try check(head, by: request.statusValidation)
+        if head.result.contentLength != 0 { try check(head, contentTypes: request.acceptedContentTypes) }
+    }
+
     private func check(_ response: Response, contentTypes: [String]?) throws(RequestError) {
-        guard let contentTypes, response.bodyLength > 0 else { return }
+        guard let contentTypes else { return }
         let type = response.headers["Content-Type"].flatMap(MediaType.init)
         if let type, contentTypes.contains(where: { type.matches($0) }) { return }
         throw RequestError(

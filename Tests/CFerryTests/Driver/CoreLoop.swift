@@ -14,6 +14,11 @@ final class CoreLoop: Sendable {
         var userAgent: String?
         var encodings: String?
         var usesLookupStub = false
+        var clientCertificate: String?
+        var clientKey: String?
+        var clientKeyPassword: String?
+        var minimumTLS = FERRY_TLS_1_2
+        var http2 = FERRY_HTTP2_NEVER
     }
 
     let record: CoreRecord
@@ -37,6 +42,8 @@ final class CoreLoop: Sendable {
         c.max_per_host = UInt32(options.maxPerHost)
         c.idle_ms = UInt32(options.idle)
         c.insecure = options.isInsecure ? 1 : 0
+        c.minimum_tls = UInt8(options.minimumTLS)
+        c.http2 = UInt8(options.http2)
         if options.usesLookupStub { c.lookup = lookupStub }
         var made: OpaquePointer?
         let code = options.caFile.withCopy { caFile in
@@ -47,7 +54,16 @@ final class CoreLoop: Sendable {
                         c.pinned_keys = pins
                         c.user_agent = userAgent
                         c.encodings = encodings
-                        return ferry_loop_start(&c, &made)
+                        return options.clientCertificate.withCopy { certificate in
+                            options.clientKey.withCopy { key in
+                                options.clientKeyPassword.withCopy { password in
+                                    c.client_certificate = certificate
+                                    c.client_key = key
+                                    c.client_key_password = password
+                                    return ferry_loop_start(&c, &made)
+                                }
+                            }
+                        }
                     }
                 }
             }
@@ -138,7 +154,7 @@ final class CoreLoop: Sendable {
 
 extension String? {
     /// The C string, nil for nil, as long as `use` runs.
-    fileprivate func withCopy<R>(_ use: (UnsafePointer<CChar>?) -> R) -> R {
+    func withCopy<R>(_ use: (UnsafePointer<CChar>?) -> R) -> R {
         if let self { self.withCString(use) } else { use(nil) }
     }
 }

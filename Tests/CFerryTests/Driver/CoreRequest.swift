@@ -21,6 +21,7 @@ struct CoreRequest: Sendable {
         static let decode = Flags(rawValue: UInt32(FERRY_DECODE))
         static let notifyStart = Flags(rawValue: UInt32(FERRY_NOTIFY_START))
         static let notifyHead = Flags(rawValue: UInt32(FERRY_NOTIFY_HEAD))
+        static let publicOnly = Flags(rawValue: UInt32(FERRY_PUBLIC_ONLY))
     }
 
     var url: [UInt8]
@@ -38,6 +39,8 @@ struct CoreRequest: Sendable {
     var lowSpeedTime = 0
     var maxHead = 0
     var maxBody = 0
+
+    var extras: CoreExtras?
 
     /// What `on_body` answers; nil is FERRY_CONTINUE. On the loop's thread.
     var onBody: (@Sendable ([UInt8]) -> Int)?
@@ -116,7 +119,11 @@ struct CoreRequest: Sendable {
                         core.headers = headers.baseAddress
                         core.headers_length = headers.count
                         core.body = body.baseAddress
-                        return use(&core)
+                        guard let extras else { return use(&core) }
+                        return extras.withCore {
+                            core.extras = $0
+                            return use(&core)
+                        }
                     }
                 }
             }

@@ -11,16 +11,26 @@ struct ListeningSockets {
         return ports.allSatisfy { port in listening.contains { $0.port == port && own.contains($0.inode) } }
     }
 
+    /// The kernel lists those that listen before the others, of which there may be tens of thousands: reads up to the
+    /// first of these.
     private static func listeners(_ table: String) -> [(port: Int, inode: Substring)] {
-        guard let data = FileManager.default.contents(atPath: table) else { return [] }
-        return String(decoding: data, as: UTF8.self).split(separator: "\n").dropFirst().compactMap { line in
-            // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …
-            let fields = line.split(separator: " ")
-            guard fields.count > 9, fields[3] == "0A", let hex = fields[1].split(separator: ":").last,
-                let port = Int(hex, radix: 16)
-            else { return nil }
-            return (port, fields[9])
+        let descriptor = open(table, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var found: [(port: Int, inode: Substring)] = []
+        var page = [UInt8](repeating: 0, count: 4096)
+        while case let count = read(descriptor, &page, page.count), count > 0 {
+            // A read gives whole lines.
+            for line in String(decoding: page.prefix(count), as: UTF8.self).split(separator: "\n") {
+                // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …
+                let fields = line.split(separator: " ")
+                guard fields.count > 9, fields[0] != "sl" else { continue }
+                guard fields[3] == "0A" else { return found }
+                guard let hex = fields[1].split(separator: ":").last, let port = Int(hex, radix: 16) else { continue }
+                found.append((port, fields[9]))
+            }
         }
+        return found
     }
 
     /// The inodes of its sockets.

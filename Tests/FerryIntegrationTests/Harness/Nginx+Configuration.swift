@@ -1,10 +1,14 @@
 extension Nginx {
+    /// Bytes of `zeros.bin`, which take no room on the disk.
+    static let zeros = 256 * 1024 * 1024
+
     /// Files under `www`.
     static func writeContent(to folder: ServerFolder) throws {
         try folder.write("Hello, ferry", to: "www/hello.txt")
         try folder.write(pattern(64 * 1024), to: "www/64k.bin")
         try folder.write(pattern(1024 * 1024), to: "www/1m.bin")
         try folder.write(String(repeating: "compress me well, ", count: 4000), to: "www/long.txt")
+        try folder.writeZeros(zeros, to: "www/zeros.bin")
         try folder.write("for ferry only", to: "www/private/secret.txt")
         try folder.write("ferry:{PLAIN}secret\n", to: "htpasswd")
     }
@@ -20,7 +24,7 @@ extension Nginx {
             client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
             uwsgi_temp_path uwsgi; scgi_temp_path scgi;
             log_format json escape=json '{"connection":$connection,"request":$connection_requests,'
-                '"method":"$request_method","target":"$request_uri","status":$status,"version":"$server_protocol",'
+                '"method":"$request_method","target":"$request_uri","status":$status,"sent":$body_bytes_sent,"version":"$server_protocol",'
                 '"tls":"$ssl_protocol","client":"$ssl_client_s_dn","authorization":"$http_authorization",'
                 '"cookie":"$http_cookie"}';
             access_log access.log json;
@@ -59,8 +63,11 @@ extension Nginx {
         default_type application/octet-stream;
         # One after the other, so that a connection is closed under the client again and again.
         location /brief/ { keepalive_requests 3; alias www/; }
+        # An idle connection is closed about when the next request comes.
+        location /idle/ { keepalive_timeout 50ms; rewrite ^/idle(/.*) $1 break; proxy_pass http://127.0.0.1:\(options.upstream); }
         location /slow/ { limit_rate 32k; alias www/; }
         location /private/ { auth_basic "ferry"; auth_basic_user_file htpasswd; }
+        location = /status { stub_status; }
         location = /no-content { return 204; }
         location = /busy { add_header Retry-After 1 always; return 503 "busy"; }
         location = /301 { return 301 /echo?from=301; }
@@ -73,7 +80,7 @@ extension Nginx {
         location = /chain/3 { return 301 ../hello.txt; }
         location = /loop { return 302 /loop; }
         location = /to-other { return 307 http://127.0.0.1:\(ports[Site.other.rawValue])/echo?from=other&$args; }
-        location = /to-http { return 302 http://127.0.0.1:\(ports[Site.http.rawValue])/hello.txt; }
+        location = /to-http { return 302 http://127.0.0.1:\(ports[Site.http.rawValue])/hello.txt?$args; }
         location = /to-https { return 302 https://127.0.0.1:\(ports[Site.tls.rawValue])/hello.txt; }
         location = /to-file { return 302 file:///etc/passwd; }
         # Refused from the announced length, before the body is read.

@@ -51,6 +51,8 @@ final class Nginx: Sendable {
     /// The same one for all tests, which tell their requests apart by what they ask for.
     static var shared: Nginx { get throws { try started.get() } }
 
+    var pid: Int32 { process.pid }
+
     func port(_ site: Site) -> Int { ports[site.rawValue] }
 
     /// A URL of a site; by address, unless a name is given.
@@ -86,7 +88,10 @@ final class Nginx: Sendable {
         var request: Int
         var method: String
         var target: String
+        /// 499 when the client went away before there was an answer.
         var status: Int
+        /// Bytes of the body.
+        var sent: Int
         var version: String
         /// TLS's version; empty without.
         var tls: String

@@ -19,6 +19,7 @@ struct Full: Request {
     var authorization: Authorization?
     var timeouts: Timeouts?
     var statusValidation: StatusValidation?
+    var redirectPolicy: RedirectPolicy?
 
     init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
         self.path = path
@@ -35,6 +36,7 @@ struct GetEcho: Request {
     var headers = Headers()
     var body: RequestBody?
     var authorization: Authorization?
+    var redirectPolicy: RedirectPolicy?
 
     init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
         self.path = path
@@ -75,10 +77,17 @@ extension NetworkConfiguration {
 }
 
 /// 64 hexadecimal digits.
-func sha256(_ bytes: [UInt8]) -> String {
-    var digest = [UInt8](repeating: 0, count: 32)
-    _ = bytes.withUnsafeBufferPointer { SHA256($0.baseAddress, $0.count, &digest) }
-    return digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+func sha256(_ bytes: [UInt8]) -> String { digest(bytes, EVP_sha256()) }
+
+/// 32 hexadecimal digits: for the password file of a proxy that asks for digests.
+func md5(_ text: String) -> String { digest(Array(text.utf8), EVP_md5()) }
+
+private func digest(_ bytes: [UInt8], _ kind: OpaquePointer?) -> String {
+    var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var length: UInt32 = 0
+    // An empty array may have no address, and OpenSSL wants one.
+    _ = (bytes + [0]).withUnsafeBytes { EVP_Digest($0.baseAddress, bytes.count, &digest, &length, kind, nil) }
+    return digest.prefix(Int(length)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
 /// Something that no other request says.

@@ -26,6 +26,14 @@ final class ServerFolder: Sendable {
         try Data(bytes).write(to: url)
     }
 
+    /// A file without blocks.
+    func writeZeros(_ count: Int, to name: String) throws {
+        try write("", to: name)
+        guard truncate(file(name), count) == 0 else {
+            throw ServerError("truncate \(name): \(String(cString: strerror(errno)))")
+        }
+    }
+
     func has(_ name: String) -> Bool { access(file(name), F_OK) == 0 }
 
     /// The content of a file; empty when there is none (yet).

@@ -42,6 +42,44 @@ import Testing
         }
     }
 
+    @Test(
+        "a request that meets the end of an idle connection is sent again, or was never sent",
+        arguments: [HTTPMethod.get, .post])
+    func closedWhenIdle(method: HTTPMethod) async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent { agent in
+            let unsure = try await withThrowingTaskGroup(of: Int.self) { group in
+                for lane in 0..<16 {
+                    let url = nginx.url("/idle/echo?\(mark)&\(lane)")
+                    group.addTask { try await pause(around: 43 + lane, agent, url, method) }
+                }
+                return try await group.reduce(0, +)
+            }
+            let targets = try Upstream.shared.requests(to: mark).map(\.target)
+            if method == .post { #expect(Set(targets).count == targets.count) }
+            #expect(Set(targets).count >= 160 - unsure)
+        }
+    }
+
+    /// Ten requests with a pause between; how many of them failed and may have been processed.
+    private func pause(
+        around milliseconds: Int, _ agent: NetworkAgent, _ url: String, _ method: HTTPMethod
+    ) async throws -> Int {
+        var unsure = 0
+        for round in 0..<10 {
+            do throws(RequestError) {
+                try await agent.send(Full("\(url)&\(round)", method))
+            } catch {
+                // Nobody can know whether nginx had read a POST before it closed.
+                guard method == .post && error.mayHaveBeenProcessed else { throw error }
+                unsure += 1
+            }
+            try await Task.sleep(for: .milliseconds(milliseconds))
+        }
+        return unsure
+    }
+
     @Test("a reload of nginx under load fails no request")
     func reload() async throws {
         let nginx = try Nginx(.init(upstream: Upstream.shared.port))

@@ -94,6 +94,21 @@ import Testing
         }
     }
 
+    @Test("an older version than the least is not spoken")
+    func minimumVersion() async throws {
+        let nginx = try Nginx.shared
+        var configuration = try NetworkConfiguration.trusting
+        configuration.tls.minimumVersion = .v13
+        try await withAgent(configuration) { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt", .tls12)))
+            }
+            #expect(error?.code == .tls(.handshake))
+            let reply = try await agent.send(Get(nginx.url("/hello.txt", .tls13)))
+            #expect(reply.text == "Hello, ferry")
+        }
+    }
+
     @Test("who wants a certificate of the client does not serve one without")
     func noClientCertificate() async throws {
         let nginx = try Nginx.shared
@@ -102,6 +117,75 @@ import Testing
                 try await agent.send(Get(nginx.url("/hello.txt", .mutual)))
             }
             #expect(error?.code == .invalidStatusCode(400))
+        }
+    }
+
+    @Test("a client's certificate opens the door, its key in the clear or under a password", arguments: [false, true])
+    func clientCertificate(isEncrypted: Bool) async throws {
+        let nginx = try Nginx.shared
+        let certificates = try Certificates.shared
+        let mark = token()
+        var configuration = try NetworkConfiguration.trusting
+        configuration.tls.clientCertificate = ClientCertificate(
+            certificateFile: certificates.file(.client),
+            keyFile: isEncrypted ? certificates.encryptedClientKey : certificates.key(.client),
+            keyPassword: isEncrypted ? "ferry" : nil)
+        try await withAgent(configuration) { agent in
+            for _ in 0..<2 { try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .mutual))) }
+            let lines = try await nginx.log(mark, count: 2)
+            #expect(lines.allSatisfy { $0.client.contains("CN=ferry-client") })
+            #expect(Set(lines.map(\.connection)).count == 1)
+        }
+    }
+
+    @Test("a client's certificate of an authority that nginx does not know is refused")
+    func strangersCertificate() async throws {
+        let nginx = try Nginx.shared
+        let certificates = try Certificates.shared
+        var configuration = try NetworkConfiguration.trusting
+        configuration.tls.clientCertificate = ClientCertificate(
+            certificateFile: certificates.file(.stranger), keyFile: certificates.key(.stranger))
+        try await withAgent(configuration) { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt", .mutual)))
+            }
+            #expect(error?.code == .invalidStatusCode(400))
+        }
+    }
+
+    @Test("a key that its password does not open, or that is not there, is a fault of the configuration")
+    func unusableKey() async throws {
+        let nginx = try Nginx.shared
+        let certificates = try Certificates.shared
+        let mark = token()
+        for (key, password) in [(certificates.encryptedClientKey, "wrong"), ("/nonexistent/client.key", nil)] {
+            var configuration = try NetworkConfiguration.trusting
+            configuration.tls.clientCertificate = ClientCertificate(
+                certificateFile: certificates.file(.client), keyFile: key, keyPassword: password)
+            try await withAgent(configuration) { agent in
+                let error = await failure { () throws(RequestError) in
+                    try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .mutual)))
+                }
+                #expect(error?.code == .tls(.configuration))
+            }
+        }
+    }
+
+    @Test("agents with different certificates are told apart")
+    func twoClients() async throws {
+        let nginx = try Nginx.shared
+        let certificates = try Certificates.shared
+        var configuration = try NetworkConfiguration.trusting
+        configuration.tls.clientCertificate = ClientCertificate(
+            certificateFile: certificates.file(.client), keyFile: certificates.key(.client))
+        try await withAgent(configuration) { known in
+            try await withAgent(.trusting) { unknown in
+                try await known.send(Get(nginx.url("/hello.txt", .mutual)))
+                let error = await failure { () throws(RequestError) in
+                    try await unknown.send(Get(nginx.url("/hello.txt", .mutual)))
+                }
+                #expect(error?.code == .invalidStatusCode(400))
+            }
         }
     }
 }

@@ -52,4 +52,18 @@ import Testing
             #expect(next.text == "Hello, ferry")
         }
     }
+
+    @Test("so is one that comes before the body, from a server that then resets")
+    func refusedAndReset() async throws {
+        let upstream = try Upstream.shared
+        let bytes = Nginx.pattern(20 * 1024 * 1024)
+        try await withAgent { agent in
+            for _ in 0..<5 {
+                let error = await failure { () throws(RequestError) in
+                    try await agent.send(Full(upstream.url + "/refuse-upload", .post, body: .bytes(bytes)))
+                }
+                #expect(error?.code == .invalidStatusCode(413), "\(error.map(String.init(describing:)) ?? "no error")")
+            }
+        }
+    }
 }

@@ -6,12 +6,17 @@ Every request is a line of JSON in the file RECORD before its answer goes out: m
 order), length and SHA-256 of the body. The answer to a target without a meaning below is that same object.
 
 /basic /digest     401 until the credentials ferry:secret come; /digest?algorithm=SHA-256&stale=1
+/token?id=X        a new token, T1, T2, ...; /bearer?id=X 401 without the newest one
 /flaky?id=X&fail=N N times 503, then the echo; with &after=S a Retry-After
 /set-cookie?NAME=VALUE&path=/x    sets a cookie
+/form              the parts of a form: name, filename, type, SHA-256
+/wait?s=S          the echo after S seconds
 /status/N          that status, with an echo
 /refuse-upload     413 at once, without reading the body, and the connection ends
 """
 
+import email
+import email.policy
 import hashlib
 import http.server
 import json
@@ -20,11 +25,13 @@ import re
 import socketserver
 import sys
 import threading
+import time
 import urllib.parse
 
 USER, PASSWORD, REALM = "ferry", "secret", "upstream"
 lock = threading.Lock()
 failures = {}
+tokens = {}
 nonces = set()
 
 
@@ -40,7 +47,10 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         if url.path == "/refuse-upload":
             return self.refuse()
         digest, length = hashlib.sha256(), 0
+        parts = []
         for piece in self.body():
+            if url.path == "/form":
+                parts.append(piece)
             digest.update(piece)
             length += len(piece)
         self.got = {
@@ -53,7 +63,11 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         with lock:
             record.write(json.dumps(self.got) + "\n")
             record.flush()
-        routes = {"/basic": self.basic, "/digest": self.digest, "/flaky": self.flaky, "/set-cookie": self.set_cookie}
+        if url.path == "/form":
+            return self.form(b"".join(parts))
+        routes = {
+            "/basic": self.basic, "/digest": self.digest, "/token": self.token, "/bearer": self.bearer,
+            "/flaky": self.flaky, "/set-cookie": self.set_cookie, "/wait": self.wait}
         route = routes.get(url.path)
         if route:
             return route()
@@ -106,6 +120,35 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             return self.echo()
         fields = [("Retry-After", self.query["after"])] if "after" in self.query else []
         self.echo(503, *fields)
+
+    def form(self, body):
+        kind = self.headers["Content-Type"]
+        policy = email.policy.HTTP.clone(utf8=True)
+        message = email.message_from_bytes(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + body, policy=policy)
+        parts = [
+            {
+                "name": part.get_param("name", header="content-disposition"),
+                "filename": part.get_filename(),
+                "type": part.get_content_type(),
+                "sha256": hashlib.sha256(part.get_payload(decode=True)).hexdigest(),
+            }
+            for part in message.iter_parts()
+        ]
+        self.answer(200, json.dumps(parts).encode(), ("Content-Type", "application/json"))
+
+    def wait(self):
+        time.sleep(float(self.query["s"]))
+        self.echo()
+
+    def token(self):
+        with lock:
+            count = tokens[self.query["id"]] = tokens.get(self.query["id"], 0) + 1
+        self.answer(200, f"T{count}".encode())
+
+    def bearer(self):
+        if self.headers.get("Authorization") == f"Bearer T{tokens.get(self.query['id'])}":
+            return self.echo()
+        self.echo(401, ("WWW-Authenticate", f'Bearer realm="{REALM}"'))
 
     def basic(self):
         if self.headers.get("Authorization") == "Basic ZmVycnk6c2VjcmV0":

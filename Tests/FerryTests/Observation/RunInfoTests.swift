@@ -53,15 +53,28 @@ import Testing
         ("http://[::1]:8080/x", "http://[::1]:8080", "[::1]:8080"),
         ("http://[::80]/x", "http://[::80]", "[::80]"),
         ("http://h\n/x", "http://h%0A", "h%0A"),
+        ("h\u{1B}p://h", "h%1Bp://h", "h"),
     ])
     func spellingsOfAHostAreOne(_ url: String, _ text: String, _ authority: String) throws {
         let key = try #require(HostKey(url: url))
         #expect(key.text == text)
         #expect(key.authority == authority)
+        #expect(HostKey.authority(of: url) == authority)
+    }
+
+    @Test(arguments: ["/", "?", "#", "\\", ""], 1...40)
+    func theAuthorityEndsAtTheFirstOfItsEnds(_ end: String, _ length: Int) {
+        let host = String(repeating: "a", count: length)
+        for rest in ["", "/x", "?x", "#x", "\\x", "bcdefghijklmnop"] where end != "" || !rest.hasPrefix("b") {
+            #expect(HostKey(url: "http://\(host)\(end)\(rest)")?.authority == host)
+        }
     }
 
     @Test(arguments: [
         "", "h", "/x", "http:", "http:/h", "http://", "http:///x", "http://kim@/x", "http://:80/", "mailto:x",
     ])
-    func whatHasNoHostHasNoKey(_ text: String) { #expect(HostKey(url: text) == nil) }
+    func whatHasNoHostHasNoKey(_ text: String) {
+        #expect(HostKey(url: text) == nil)
+        #expect(HostKey.authority(of: text) == "")
+    }
 }

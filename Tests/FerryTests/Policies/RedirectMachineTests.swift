@@ -1,3 +1,4 @@
+import FerryTransport
 import Synchronization
 import Testing
 
@@ -145,6 +146,14 @@ import Testing
         #expect(answer(302, "http://u:p@g/b").next?.url == "http://g/b")
     }
 
+    @Test func locationThatIsNotUTF8IsEscapedByteByByte() {
+        var machine = RedirectMachine(.default)
+        let location = Array("/b".utf8) + [0xFC, 0x20, 0xC3, 0xBC]
+        let asked = Asked(url: "http://h/a", method: .get)
+        let next = machine.answered(status: 302, locations: [location], to: asked).next
+        #expect(next?.url == "http://h/b%FC%20%C3%BC")
+    }
+
     @Test func fragmentIsInherited() {
         #expect(answer(302, "/b", to: Asked(url: "http://h/a#f", method: .get)).next?.url == "http://h/b#f")
     }
@@ -173,6 +182,12 @@ import Testing
         #expect(answer(302, location).code == .redirectForbidden(.invalidLocation))
     }
 
+    @Test func allLocationsOfAnAnswerAreSeen() throws {
+        let head = Array("HTTP/1.1 302 Found\r\nLocation: /b\r\nX-Location: /x\r\nLOCATION:  /\u{FC} \r\n\r\n".utf8)
+        let result = try TransferResult(id: 1, head: head, body: [])
+        #expect(RedirectMachine.locations(of: result) == [Array("/b".utf8), Array("/\u{FC}".utf8)])
+    }
+
     @Test func twoPlacesAtOnceAreForbidden() {
         var machine = RedirectMachine(.default)
         let asked = Asked(url: "http://h/a", method: .get)
@@ -192,7 +207,7 @@ import Testing
         }
         #expect(machine.answered(status: 302, locations: ["/a?token=canary"], to: asked).code == .tooManyRedirects)
         #expect(machine.history.count == limit)
-        #expect(machine.answered(status: 200, locations: [], to: asked).isDeliver)
+        #expect(machine.answered(status: 200, locations: [String](), to: asked).isDeliver)
     }
 
     @Test func tenAreFollowedByDefault() {

@@ -82,7 +82,8 @@ import Testing
     @Test(arguments: [
         "http:g", "http:/g", "http:///g", "///g", "//", "http://", "http://g h/", "//g h/", #"http://good\@evil/"#,
         #"//good\.evil/"#, "http://a@b@c/", "http://h:x/", "http://h:99999/", "http://[::1", "http://[]/",
-        "http://h%00.example/", "http://h%2f/", "http://h<x>/", "/a\r\nX: y", "/a\nb", "/a\tb", "/a\0b", "/\u{7F}",
+        "http://h%00.example/", "http://h%2f/", "http://h<x>/", "http://good%%2eevil/", "http://%%36%31/",
+        "http://h%ff/", "/a\r\nX: y", "/a\nb", "/a\tb", "/a\0b", "/\u{7F}",
         "http://xn--\u{FF}--.example/",
     ])
     func whatIsNoURLIsRefused(_ reference: String) throws {

@@ -1,0 +1,82 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import Foundation
+internal import Glibc
+
+/// One file of 1 GB, sent to a server that throws it away: how fast, and with how much memory, beside the curl command.
+enum UploadCase {
+    private static let size = 1_000_000_000
+
+    /// Ferry, by `await`; memory is counted from before the agent was made.
+    static func ferry(_ server: String) async throws -> Measurement {
+        let file = try SparseFile(size)
+        defer { file.remove() }
+        var measurement = Measurement()
+        let stopwatch = Stopwatch()
+        let agent = NetworkAgent(configuration: NetworkConfiguration(userAgent: nil, acceptedEncodings: []))
+        let start = monotonicNanoseconds()
+        let reply = try await agent.send(Upload(path: server + "/hello", file: file.path))
+        let seconds = Double(monotonicNanoseconds() - start) / 1e9
+        stopwatch.finish(&measurement)
+        if reply.status == 200 { measurement.ok = 1 } else { measurement.wrong = 1 }
+        measurement.add(agent.statistics)
+        measurement.extra = figures(seconds, cpu: measurement.userTime + measurement.systemTime)
+        measurement.extra["memory_mb"] = Double(measurement.peakMemory - measurement.baseMemory) / 1024
+        await agent.shutdown(grace: .zero)
+        return measurement
+    }
+
+    /// The curl command, by its own clock, so that its start-up does not count.
+    static func curl(_ server: String) throws -> Measurement {
+        guard let program = findProgram("curl") else { throw BenchmarkError("curl is not installed") }
+        let file = try SparseFile(size)
+        defer { file.remove() }
+        let process = try ChildProcess([
+            program, "-q", "--silent", "--show-error", "--fail", "--noproxy", "*", "--http1.1", "--header", "Expect:",
+            "--upload-file", file.path, "--output", "/dev/null", "--write-out", "%{time_total} %{size_upload}",
+            server + "/hello",
+        ])
+        let end = process.finish()
+        let words = end.output.split(separator: " ")
+        guard end.code == 0, words.count == 2, let seconds = Double(words[0]), Int(words[1]) == size else {
+            throw BenchmarkError("curl ended with \(end.code): \(end.output)")
+        }
+        var measurement = Measurement()
+        measurement.ok = 1
+        measurement.seconds = seconds
+        measurement.userTime = end.usage.user
+        measurement.systemTime = end.usage.system
+        measurement.extra = figures(seconds, cpu: end.usage.user + end.usage.system)
+        return measurement
+    }
+
+    private static func figures(_ seconds: Double, cpu: Double) -> [String: Double] {
+        ["mb_per_second": Double(size) / seconds / 1e6, "cpu_ms": cpu / 1000]
+    }
+}
+
+/// `PUT` of a file.
+private struct Upload: Request {
+    let path: String
+    let file: String
+    var method: HTTPMethod { .put }
+    var body: RequestBody? { .file(file) }
+}
+
+/// A file that is all hole, read once so that all rivals find it in the page cache.
+private struct SparseFile {
+    let path: String
+
+    init(_ size: Int) throws {
+        path = NSTemporaryDirectory() + "/ferry-upload-\(getpid())"
+        let descriptor = open(path, O_CREAT | O_RDWR | O_TRUNC, 0o600)
+        guard descriptor >= 0, ftruncate(descriptor, off_t(size)) == 0 else {
+            throw BenchmarkError("\(path): \(String(cString: strerror(errno)))")
+        }
+        defer { close(descriptor) }
+        var space = [UInt8](repeating: 0, count: 65_536)
+        while read(descriptor, &space, space.count) > 0 {}
+    }
+
+    func remove() { unlink(path) }
+}

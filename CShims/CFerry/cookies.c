@@ -1,0 +1,127 @@
+/* cookies.c - a jar that several loops share: libcurl's own engine (RFC 6265,
+ * with the list of public suffixes where libcurl has it), behind a lock. A
+ * loop without a jar has no engine and pays nothing. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct ferry_jar {
+  CURLSH *share;
+  pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
+  atomic_int owners;
+};
+
+static void lock(CURL *easy, curl_lock_data what, curl_lock_access access,
+                 void *data) {
+  ferry_jar *jar = data;
+  (void)easy, (void)access;
+  pthread_mutex_lock(&jar->locks[what]);
+}
+
+static void unlock(CURL *easy, curl_lock_data what, void *data) {
+  ferry_jar *jar = data;
+  (void)easy;
+  pthread_mutex_unlock(&jar->locks[what]);
+}
+
+int ferry_jar_make(ferry_jar **out) {
+  ferry_jar *jar = calloc(1, sizeof *jar);
+  *out = NULL;
+  if (!jar)
+    return FERRY_E_MEMORY;
+  ferry__initialise();
+  for (int i = 0; i < CURL_LOCK_DATA_LAST; i++)
+    pthread_mutex_init(&jar->locks[i], NULL);
+  atomic_store(&jar->owners, 1);
+  jar->share = curl_share_init();
+  if (!jar->share ||
+      curl_share_setopt(jar->share, CURLSHOPT_USERDATA, jar) ||
+      curl_share_setopt(jar->share, CURLSHOPT_LOCKFUNC, lock) ||
+      curl_share_setopt(jar->share, CURLSHOPT_UNLOCKFUNC, unlock) ||
+      curl_share_setopt(jar->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE)) {
+    ferry_jar_free(jar);
+    return FERRY_E_MEMORY;
+  }
+  *out = jar;
+  return FERRY_OK;
+}
+
+ferry_jar *ferry__jar_hold(ferry_jar *jar) {
+  if (jar)
+    atomic_fetch_add(&jar->owners, 1);
+  return jar;
+}
+
+void ferry_jar_free(ferry_jar *jar) {
+  if (atomic_fetch_sub(&jar->owners, 1) != 1)
+    return;
+  if (jar->share)
+    curl_share_cleanup(jar->share);
+  for (int i = 0; i < CURL_LOCK_DATA_LAST; i++)
+    pthread_mutex_destroy(&jar->locks[i]);
+  free(jar);
+}
+
+/* A handle that opens the jar, on whatever thread. */
+static CURL *opener(ferry_jar *jar) {
+  CURL *easy = curl_easy_init();
+  if (easy && curl_easy_setopt(easy, CURLOPT_SHARE, jar->share)) {
+    curl_easy_cleanup(easy);
+    return NULL;
+  }
+  return easy;
+}
+
+static int put(ferry_jar *jar, const char *what) {
+  CURL *easy = opener(jar);
+  int code = easy ? FERRY_OK : FERRY_E_MEMORY;
+  if (easy && curl_easy_setopt(easy, CURLOPT_COOKIELIST, what))
+    code = FERRY_E_INTERNAL;
+  curl_easy_cleanup(easy);
+  return code;
+}
+
+int ferry_jar_set(ferry_jar *jar, const char *line) {
+  return strpbrk(line, "\r\n") ? FERRY_E_INVALID_REQUEST : put(jar, line);
+}
+
+int ferry_jar_clear(ferry_jar *jar) { return put(jar, "ALL"); }
+
+int ferry_jar_list(ferry_jar *jar, void *context,
+                   void (*visit)(void *context, const char *line)) {
+  struct curl_slist *lines = NULL;
+  CURL *easy = opener(jar);
+  if (!easy)
+    return FERRY_E_MEMORY;
+  curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
+  for (struct curl_slist *at = lines; at; at = at->next)
+    visit(context, at->data);
+  curl_slist_free_all(lines);
+  curl_easy_cleanup(easy);
+  return FERRY_OK;
+}
+
+/* ---- On the handle ------------------------------------------------------- */
+
+void ferry__jar_constants(ferry__handle *handle) {
+  ferry_jar *jar = handle->loop->options.jar;
+  if (!jar)
+    return;
+  curl_easy_setopt(handle->easy, CURLOPT_SHARE, jar->share);
+  curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, ""); /* the engine */
+}
+
+/* A request has one field of cookies (RFC 6265, 5.4): the caller's own stand
+ * in it, behind those of the jar. */
+void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
+  if (!handle->loop->options.jar)
+    return;
+  for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
+    if (!strncasecmp((*at)->data, "Cookie: ", 8)) {
+      curl_easy_setopt(handle->easy, CURLOPT_COOKIE, (*at)->data + 8);
+      *at = (*at)->next;
+      break;
+    }
+}

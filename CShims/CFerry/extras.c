@@ -1,0 +1,242 @@
+/* extras.c - what few requests say: the proxy, credentials for challenges,
+ * the encodings asked for. Looked at and copied on the caller's thread, set
+ * on a handle that is reset afterwards. */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define SET(option, value) curl_easy_setopt(e, option, value)
+
+enum { MOST_SECRET = 8192, MOST_SOCKS = 255 };
+
+static bool is_text(const char *text, size_t most) {
+  return !text || strnlen(text, most + 1) <= most;
+}
+
+/* A name, or an address, in brackets where it is one of IPv6, and a port. */
+static bool is_address(const char *p) {
+  static const char name[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+  size_t n = *p == '[' ? strspn(p + 1, "0123456789abcdefABCDEF:.") + 2
+                       : strspn(p, name);
+  if (!n || n > 255 || (*p == '[' && p[n - 1] != ']') || p[n] != ':')
+    return false;
+  const char *digits = p + n + 1;
+  size_t count = strspn(digits, "0123456789");
+  int port = count && count <= 5 && !digits[count] ? atoi(digits) : 0;
+  return port > 0 && port <= 65535;
+}
+
+static bool is_proxy(const ferry_proxy *p) {
+  size_t most = p->kind == FERRY_PROXY_HTTP ? MOST_SECRET : MOST_SOCKS;
+  return p->kind >= FERRY_PROXY_HTTP && p->kind <= FERRY_PROXY_SOCKS5_NAMES &&
+         is_address(p->address) && is_text(p->user, most) &&
+         is_text(p->password, most) &&
+         /* A colon would end the user's name (RFC 7617, 2). */
+         !(p->user && p->kind == FERRY_PROXY_HTTP && strchr(p->user, ':'));
+}
+
+static bool is_value(const char *text) {
+  for (; *text; text++)
+    if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+      return false;
+  return true;
+}
+
+static unsigned known_schemes(void) {
+  unsigned features = ferry_features();
+  return FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST |
+         (features & FERRY_FEATURE_NTLM ? FERRY_SCHEME_NTLM : 0) |
+         (features & FERRY_FEATURE_NEGOTIATE ? FERRY_SCHEME_NEGOTIATE : 0);
+}
+
+static size_t size_of(const char *text) { return text ? strlen(text) + 1 : 0; }
+
+ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
+  const ferry_proxy *p = extras->proxy;
+  const ferry_credentials *c = extras->credentials;
+  *size = sizeof(ferry__extras) + size_of(extras->encodings);
+  if (extras->encodings_kind > FERRY_ENCODINGS_THESE ||
+      (extras->encodings_kind == FERRY_ENCODINGS_THESE &&
+       (!extras->encodings || !is_text(extras->encodings, MOST_SECRET) ||
+        !is_value(extras->encodings))))
+    return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE};
+  if ((p && !is_proxy(p)) ||
+      (c && (!(c->schemes & known_schemes()) || !c->targets || !is_text(c->user, MOST_SECRET) ||
+             !is_text(c->password, MOST_SECRET))))
+    return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
+  if (p)
+    *size += 7 + size_of(p->address) + size_of(p->user) + size_of(p->password);
+  if (c)
+    *size += size_of(c->user) + size_of(c->password);
+  return (ferry__fault){FERRY_OK, 0};
+}
+
+static const char *copy(char **to, const char *text) {
+  size_t size = size_of(text);
+  if (!text)
+    return NULL;
+  char *at = memcpy(*to, text, size);
+  *to += size;
+  return at;
+}
+
+/* Which user a connection is: it is never another's. */
+static uint64_t identity_of(const ferry__extras *x) {
+  const char *parts[] = {x->proxy_user, x->proxy_password, NULL, NULL};
+  uint64_t hash = 0;
+  if (x->schemes & (FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE)) {
+    parts[2] = x->user;
+    parts[3] = x->password;
+  }
+  for (int i = 0; i < 4; i++)
+    if (parts[i])
+      hash = ferry__hash(parts[i], strlen(parts[i])) + hash * 31 + 1;
+  return hash;
+}
+
+char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,
+                         char *text) {
+  memset(x, 0, sizeof *x);
+  x->encodings_kind = from->encodings_kind;
+  x->encodings = copy(&text, from->encodings);
+  if (from->proxy) {
+    x->proxy_kind = from->proxy->kind;
+    x->proxy_origin = text;
+    memcpy(text, "http://", 7);
+    text += 7;
+    x->proxy = text;
+    copy(&text, from->proxy->address);
+    for (char *c = (char *)x->proxy; *c; c++)
+      *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
+    x->proxy_user = copy(&text, from->proxy->user);
+    x->proxy_password = copy(&text, from->proxy->password);
+  }
+  if (from->credentials) {
+    x->schemes = from->credentials->schemes;
+    x->targets = from->credentials->targets;
+    x->user = copy(&text, from->credentials->user);
+    x->password = copy(&text, from->credentials->password);
+  }
+  x->identity = identity_of(x);
+  return text;
+}
+
+/* ---- The way ------------------------------------------------------------- */
+
+/* Of a list "1.2.3.4,[::1]" the first address that may be gone to, as libcurl
+ * wants it for CONNECT_TO: "::1.2.3.4:". */
+static ferry__fault choose(ferry__extras *x, const char *list,
+                           bool public_only) {
+  while (*list) {
+    char one[64] = "";
+    size_t n = strcspn(list, ",");
+    if (n < sizeof one)
+      memcpy(one, list, n);
+    list += n + (list[n] == ',');
+    if (public_only && ferry_address_is_public(one) != 1)
+      continue;
+    snprintf(x->choice, sizeof x->choice, "::%s:", one);
+    x->chosen.data = x->choice;
+    return (ferry__fault){FERRY_OK, 0};
+  }
+  return (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
+}
+
+ferry__host *ferry__dialled(const ferry__transfer *t) {
+  return t->extras && t->extras->via ? t->extras->via : t->host;
+}
+
+static bool is_local_name(const char *name) {
+  size_t n = strlen(name);
+  while (n && name[n - 1] == '.')
+    n--;
+  return n >= 9 && !strncasecmp(name + n - 9, "localhost", 9) &&
+         (n == 9 || name[n - 10] == '.');
+}
+
+ferry__fault ferry__extras_route(ferry__transfer *t) {
+  ferry__extras *x = t->extras;
+  const ferry__host *host = t->host;
+  bool public_only = t->flags & FERRY_PUBLIC_ONLY;
+  if (!x->proxy)
+    return (ferry__fault){FERRY_OK, 0};
+  if (public_only && (host->literal ? ferry_address_is_public(host->name) != 1
+                                    : is_local_name(host->name)))
+    return (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
+  if (x->proxy_kind == FERRY_PROXY_SOCKS5 && !host->literal)
+    return choose(x, host->addresses, public_only);
+  return (ferry__fault){FERRY_OK, 0};
+}
+
+/* ---- On the handle ------------------------------------------------------- */
+
+static bool set_proxy(CURL *e, const ferry__extras *x) {
+  static const long kinds[] = {
+      [FERRY_PROXY_HTTP] = CURLPROXY_HTTP,
+      [FERRY_PROXY_SOCKS5] = CURLPROXY_SOCKS5,
+      [FERRY_PROXY_SOCKS5_NAMES] = CURLPROXY_SOCKS5_HOSTNAME,
+  };
+  if (SET(CURLOPT_PROXY, x->proxy) ||
+      SET(CURLOPT_PROXYTYPE, kinds[x->proxy_kind]))
+    return false;
+  /* What is said to the server is not said to the proxy, nor the other way
+   * round. */
+  SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+  SET(CURLOPT_PROXYHEADER, x->proxy_headers);
+  if (x->proxy_user) {
+    SET(CURLOPT_PROXYUSERNAME, x->proxy_user);
+    SET(CURLOPT_PROXYPASSWORD, x->proxy_password ? x->proxy_password : "");
+    SET(CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
+    SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_BASIC);
+  } else {
+    SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_NONE);
+  }
+  /* A literal by now, so that nothing is left for libcurl to look up. */
+  return !x->chosen.data || !SET(CURLOPT_CONNECT_TO, &x->chosen);
+}
+
+/* One scheme alone would be sent unasked, and a body held back for it. One
+ * that no server asks for stands beside it. */
+static long schemes_of(const ferry__extras *x) {
+  unsigned long all = CURLAUTH_AWS_SIGV4;
+  if (x->schemes & FERRY_SCHEME_BASIC)
+    all |= CURLAUTH_BASIC;
+  if (x->schemes & FERRY_SCHEME_DIGEST)
+    all |= CURLAUTH_DIGEST;
+  if (x->schemes & FERRY_SCHEME_NTLM)
+    all |= CURLAUTH_NTLM;
+  if (x->schemes & FERRY_SCHEME_NEGOTIATE)
+    all |= CURLAUTH_NEGOTIATE;
+  return (long)all;
+}
+
+static bool set_credentials(CURL *e, const ferry__extras *x) {
+  if ((x->targets & FERRY_FOR_SERVER) &&
+      (SET(CURLOPT_HTTPAUTH, schemes_of(x)) ||
+       SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
+    return false;
+  return !(x->targets & FERRY_FOR_PROXY) || !x->proxy ||
+         (!SET(CURLOPT_PROXYAUTH, schemes_of(x)) &&
+          !SET(CURLOPT_PROXYUSERNAME, x->user) &&
+          !SET(CURLOPT_PROXYPASSWORD, x->password));
+}
+
+bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
+  CURL *e = handle->easy;
+  const ferry__extras *x = t->extras;
+  handle->unusual = 1;
+  if (x->proxy && !set_proxy(e, x))
+    return false;
+  if (x->schemes && !set_credentials(e, x))
+    return false;
+  if (x->encodings_kind == FERRY_ENCODINGS_NONE)
+    SET(CURLOPT_ACCEPT_ENCODING, NULL);
+  else if (x->encodings_kind == FERRY_ENCODINGS_THESE)
+    /* For libcurl an empty text is all that it knows. */
+    SET(CURLOPT_ACCEPT_ENCODING, *x->encodings ? x->encodings : NULL);
+  return true;
+}

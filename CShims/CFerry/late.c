@@ -1,0 +1,73 @@
+/* late.c - the answer that a reset overtook.
+ *
+ * A server that will not have an upload (413, 404) answers and closes, with
+ * bytes of ours unread: its system then resets the connection. libcurl writes,
+ * fails, and closes the socket in which the answer lies. It is taken out there
+ * (socket.c) and goes the same way here as if libcurl had read it. */
+#include "core.h"
+
+#include <string.h>
+
+/* The next line with its LF; NULL when it is not whole. */
+static char *line_end(char *from, char *end) {
+  char *lf = memchr(from, '\n', (size_t)(end - from));
+  return lf ? lf + 1 : NULL;
+}
+
+static bool deliver(ferry__transfer *t, char *bytes, size_t length) {
+  return !length || ferry__on_write(bytes, 1, length, t->handle) == length;
+}
+
+/* "1f;name=value" CR LF; -1 = it is none. */
+static int64_t chunk_size(const char *line, size_t length) {
+  int64_t size = 0;
+  size_t i = 0;
+  for (; i < length && i < 8; i++) {
+    const char *digits = "0123456789abcdef";
+    const char *digit = line[i] ? strchr(digits, line[i] | 0x20) : NULL;
+    if (!digit)
+      break;
+    size = size * 16 + (digit - digits);
+  }
+  return i && (line[i] == '\r' || line[i] == ';') ? size : -1;
+}
+
+static bool chunks(ferry__transfer *t, char *at, char *end) {
+  for (;;) {
+    char *data = line_end(at, end);
+    int64_t size = data ? chunk_size(at, (size_t)(data - at)) : -1;
+    if (size == 0) { /* what follows are trailers and the end */
+      while ((at = line_end(data, end)) && at - data > 2)
+        data = at;
+      return at != NULL;
+    }
+    if (size < 0 || size > end - data || !deliver(t, data, (size_t)size))
+      return false;
+    at = line_end(data + size, end);
+    if (!at || at - (data + size) != 2)
+      return false;
+  }
+}
+
+bool ferry__late_answer(ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  char *at = t->late, *end = at + t->late_length;
+  while (!head->complete) {
+    char *next = line_end(at, end);
+    size_t length = next ? (size_t)(next - at) : 0;
+    if (!next || ferry__on_header(at, 1, length, t->handle) != length)
+      return false;
+    at = next;
+  }
+  if (t->head_held || t->receive_paused)
+    return false;
+  if (t->method_kind == FERRY__HEAD || head->status == 204 ||
+      head->status == 304)
+    return true;
+  if (head->chunked)
+    return chunks(t, at, end);
+  int64_t body = head->content_length;
+  if (body < 0) /* to the end; and that was a reset */
+    return false;
+  return end - at >= body && deliver(t, at, (size_t)body);
+}

@@ -1,0 +1,184 @@
+import FerryTransport
+import FoundationEssentials
+import Synchronization
+
+/// A bounded pipe of bytes from a task, which waits while it is full, to the loop, which never waits.
+///
+/// Where a length is announced both sides are held to it. The last byte leaves only when the writer has ended: a body
+/// that turns out to be longer must not reach the server as a message that looks whole.
+final class BytePipe: Sendable {
+    static let capacity = 256 * 1024
+
+    fileprivate enum End {
+        case open
+        case finished
+        case failed(any Error)
+        case closed
+    }
+
+    fileprivate struct State {
+        /// A ring of `capacity` bytes, made when the first are written.
+        var ring: [UInt8] = []
+        var first = 0
+        var count = 0
+        var written: UInt64 = 0
+        var end = End.open
+        var writer: UnsafeContinuation<Void, Never>?
+        var isAwaited = false
+        var resume: (@Sendable () -> Void)?
+    }
+
+    private let announced: UInt64?
+    private let state = Mutex(State())
+
+    init(announced: UInt64?) { self.announced = announced }
+
+    var failure: (any Error)? {
+        state.withLock { state in
+            if case .failed(let error) = state.end { error } else { nil }
+        }
+    }
+
+    // MARK: The loop's end
+
+    func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
+
+    func read(into space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        let (fill, writer) = state.withLock { state in
+            let fill = state.give(to: space, announced)
+            return (fill, state.count <= Self.capacity / 2 ? state.writer.take() : nil)
+        }
+        writer?.resume()
+        return fill
+    }
+
+    /// Nothing is wanted any more; a writer that waits goes on, and finds it so.
+    func close() {
+        let writer = state.withLock { state in
+            if case .failed = state.end {} else { state.end = .closed }
+            state.resume = nil
+            state.ring = []
+            state.count = 0
+            return state.writer.take()
+        }
+        writer?.resume()
+    }
+
+    // MARK: The writer's end
+
+    /// Writes all of it, as room comes. Throws `CancellationError` when nobody wants it any more.
+    func write(_ bytes: borrowing some ContiguousBytes) async throws {
+        var done = 0
+        while true {
+            let (isTaken, isAll) = bytes.withUnsafeBytes { bytes in
+                let count = put(UnsafeRawBufferPointer(rebasing: bytes[done...]))
+                done += count ?? 0
+                return (count != nil, done == bytes.count)
+            }
+            if !isTaken { throw CancellationError() }
+            if isAll { return }
+            await room()
+        }
+    }
+
+    /// Nothing comes any more.
+    func finish() {
+        end { [announced] written in
+            if let announced, written < announced {
+                return .failed(
+                    BodyFault(message: "the stream ended after \(written) of the \(announced) bytes announced"))
+            }
+            return .finished
+        }
+    }
+
+    /// Nothing comes any more, and what came is not to be sent.
+    func fail(_ error: any Error) {
+        end { _ in .failed(error) }
+    }
+
+    private func end(_ decide: (UInt64) -> End) {
+        state.withLock { state in
+            if case .open = state.end { state.end = decide(state.written) }
+            return state.resumption()
+        }?()
+    }
+
+    /// How many of the bytes found room; `nil` when nobody wants them.
+    private func put(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        let (count, resume) = state.withLock { state in
+            let count = state.take(bytes, announced)
+            return (count, state.resumption())
+        }
+        resume?()
+        return count
+    }
+
+    private func room() async {
+        await withUnsafeContinuation { continuation in
+            let isThere = state.withLock { state in
+                guard case .open = state.end, state.count == Self.capacity else { return true }
+                state.writer = continuation
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}
+
+extension BytePipe.State {
+    fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer, _ announced: UInt64?) -> Int? {
+        guard case .open = end else { return nil }
+        if let announced, announced - written < bytes.count {
+            end = .failed(BodyFault(message: "the stream gives more than the \(announced) bytes announced"))
+            return nil
+        }
+        if ring.isEmpty, !bytes.isEmpty {
+            // Not filled: pages that are never written to cost nothing.
+            ring = [UInt8](unsafeUninitializedCapacity: BytePipe.capacity) { $1 = BytePipe.capacity }
+        }
+        let size = min(bytes.count, ring.count - count)
+        if size == 0 { return 0 }
+        let start = (first + count) % ring.count
+        let straight = min(size, ring.count - start)
+        ring.withUnsafeMutableBytes { ring in
+            UnsafeMutableRawBufferPointer(rebasing: ring[start...])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<straight]))
+            ring.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[straight..<size]))
+        }
+        count += size
+        written += UInt64(size)
+        return size
+    }
+
+    fileprivate mutating func give(to space: UnsafeMutableRawBufferPointer, _ announced: UInt64?) -> TransferFill {
+        var available = count
+        switch end {
+        case .failed, .closed: return .failed
+        case .finished: if count == 0 { return .end }
+        case .open: if written == announced, count > 0 { available -= 1 }
+        }
+        if available == 0 {
+            isAwaited = true
+            return .later
+        }
+        let size = min(available, space.count)
+        let straight = min(size, ring.count - first)
+        ring.withUnsafeBytes { ring in
+            space.copyMemory(from: UnsafeRawBufferPointer(rebasing: ring[first..<first + straight]))
+            UnsafeMutableRawBufferPointer(rebasing: space[straight...])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: ring[..<(size - straight)]))
+        }
+        count -= size
+        // Back to the start where it can: a slow writer then keeps to few pages.
+        first = count == 0 ? 0 : (first + size) % ring.count
+        return .bytes(size)
+    }
+
+    /// How to wake the loop, if it waits.
+    fileprivate mutating func resumption() -> (@Sendable () -> Void)? {
+        if !isAwaited { return nil }
+        isAwaited = false
+        return resume
+    }
+}

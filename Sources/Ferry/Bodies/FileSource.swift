@@ -1,0 +1,218 @@
+import Cuio
+import Dispatch
+import FerryTransport
+import Glibc
+import Synchronization
+
+/// Reads a file without the loop's ever waiting for the disk.
+///
+/// What the system has in memory goes straight to where it is wanted (preadv2(2) with `RWF_NOWAIT`). What it has not is
+/// read ahead on a queue of Dispatch, one read at a time: blocks go from the reader to the loop and back. The descriptor
+/// is closed when no read uses it.
+final class FileSource: BodySource {
+    fileprivate struct Block {
+        var bytes: [UInt8]
+        var count: Int
+    }
+
+    fileprivate struct State {
+        /// -1 when it is closed.
+        var descriptor: Int32
+        /// Whether it is worth asking for what is in memory.
+        var looksInMemory: Bool
+        /// What is still to be read.
+        var unread: Range<UInt64>
+        /// What the loop has not been given.
+        var left: UInt64
+        var ready: [Block] = []
+        /// Bytes of the first ready block that the loop has.
+        var taken = 0
+        var free: [[UInt8]] = []
+        var blocks = 0
+        var isReading = false
+        var isAwaited = false
+        var isClosed = false
+        var failure: BodyFault?
+        var resume: (@Sendable () -> Void)?
+    }
+
+    static let blockSize = 256 * 1024
+    static let blockCount = 3
+
+    let length: UInt64?
+    private let path: String
+    private let state: Mutex<State>
+
+    /// Takes over the descriptor.
+    init(_ descriptor: Int32, _ range: Range<UInt64>, path: String, looksInMemory: Bool = true) {
+        self.path = path
+        length = UInt64(range.count)
+        state = Mutex(
+            State(
+                descriptor: descriptor, looksInMemory: looksInMemory, unread: range, left: UInt64(range.count)))
+    }
+
+    deinit { close() }
+
+    var failure: (any Error)? { state.withLock { $0.failure } }
+    var isReading: Bool { state.withLock { $0.isReading } }
+
+    func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
+
+    func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        let (fill, reads) = state.withLock { [path] state in
+            let fill = state.give(to: space, path)
+            return (fill, state.readsAhead && state.beginsReading())
+        }
+        if reads { DispatchQueue.global().async { self.readAhead() } }
+        return fill
+    }
+
+    func close() {
+        let descriptor = state.withLock { state in
+            state.isClosed = true
+            state.resume = nil
+            state.ready = []
+            state.free = []
+            return state.abandonedDescriptor()
+        }
+        if let descriptor { Glibc.close(descriptor) }
+    }
+
+    /// [a queue of Dispatch] Fills the blocks that are free.
+    private func readAhead() {
+        while let read = state.withLock({ $0.nextRead() }) {
+            var block = read.block
+            let outcome = Self.read(read.descriptor, read.range, into: &block)
+            let resume = state.withLock { [path] state in
+                switch outcome {
+                case .success(let count): state.took(Block(bytes: block, count: count), wanted: read.range.count, path)
+                case .failure(let code): state.failure = BodyFault(file: path, errno: code)
+                }
+                return state.resumption()
+            }
+            resume?()
+        }
+        if let descriptor = state.withLock({ $0.abandonedDescriptor() }) { Glibc.close(descriptor) }
+    }
+
+    private enum Outcome {
+        case success(Int)
+        case failure(errno: Int32)
+    }
+
+    /// As many bytes of the range as the file has.
+    private static func read(_ descriptor: Int32, _ range: Range<UInt64>, into block: inout [UInt8]) -> Outcome {
+        block.withUnsafeMutableBytes { bytes in
+            var count = 0
+            while count < range.count {
+                let got = pread(
+                    descriptor, bytes.baseAddress! + count, range.count - count,
+                    off_t(range.lowerBound) + off_t(count))
+                if got < 0 && errno == EINTR { continue }
+                if got < 0 { return .failure(errno: errno) }
+                if got == 0 { break }
+                count += got
+            }
+            return .success(count)
+        }
+    }
+}
+
+extension FileSource.State {
+    /// The next bytes for the loop.
+    fileprivate mutating func give(to space: UnsafeMutableRawBufferPointer, _ path: String) -> TransferFill {
+        if isClosed { return .failed }
+        if left == 0 { return .end }
+        guard let block = ready.first else {
+            if failure != nil { return .failed }
+            if let count = readFromMemory(into: space) {
+                advance(by: count, isWhole: count > 0, path)
+                left -= UInt64(count)
+                return count > 0 ? .bytes(count) : .failed
+            }
+            isAwaited = true
+            return .later
+        }
+        let count = min(space.count, block.count - taken)
+        block.bytes.withUnsafeBytes { bytes in
+            space.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[taken..<taken + count]))
+        }
+        taken += count
+        left -= UInt64(count)
+        if taken == block.count {
+            free.append(ready.removeFirst().bytes)
+            taken = 0
+        }
+        return .bytes(count)
+    }
+
+    /// How many of the next bytes were in memory; `nil` when they have to be read ahead, 0 when there are none.
+    ///
+    /// Under the lock, so that nobody closes the descriptor meanwhile: it is a copy, no more.
+    private mutating func readFromMemory(into space: UnsafeMutableRawBufferPointer) -> Int? {
+        guard looksInMemory, !isReading else { return nil }
+        var vector = iovec(iov_base: space.baseAddress, iov_len: min(space.count, unread.count))
+        let got = preadv2(descriptor, &vector, 1, off_t(unread.lowerBound), Int32(FERRY_UIO_NOWAIT))
+        if got >= 0 { return got }
+        // Not every file system can say.
+        if errno != EAGAIN { looksInMemory = false }
+        return nil
+    }
+
+    /// Whether the disk is to be read: somebody waits for it, or has done so.
+    fileprivate var readsAhead: Bool { isAwaited || blocks > 0 }
+
+    private var hasWork: Bool {
+        !isClosed && failure == nil && !unread.isEmpty && (!free.isEmpty || blocks < FileSource.blockCount)
+    }
+
+    fileprivate mutating func beginsReading() -> Bool {
+        if isReading || !hasWork { return false }
+        isReading = true
+        return true
+    }
+
+    /// What to read next, and where to; `nil` ends the reading.
+    fileprivate mutating func nextRead() -> (descriptor: Int32, range: Range<UInt64>, block: [UInt8])? {
+        guard hasWork else {
+            isReading = false
+            return nil
+        }
+        let size = min(UInt64(FileSource.blockSize), unread.upperBound - unread.lowerBound)
+        let block: [UInt8]
+        if let used = free.popLast() {
+            block = used
+        } else {
+            blocks += 1
+            block = [UInt8](repeating: 0, count: Int(size))
+        }
+        return (descriptor, unread.lowerBound..<unread.lowerBound + size, block)
+    }
+
+    fileprivate mutating func took(_ block: FileSource.Block, wanted: Int, _ path: String) {
+        if isClosed { return }
+        if block.count > 0 { ready.append(block) }
+        advance(by: block.count, isWhole: block.count == wanted, path)
+    }
+
+    /// A file that has become shorter must not end as a message that looks whole.
+    private mutating func advance(by count: Int, isWhole: Bool, _ path: String) {
+        unread = unread.lowerBound + UInt64(count)..<unread.upperBound
+        if !isWhole { failure = BodyFault(message: "\(path) became shorter while it was sent") }
+    }
+
+    /// How to wake the loop, if it waits.
+    fileprivate mutating func resumption() -> (@Sendable () -> Void)? {
+        if !isAwaited { return nil }
+        isAwaited = false
+        return resume
+    }
+
+    /// The descriptor, to be closed: nobody wants it, and no read uses it.
+    fileprivate mutating func abandonedDescriptor() -> Int32? {
+        if !isClosed || isReading || descriptor < 0 { return nil }
+        defer { descriptor = -1 }
+        return descriptor
+    }
+}

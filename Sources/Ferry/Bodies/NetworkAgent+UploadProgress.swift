@@ -1,0 +1,34 @@
+public import Dispatch
+
+extension NetworkAgent {
+    /// Starts a request and tells how its body leaves: when it begins, then at most every 50 milliseconds, and when all
+    /// of it was handed to the network. Everything comes on `queue`, the result last.
+    @discardableResult
+    public func start<R: Request>(
+        _ request: R, on queue: DispatchQueue? = nil,
+        uploadProgress: @escaping @Sendable (TransferProgress) -> Void,
+        completion: @escaping @Sendable (Result<Reply<R.Value>, RequestError>) -> Void
+    ) -> RequestTask<R.Value> {
+        start(request, on: queue, receiver: .closure(completion), progress: uploadProgress)
+    }
+
+    /// Sends a request and waits for its reply, and tells how its body leaves: when it begins, then at most every 50
+    /// milliseconds, and when all of it was handed to the network. That comes on the agent's processing queue, all of it
+    /// before this returns.
+    @discardableResult
+    public func send<R: Request>(
+        _ request: R, uploadProgress: @escaping @Sendable (TransferProgress) -> Void
+    ) async throws(RequestError) -> Reply<R.Value> {
+        let run = core.startAwaited(request, progress: uploadProgress)
+        var answer = await core.answer(to: run)
+        if !core.isSettled(answer, of: request) { answer = await core.goOn(request, run, after: answer) }
+        // What was reported stands in the queue already.
+        await withCheckedContinuation { continuation in core.processingQueue.async { continuation.resume() } }
+        return try await core.concludeOffActor(request, answer, of: run)
+    }
+}
+
+extension RequestTask {
+    /// How much of its body has been handed to the network; `nil` when it has none, or an empty one.
+    public var uploadProgress: TransferProgress? { run.meter?.progress }
+}

@@ -1,0 +1,127 @@
+import Cnetlink
+import Glibc
+
+/// What the kernel's messages say of the default routes: bytes in, a status and wishes for dumps out.
+///
+/// It keeps no copy of the routes. A message that may matter for a default route leads to a new dump: the kernel does not
+/// tell of every route that goes when a link goes down or an address is removed, and messages get lost.
+struct RouteTable: Sendable {
+    private struct Dump {
+        let sequence: UInt32
+        var families: Reachability.AddressFamilies = []
+        /// Nothing of it was lost, and the routes did not change meanwhile.
+        var isSound = true
+    }
+
+    /// After so many dumps in a row that were not sound it waits for the next message.
+    static let mostUnsound = 16
+
+    /// The latest whole answer; `nil` before the first.
+    private(set) var status: Reachability.Status?
+    private(set) var isGivenUp = false
+
+    private var dump: Dump?
+    private var isStale = true
+    private var unsound = 0
+    private var lastSequence: UInt32 = 0
+    /// Flags of the links that were heard of.
+    private var links: [Int32: UInt32] = [:]
+
+    /// The number of a dump to be asked for now, if one is.
+    mutating func nextDump() -> UInt32? {
+        if dump != nil || !isStale { return nil }
+        isStale = false
+        if unsound >= Self.mostUnsound {
+            unsound = 0
+            isGivenUp = true
+            return nil
+        }
+        isGivenUp = false
+        lastSequence = lastSequence == .max ? 1 : lastSequence + 1
+        dump = Dump(sequence: lastSequence)
+        return lastSequence
+    }
+
+    /// The kernel had more to say than there was room for (`ENOBUFS`), or a datagram was larger than its buffer.
+    mutating func lostMessages() {
+        dump?.isSound = false
+        isStale = true
+    }
+
+    /// The dump cannot be had.
+    mutating func dumpFailed() {
+        if dump == nil { return }
+        dump = nil
+        unsound += 1
+        isStale = true
+    }
+
+    /// One datagram: messages one behind the other (netlink(7)).
+    mutating func receive(_ datagram: UnsafeRawBufferPointer) {
+        var rest = datagram[...]
+        while !rest.isEmpty {
+            let bytes = UnsafeRawBufferPointer(rebasing: rest)
+            guard let header = bytes.value(at: 0, as: nlmsghdr.self) else { return lostMessages() }
+            let length = Int(header.nlmsg_len)
+            guard length >= MemoryLayout<nlmsghdr>.size, length <= bytes.count else { return lostMessages() }
+            receive(
+                header, UnsafeRawBufferPointer(rebasing: bytes[MemoryLayout<nlmsghdr>.size..<length]))
+            rest = rest.dropFirst(aligned(length))
+        }
+    }
+
+    private mutating func receive(_ header: nlmsghdr, _ payload: UnsafeRawBufferPointer) {
+        let isOfDump = header.nlmsg_flags & UInt16(NLM_F_MULTI) != 0 || header.nlmsg_type < UInt16(NLMSG_MIN_TYPE)
+        if isOfDump, header.nlmsg_seq == dump?.sequence, header.nlmsg_flags & UInt16(NLM_F_DUMP_INTR) != 0 {
+            dump?.isSound = false
+        }
+        switch Int32(header.nlmsg_type) {
+        case NLMSG_DONE: if header.nlmsg_seq == dump?.sequence { finishDump() }
+        case NLMSG_ERROR: if header.nlmsg_seq == dump?.sequence { dumpFailed() }
+        case NLMSG_OVERRUN: lostMessages()
+        case Int32(RTM_NEWROUTE), Int32(RTM_DELROUTE):
+            guard let route = RouteMessage(payload) else { return lostMessages() }
+            if !route.isDefault { return }
+            if !isOfDump {
+                isStale = true
+            } else if header.nlmsg_seq == dump?.sequence, let family = route.usableFamily {
+                dump?.families.insert(family)
+            }
+        case Int32(RTM_NEWLINK): linkChanged(payload)
+        // Routes go with their link, and with the address that they send from.
+        case Int32(RTM_DELLINK), Int32(RTM_DELADDR): isStale = true
+        default: break
+        }
+    }
+
+    /// Many messages of a link are of no interest: statistics, scans of a radio.
+    private mutating func linkChanged(_ payload: UnsafeRawBufferPointer) {
+        guard let link = payload.value(at: 0, as: ifinfomsg.self) else { return lostMessages() }
+        // IFF_UP, IFF_RUNNING, IFF_LOWER_UP
+        let flags = link.ifi_flags & (0x1 | 0x40 | 0x1_0000)
+        if links.count > 4096 { links.removeAll() }
+        if links.updateValue(flags, forKey: link.ifi_index) != flags { isStale = true }
+    }
+
+    private mutating func finishDump() {
+        guard let done = dump.take() else { return }
+        if done.isSound {
+            unsound = 0
+            status = done.families.isEmpty ? .offline : .online(done.families)
+        } else {
+            unsound += 1
+            isStale = true
+        }
+    }
+}
+
+/// Lengths in netlink are rounded up to four bytes between parts.
+func aligned(_ length: Int) -> Int { (length + 3) & ~3 }
+
+extension UnsafeRawBufferPointer {
+    /// A C structure that lies at this offset; `nil` when it does not wholly.
+    func value<Value: BitwiseCopyable>(at offset: Int, as type: Value.Type) -> Value? {
+        if offset < 0 || count - offset < MemoryLayout<Value>.size { return nil }
+        return loadUnaligned(fromByteOffset: offset, as: type)
+    }
+}

@@ -1,0 +1,124 @@
+/// Has a token refreshed once for all the runs that failed with it: events of runs in, what to do with them out. Knows
+/// neither tokens nor tasks; the owner keeps it behind a lock, and acts after it has left the lock.
+///
+/// Tokens are told apart by generations. A run is sent with the generation of the moment and brings it back with its
+/// 401, so that a 401 that was on its way while the token was refreshed is recognised as old news.
+struct RefreshMachine: Sendable {
+    /// Names a run.
+    typealias RunID = UInt64
+
+    /// What to do with the run that an event is about.
+    enum Action: Sendable, Equatable {
+        /// Send it, with the token of this generation.
+        case send(generation: UInt64)
+        /// Keep it, and start the refresh of this number; what ends it tells what becomes of the run.
+        case startRefresh(UInt64)
+        /// Keep it until the refresh that is under way has ended.
+        case wait
+        /// Send it once more, with the token of this generation.
+        case replay(generation: UInt64)
+        /// What it has is its result: its 401, or, of a run that was never sent, the fault of the refresh.
+        case giveUp
+    }
+
+    /// A run that was kept.
+    private struct Waiting {
+        /// Its place in the order they came.
+        let place: UInt64
+        /// It has been sent, and has a 401.
+        let wasSent: Bool
+    }
+
+    private var waiting: [RunID: Waiting] = [:]
+    private var places: UInt64 = 0
+    /// The number of the refresh under way; they are counted from 1.
+    private var underWay: UInt64?
+    private var refreshes: UInt64 = 0
+    private var isShutDown = false
+
+    /// Of the token that is to be sent now.
+    private(set) var generation: UInt64 = 0
+
+    /// Runs that are kept.
+    var waitingCount: Int { waiting.count }
+
+    var isRefreshing: Bool { underWay != nil }
+
+    /// A run is about to be sent for the first time. While the token is being refreshed it waits: with the old one it
+    /// would only come back.
+    ///
+    /// A run that belongs to the refresh itself never waits for it.
+    mutating func starting(_ run: RunID, isRefresh: Bool) -> Action {
+        if isShutDown { return .giveUp }
+        if isRefresh || underWay == nil { return .send(generation: generation) }
+        keep(run, wasSent: false)
+        return .wait
+    }
+
+    /// A run that was sent with the token of a generation was answered with 401. One that was replayed before is not
+    /// helped by another token, and one that belongs to the refresh would wait for itself: both give up.
+    mutating func unauthorized(_ run: RunID, generation sent: UInt64, wasReplayed: Bool, isRefresh: Bool) -> Action {
+        if isShutDown || wasReplayed || isRefresh { return .giveUp }
+        if underWay != nil {
+            keep(run, wasSent: true)
+            return .wait
+        }
+        if sent < generation { return .replay(generation: generation) }
+        refreshes += 1
+        underWay = refreshes
+        keep(run, wasSent: true)
+        return .startRefresh(refreshes)
+    }
+
+    /// The refresh of that number brought a token. Returns all that waited, in the order they came. Of a refresh that is
+    /// not under way (any more) nothing comes.
+    mutating func refreshed(_ number: UInt64) -> [(run: RunID, action: Action)] {
+        guard underWay == number else { return [] }
+        underWay = nil
+        generation += 1
+        let generation = generation
+        return release { $0.wasSent ? .replay(generation: generation) : .send(generation: generation) }
+    }
+
+    /// The refresh of that number failed: nobody is replayed, and the next 401 starts another one at once.
+    mutating func refreshFailed(_ number: UInt64) -> [(run: RunID, action: Action)] {
+        guard underWay == number else { return [] }
+        underWay = nil
+        return release { _ in .giveUp }
+    }
+
+    /// A run was cancelled. `true` when it was kept: then nothing comes for it any more. The refresh goes on, also when
+    /// nobody waits for it: the next run is glad of the token.
+    mutating func cancelled(_ run: RunID) -> Bool {
+        waiting.removeValue(forKey: run) != nil
+    }
+
+    /// A token was set from outside, by a login say: what was sent with the one before is replayed with it.
+    ///
+    /// A refresh under way is of no interest any more.
+    mutating func replaced() -> [(run: RunID, action: Action)] {
+        guard let number = underWay else {
+            generation += 1
+            return []
+        }
+        return refreshed(number)
+    }
+
+    /// The agent ends: all that wait give up, and so does whoever comes.
+    mutating func shutDown() -> [(run: RunID, action: Action)] {
+        isShutDown = true
+        underWay = nil
+        return release { _ in .giveUp }
+    }
+
+    private mutating func keep(_ run: RunID, wasSent: Bool) {
+        places += 1
+        waiting[run] = Waiting(place: places, wasSent: wasSent)
+    }
+
+    private mutating func release(_ action: (Waiting) -> Action) -> [(run: RunID, action: Action)] {
+        let released = waiting.sorted { $0.value.place < $1.value.place }
+        waiting = [:]
+        return released.map { (run: $0.key, action: action($0.value)) }
+    }
+}

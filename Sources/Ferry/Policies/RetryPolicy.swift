@@ -1,0 +1,97 @@
+/// Whether and when a request that failed is sent once more.
+///
+/// Nothing is retried unless it is asked for: ``none`` is the default. With ``exponential(attempts:base:factor:cap:jitter:)``
+/// a request is retried when all of this holds:
+///
+/// - It failed by one of the ``faults``, or was answered with one of the ``statuses``.
+/// - It may be sent twice: its method is idempotent (or the request says it is), it has an `Idempotency-Key`, the policy
+///   ``retriesNonIdempotent``, or the server certainly did not act on it. Its body can be made once more.
+/// - Attempts are left, the host's ``RetryBudget`` has room, and the wait ends before the deadline.
+///
+/// The wait doubles with each retry and is drawn at random (``Jitter``), so that clients that failed together do not
+/// come back together. A `Retry-After` of the answer is waited out in its place; if it asks for more than
+/// ``retryAfterCap``, the answer is delivered without a retry.
+///
+/// Faults of trust (certificates, pins), faults of the request itself, a cancel, a shutdown, and a deadline are never
+/// retried, and neither is 401: fresh credentials are an authenticator's to bring.
+///
+///     var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
+///     configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(100))
+public struct RetryPolicy: Sendable {
+    /// How a wait is drawn at random.
+    public enum Jitter: Sendable, Hashable, CaseIterable {
+        /// Anything from nothing to the whole wait.
+        case full
+        /// Half of the wait, and anything up to the other half.
+        case equal
+        /// The whole wait, each time.
+        case none
+    }
+
+    /// How often a request is sent at most, the first time included. 1: never again.
+    public var attempts: Int
+
+    /// The wait before the first retry. The default is 200 milliseconds.
+    public var base: Duration
+
+    /// What each wait is multiplied by to make the next. The default is 2.
+    public var factor: Double
+
+    /// The longest wait, `Retry-After` aside. The default is 20 seconds.
+    public var cap: Duration
+
+    /// The default is `.full`.
+    public var jitter: Jitter
+
+    /// The answers that are retried. The default is 408, 429, 502, 503 and 504. 401 never is.
+    public var statuses: Set<Int> = [408, 429, 502, 503, 504]
+
+    /// The faults that are retried; one without its finer cause stands for all of them. The default is `connect`,
+    /// `dns(.temporary)`, `timeout(.dns)`, `timeout(.connect)`, `timeout(.tls)`, `connectionReset`, `connectionClosed`,
+    /// `incompleteBody` and `http2Stream`.
+    public var faults: [RequestError.Code] = [
+        .connect, .dns(.temporary), .timeout(.dns), .timeout(.connect), .timeout(.tls), .connectionReset,
+        .connectionClosed, .incompleteBody, .http2Stream,
+    ]
+
+    /// Retries methods like POST too, even when the server may have acted on them. The default is `false`.
+    public var retriesNonIdempotent = false
+
+    /// The longest `Retry-After` that is waited for. The default is 60 seconds.
+    public var retryAfterCap: Duration = .seconds(60)
+
+    /// A rule of one's own, asked about each failure for which attempts are left. It may veto a retry, or have one that
+    /// the policy would not make; what is never retried it is not asked about. Called on a thread of Ferry's, so it
+    /// must not block. The default is `nil`.
+    public var decide: (@Sendable (FailedAttempt) -> RetryDecision)?
+
+    /// Waits that grow, up to a cap.
+    public static func exponential(
+        attempts: Int = 3, base: Duration = .milliseconds(200), factor: Double = 2, cap: Duration = .seconds(20),
+        jitter: Jitter = .full
+    ) -> RetryPolicy {
+        RetryPolicy(attempts: max(attempts, 1), base: base, factor: factor, cap: cap, jitter: jitter)
+    }
+
+    /// Never.
+    public static var none: RetryPolicy { .exponential(attempts: 1) }
+
+    private init(attempts: Int, base: Duration, factor: Double, cap: Duration, jitter: Jitter) {
+        self.attempts = attempts
+        self.base = base
+        self.factor = factor
+        self.cap = cap
+        self.jitter = jitter
+    }
+}
+
+/// What a rule says to a failure.
+public enum RetryDecision: Sendable, Hashable {
+    /// What the policy says.
+    case byPolicy
+    /// Send it again, whatever statuses, faults and methods the policy names. Attempts, budget, deadline and the body
+    /// still have their say.
+    case retry
+    /// Do not.
+    case giveUp
+}

@@ -1,0 +1,172 @@
+import FerryTransport
+import Synchronization
+
+/// The token of an agent, whatever its type, and who waits for a new one.
+protocol TokenSession: Sendable {
+    /// The request with the token of the moment, and the generation of that token. Waits for a refresh that is under
+    /// way, and starts one when there is no token yet.
+    func prepared(
+        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?, of run: UInt64
+    ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64)
+
+    /// Whether the answer says that the token is not accepted.
+    func isRefused(_ response: Response) -> Bool
+
+    /// Whether a run whose token was refused is to be sent again. Waits for the refresh, or starts it.
+    func isReplayed(
+        _ url: String, generation: UInt64, wasReplayed: Bool, for journey: Journey,
+        until deadline: ContinuousClock.Instant?, of run: UInt64
+    ) async throws(RequestError) -> Bool
+
+    /// Nobody gets a token any more.
+    func shutDown()
+}
+
+/// The session of one authenticator.
+final class AuthenticatorSession<A: Authenticator>: TokenSession {
+    fileprivate struct State {
+        var machine = RefreshMachine()
+        var token: A.Token?
+        var waiting: [UInt64: OneShot<Outcome>] = [:]
+        var refresh: Task<Void, Never>?
+    }
+
+    /// What became of a run that waited.
+    fileprivate struct Outcome: Sendable {
+        var action: RefreshMachine.Action
+        /// Why there is no token.
+        var fault: (any Error)?
+    }
+
+    private let state: Mutex<State>
+    private let authenticator: A
+    private unowned let core: AgentCore
+
+    init(_ authenticator: A, _ core: AgentCore) {
+        self.authenticator = authenticator
+        self.core = core
+        state = Mutex(State(token: authenticator.token))
+    }
+
+    func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }
+
+    func prepared(
+        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?, of run: UInt64
+    ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64) {
+        if journey.isRefresh { return (request, 0) }
+        let (action, token, turn) = state.withLock { state -> (RefreshMachine.Action, A.Token?, OneShot<Outcome>?) in
+            var action = state.machine.starting(run, isRefresh: false)
+            if case .send(let generation) = action, state.token == nil {
+                action = state.machine.unauthorized(run, generation: generation, wasReplayed: false, isRefresh: false)
+            }
+            return (action, state.token, state.keep(run, action))
+        }
+        if case .send(let generation) = action, let token { return (applied(token, to: request), generation) }
+        let outcome = try await outcome(of: action, turn, request.url, journey, deadline, run)
+        switch (outcome.action, state.withLock { $0.token }) {
+        case (.send(let generation), let token?), (.replay(let generation), let token?):
+            return (applied(token, to: request), generation)
+        default:
+            throw outcome.fault.map { .thrown($0, url: request.url) }
+                ?? RequestError(TransferFailure(.shutdown), url: request.url)
+        }
+    }
+
+    func isReplayed(
+        _ url: String, generation: UInt64, wasReplayed: Bool, for journey: Journey,
+        until deadline: ContinuousClock.Instant?, of run: UInt64
+    ) async throws(RequestError) -> Bool {
+        let (action, turn) = state.withLock { state in
+            let action = state.machine.unauthorized(
+                run, generation: generation, wasReplayed: wasReplayed, isRefresh: journey.isRefresh)
+            return (action, state.keep(run, action))
+        }
+        if case .replay = try await outcome(of: action, turn, url, journey, deadline, run).action { return true }
+        return false
+    }
+
+    func shutDown() {
+        let (released, task) = state.withLock { state in
+            (state.release(state.machine.shutDown(), nil), state.refresh.take())
+        }
+        for (turn, outcome) in released { turn.finish(outcome) }
+        task?.cancel()
+    }
+
+    private func applied(_ token: A.Token, to request: OutgoingRequest) -> OutgoingRequest {
+        var request = request
+        authenticator.apply(token, to: &request)
+        return request
+    }
+
+    /// Starts the refresh where that is this run's to do, and waits where it has to.
+    private func outcome(
+        of action: RefreshMachine.Action, _ turn: OneShot<Outcome>?, _ url: String, _ journey: Journey,
+        _ deadline: ContinuousClock.Instant?, _ run: UInt64
+    ) async throws(RequestError) -> Outcome {
+        guard let turn else { return Outcome(action: action) }
+        if case .startRefresh(let number) = action { start(number) }
+        do throws(RequestError) {
+            return try await journey.ask(url, until: deadline) { await turn.value() }
+        } catch {
+            state.withLock { state in
+                _ = state.machine.cancelled(run)
+                state.waiting[run] = nil
+            }
+            throw error
+        }
+    }
+
+    private func start(_ number: UInt64) {
+        let agent = NetworkAgent(core)
+        let task = Task.detached { [self] in
+            await RefreshScope.$core.withValue(ObjectIdentifier(agent.core)) {
+                let old = state.withLock { $0.token }
+                do {
+                    end(number, .success(try await authenticator.refresh(old, with: agent)))
+                } catch {
+                    end(number, .failure(error))
+                }
+            }
+        }
+        // It may be over already: then it is one that is cancelled for nothing.
+        state.withLock { $0.refresh = task }
+    }
+
+    private func end(_ number: UInt64, _ result: Result<A.Token, any Error>) {
+        let released = state.withLock { state in
+            switch result {
+            case .success(let token):
+                let released = state.machine.refreshed(number)
+                state.token = token
+                return state.release(released, nil)
+            case .failure(let error):
+                return state.release(state.machine.refreshFailed(number), error)
+            }
+        }
+        for (turn, outcome) in released { turn.finish(outcome) }
+    }
+}
+
+extension AuthenticatorSession.State {
+    /// The place of a run that has to wait.
+    fileprivate mutating func keep(
+        _ run: UInt64, _ action: RefreshMachine.Action
+    ) -> OneShot<AuthenticatorSession.Outcome>? {
+        switch action {
+        case .startRefresh, .wait:
+            let turn = OneShot<AuthenticatorSession.Outcome>()
+            waiting[run] = turn
+            return turn
+        case .send, .replay, .giveUp: return nil
+        }
+    }
+
+    fileprivate mutating func release(
+        _ runs: [(run: RefreshMachine.RunID, action: RefreshMachine.Action)], _ fault: (any Error)?
+    ) -> [(OneShot<AuthenticatorSession.Outcome>, AuthenticatorSession.Outcome)] {
+        runs.compactMap { run, action in
+            waiting.removeValue(forKey: run).map { ($0, AuthenticatorSession.Outcome(action: action, fault: fault)) }
+        }
+    }
+}

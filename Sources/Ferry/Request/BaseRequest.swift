@@ -1,0 +1,103 @@
+/// A base for requests that are a hierarchy of classes: it declares every member of ``Request``, so that a subclass, and
+/// a subclass of that, can replace any of them.
+///
+///     class ShopRequest: BaseRequest, @unchecked Sendable {
+///         override var baseURL: String? { "https://shop.example.com/v1" }
+///     }
+///     final class Item: ShopRequest, @unchecked Sendable {
+///         let id: Int
+///         init(id: Int) { self.id = id }
+///         override var path: String { "/items/\(id)" }
+///     }
+///
+/// It has no state. What a subclass adds must be constant or behind a lock, as it says itself by `@unchecked Sendable`.
+/// The value is the ``Response``: a hierarchy has one for all of its members. Where they differ, and where no hierarchy
+/// is to be kept, a struct that conforms to ``Request`` says more with less.
+open class BaseRequest: Request, @unchecked Sendable {
+    /// The value of every request of the hierarchy.
+    public typealias Value = Response
+
+    /// Nothing to be set.
+    public init() {}
+
+    // MARK: Where to
+
+    /// The base itself; to be replaced.
+    open var path: String { "" }
+    /// The configuration's.
+    open var baseURL: String? { nil }
+    /// The configuration's.
+    open var cdnURL: String? { nil }
+    /// No.
+    open var usesCDN: Bool { false }
+    /// GET.
+    open var method: HTTPMethod { .get }
+    /// None.
+    open var custom: OutgoingRequest? { nil }
+
+    // MARK: What with
+
+    /// None.
+    open var headers: Headers { Headers() }
+    /// None.
+    open var arguments: Arguments { Arguments() }
+    /// By the method.
+    open var argumentEncoding: ArgumentEncoding { .automatic }
+    /// None.
+    open var body: RequestBody? { nil }
+    /// None.
+    open var authorization: Authorization? { nil }
+    /// The configuration's.
+    open var acceptedEncodings: [ContentEncoding]? { nil }
+
+    // MARK: When, and how often
+
+    /// The configuration's.
+    open var timeouts: Timeouts? { nil }
+    /// The configuration's.
+    open var deadline: Duration? { nil }
+    /// Normal.
+    open var priority: RequestPriority { .normal }
+    /// The method's, of ``custom`` if there is one.
+    open var isIdempotent: Bool { (custom?.method ?? method).isIdempotent }
+    /// The configuration's.
+    open var redirectPolicy: RedirectPolicy? { nil }
+    /// The configuration's.
+    open var retryPolicy: RetryPolicy? { nil }
+    /// The configuration's.
+    open var addressPolicy: AddressPolicy? { nil }
+    /// The configuration's.
+    open var proxy: ProxyConfiguration? { nil }
+    /// Yes.
+    open var usesAuthenticator: Bool { true }
+
+    // MARK: What comes back
+
+    /// The configuration's.
+    open var statusValidation: StatusValidation? { nil }
+    /// JSON.
+    open var responseFormat: ResponseFormat { .json }
+    /// Any.
+    open var acceptedContentTypes: [String]? { nil }
+    /// The configuration's.
+    open var maxBodyBytes: Int? { nil }
+    /// The response itself. What a subclass throws fails the run.
+    open func value(from response: Response) throws -> Response { response }
+
+    // MARK: Who looks on
+
+    /// None.
+    open var observers: [any RequestObserver] { [] }
+    /// None.
+    open var tag: String? { nil }
+    /// Empty.
+    open var userInfo: [String: any Sendable] { [:] }
+    /// Nothing.
+    open func completionPreprocessor(_ reply: Reply<Response>) {}
+    /// Nothing.
+    open func failurePreprocessor(_ error: RequestError) {}
+    /// Nothing.
+    open func completionFilter(_ reply: Reply<Response>) {}
+    /// Nothing.
+    open func failureFilter(_ error: RequestError) {}
+}

@@ -1,0 +1,76 @@
+import FerryTransport
+
+extension NetworkAgent {
+    /// Sends a request and returns when the head of its answer has come; the body comes as it is read.
+    ///
+    ///     let export = try await agent.stream(Export())
+    ///     for try await piece in export.body { try file.write(contentsOf: piece) }
+    ///
+    /// Redirects, retries, adapters and the like happen before it returns; status and content type are checked, the
+    /// value and the completion hooks have no part in it. What is not accepted throws, with the first 4,096 bytes of the
+    /// body. No bound holds for the body as a whole but the request's own ``Request/maxBodyBytes``. Cancelling the task
+    /// that waits or reads cancels the run. Observers are told of the end when the body has ended.
+    public func stream<R: Request>(_ request: R) async throws(RequestError) -> StreamedResponse {
+        do throws(RequestError) {
+            return try await core.stream(request)
+        } catch {
+            request.failurePreprocessor(error)
+            request.failureFilter(error)
+            throw error
+        }
+    }
+}
+
+extension AgentCore {
+    fileprivate func stream<R: Request>(_ request: R) async throws(RequestError) -> StreamedResponse {
+        // Built twice, once for the observers: what cannot be sent fails before they hear of it, or after.
+        let url: String
+        let servers = builder.servers
+        do throws(RequestError) {
+            url = try builder.outgoing(request, at: servers).url
+        } catch {
+            conclude(begin(request, url: error.url), error)
+            throw error
+        }
+        let watch = begin(request, url: url)
+        let carrier = StreamCarrier(bound: request.maxBodyBytes)
+        let journey = Journey(tag: request.tag, of: self)
+        let itinerary = itinerary(of: request, at: servers, url: url, watch: watch)
+        let refusal = admit(journey, url: url)
+        let answer = await withTaskCancellationHandler {
+            if let refusal { return Answer.refused(refusal) }
+            return await travel(itinerary, journey, after: .unsent, carrier)
+        } onCancel: {
+            journey.end(.cancelled)
+        }
+        do throws(RequestError) {
+            let head = try builder.response(of: answer, url: url)
+            let source: Reading.Source = carrier.run.map { .run($0) } ?? .whole(head.body)
+            do throws(RequestError) {
+                try builder.checkHead(head, of: request)
+            } catch {
+                throw await carrier.run?.explained(error, head) ?? error
+            }
+            return StreamedResponse(head: head, body: ResponseBody(Reading(source, head: head, watch: watch)))
+        } catch {
+            conclude(watch, error)
+            throw error
+        }
+    }
+
+    private func conclude(_ watch: RunWatch?, _ error: RequestError) {
+        let outcome = RunOutcome(error)
+        watch?.willStop(outcome, RequestMetrics())
+        watch?.didStop(outcome)
+    }
+}
+
+extension StreamRun {
+    /// The error of an answer that was not accepted, with the first bytes of its body.
+    fileprivate func explained(_ error: RequestError, _ head: Response) async -> RequestError {
+        var body: [UInt8] = []
+        while body.count < RequestError.Part.most, case .chunk(let data) = await next() { body += data }
+        abandon(expecting: head.result.contentLength)
+        return RequestError(error.code, message: error.message, response: head, body: body)
+    }
+}

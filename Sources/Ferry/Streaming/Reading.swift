@@ -1,0 +1,75 @@
+import FoundationEssentials
+import Synchronization
+
+/// The reading of one body. The last reference to it is the reader's: when that goes, what is left is abandoned.
+final class Reading: Sendable {
+    /// Where the pieces come from.
+    enum Source: Sendable {
+        case run(StreamRun)
+        /// It was there as a whole, from no network.
+        case whole(Data)
+    }
+
+    private let source: Source
+    private let head: Response
+    private let watch: RunWatch?
+    private let isOver = Mutex(false)
+
+    init(_ source: Source, head: Response, watch: RunWatch?) {
+        self.source = source
+        self.head = head
+        self.watch = watch
+    }
+
+    deinit { abandon(.cancelled) }
+
+    func next() async throws(RequestError) -> Data? {
+        switch source {
+        case .whole(let data):
+            guard stop(finished) else { return nil }
+            return data.isEmpty ? nil : data
+        case .run(let run):
+            switch await run.next() {
+            case .chunk(let data): return data
+            case .end:
+                stop(finished)
+                return nil
+            case .failure(let error):
+                stop(RunOutcome(error))
+                throw error
+            }
+        }
+    }
+
+    /// Gives up a body that is longer than its reader takes.
+    func tooLarge(_ limit: Int) -> RequestError {
+        let error = RequestError(
+            .responseTooLarge, message: "the body is larger than \(limit) bytes", response: head)
+        abandon(.failed(error))
+        return error
+    }
+
+    private var finished: RunOutcome { .finished(status: head.status, isFromCache: head.isFromCache) }
+
+    private func abandon(_ outcome: RunOutcome) {
+        if stop(outcome), case .run(let run) = source { run.abandon(expecting: nil) }
+    }
+
+    /// Tells the observers, the first time. False afterwards.
+    @discardableResult
+    private func stop(_ outcome: RunOutcome) -> Bool {
+        let isFirst = isOver.withLock { isOver in
+            defer { isOver = true }
+            return !isOver
+        }
+        guard isFirst else { return false }
+        guard let watch else { return true }
+        if case .run(let run) = source {
+            watch.willStop(outcome, run.metrics(head))
+        } else {
+            watch.willStop(outcome, RequestMetrics(head.result))
+        }
+        watch.didStop(outcome)
+        return true
+    }
+}

@@ -1,0 +1,169 @@
+import FerryTransport
+import FoundationEssentials
+import Synchronization
+
+/// The record of a streamed response: takes the head and the chunks on the loop's thread, and gives them to the task
+/// that reads.
+///
+/// What has come and was not read is bounded: when there is enough of it the socket is left unread, until it has been
+/// read.
+final class StreamRun: Run, @unchecked Sendable {
+    /// What the reader gets next.
+    enum Piece: Sendable {
+        case chunk(Data)
+        case end
+        case failure(RequestError)
+    }
+
+    private struct State {
+        var headWaiter: UnsafeContinuation<Answer, Never>?
+        var head: Answer?
+        var hasGivenHead = false
+        var buffered: [UInt8] = []
+        var isPaused = false
+        /// Nobody wants the rest.
+        var isAbandoned = false
+        var end: Piece?
+        var result: TransferResult?
+        var reader: UnsafeContinuation<Piece, Never>?
+    }
+
+    private enum Wake {
+        case none
+        case head(UnsafeContinuation<Answer, Never>, Answer)
+        case reader(UnsafeContinuation<Piece, Never>, Piece)
+    }
+
+    private let stream = Mutex(State())
+    private let core: AgentCore
+
+    /// Above this the socket is left unread.
+    private static let highWater = 512 * 1024
+    /// What is read to its end of a body that nobody wants, so that its connection can be kept.
+    static let drained: UInt64 = 64 * 1024
+
+    init(url: String, tag: String?, core: AgentCore) {
+        self.core = core
+        super.init(url: url, tag: tag, watch: nil, goesByQueues: false)
+    }
+
+    // MARK: From the loop's thread
+
+    override func received(head: TransferResult) {
+        let waiter = stream.withLock { state -> UnsafeContinuation<Answer, Never>? in
+            state.head = .result(head)
+            return state.headWaiter.take()
+        }
+        waiter?.resume(returning: .result(head))
+    }
+
+    override func received(chunk: UnsafeRawBufferPointer) -> TransferFlow {
+        let (flow, wake) = stream.withLock { state -> (TransferFlow, Wake) in
+            if state.isAbandoned { return (.proceed, .none) }
+            if let reader = state.reader.take() { return (.proceed, .reader(reader, .chunk(Data(chunk)))) }
+            state.buffered.append(contentsOf: chunk)
+            state.isPaused = state.buffered.count >= Self.highWater
+            return (state.isPaused ? .pause : .proceed, .none)
+        }
+        act(wake)
+        return flow
+    }
+
+    override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
+        let wake = stream.withLock { state -> Wake in
+            guard state.head != nil else {
+                // It ended before its head: there is nothing to stream.
+                state.head = answer
+                return state.headWaiter.take().map { .head($0, answer) } ?? .none
+            }
+            let end = self.end(answer)
+            state.end = end
+            if case .result(let result) = answer { state.result = result }
+            // What was buffered is read first.
+            guard let reader = state.reader.take() else { return .none }
+            return .reader(reader, end)
+        }
+        act(wake)
+    }
+
+    private func end(_ answer: Answer) -> Piece {
+        switch answer {
+        case .refused(let error): return .failure(error)
+        case .result(let result), .arrived(let result, _):
+            guard let failure = result.failure else { return .end }
+            return .failure(RequestError(failure, of: result, url: url))
+        case .unsent: preconditionFailure("a stream that was not sent has no end")
+        }
+    }
+
+    private func act(_ wake: Wake) {
+        switch wake {
+        case .none: break
+        case .head(let waiter, let answer): waiter.resume(returning: answer)
+        case .reader(let reader, let piece): reader.resume(returning: piece)
+        }
+    }
+
+    /// What was measured of the whole, or of as much as came.
+    func metrics(_ head: Response) -> RequestMetrics {
+        let times = ProcessingTimes(isMeasured: false)
+        let result = stream.withLock { $0.result } ?? head.result
+        return RequestMetrics(head.trail.map { .arrived(result, $0) } ?? .result(result), times)
+    }
+
+    // MARK: By the task that reads
+
+    /// The head, as a result without a body, or the answer of a transfer that came to none.
+    func head() async -> Answer {
+        await withUnsafeContinuation { continuation in
+            let head = stream.withLock { state -> Answer? in
+                if let head = state.head { return head }
+                state.headWaiter = continuation
+                return nil
+            }
+            if let head { continuation.resume(returning: head) }
+        }
+    }
+
+    /// The next piece. One reader at a time.
+    nonisolated(nonsending) func next() async -> Piece {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { take(by: $0) }
+        } onCancel: {
+            core.cancel(self)
+        }
+    }
+
+    private func take(by continuation: UnsafeContinuation<Piece, Never>) {
+        let (piece, resumes) = stream.withLock { state -> (Piece?, Bool) in
+            if !state.buffered.isEmpty {
+                let chunk = Data(state.buffered)
+                state.buffered.removeAll(keepingCapacity: false)
+                defer { state.isPaused = false }
+                return (.chunk(chunk), state.isPaused)
+            }
+            if let end = state.end { return (end, false) }
+            precondition(state.reader == nil, "a body is read by one task at a time")
+            state.reader = continuation
+            return (nil, false)
+        }
+        if resumes { core.transport.resume(id) }
+        if let piece { continuation.resume(returning: piece) }
+    }
+
+    /// Nobody wants the rest. A short one is read to its end, which keeps the connection; else it is closed.
+    func abandon(expecting length: Int64?) {
+        let (isOver, wasPaused) = stream.withLock { state -> (Bool, Bool) in
+            state.isAbandoned = true
+            state.buffered = []
+            defer { state.isPaused = false }
+            return (state.end != nil, state.isPaused)
+        }
+        if isOver { return }
+        if let length, length <= Self.drained {
+            if wasPaused { core.transport.resume(id) }
+        } else {
+            core.cancel(self)
+        }
+    }
+}

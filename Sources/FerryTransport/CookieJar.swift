@@ -1,0 +1,67 @@
+internal import CFerry
+
+/// Owns the C jar: made once, freed once; loops that use it hold it themselves.
+///
+/// `@unchecked Sendable` is true because every function of the jar may be called on any thread.
+final class CookieJar: @unchecked Sendable {
+    let raw: OpaquePointer
+
+    init() throws(TransferFailure) {
+        var made: OpaquePointer?
+        ferry_jar_make(&made)
+        guard let made else { throw TransferFailure(.memory) }
+        raw = made
+    }
+
+    deinit {
+        ferry_jar_free(raw)
+    }
+
+    var cookies: [TransferCookie] {
+        var cookies: [TransferCookie] = []
+        withUnsafeMutablePointer(to: &cookies) { _ = ferry_jar_list(raw, UnsafeMutableRawPointer($0), appendCookie) }
+        return cookies
+    }
+
+    func set(_ cookie: TransferCookie) {
+        guard let line = cookie.line else { return }
+        ferry_jar_set(raw, line)
+    }
+
+    func removeAll() { ferry_jar_clear(raw) }
+}
+
+private func appendCookie(_ list: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>) {
+    guard let list, let cookie = TransferCookie(line: String(cString: line)) else { return }
+    list.assumingMemoryBound(to: [TransferCookie].self).pointee.append(cookie)
+}
+
+extension TransferCookie {
+    private static let onlyHTTP = "#HttpOnly_"
+
+    /// From a line of the jar; CFerry.h says what stands in it.
+    fileprivate init?(line: String) {
+        let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 7 else { return nil }
+        var domain = parts[0]
+        let isHTTPOnly = domain.hasPrefix(Self.onlyHTTP)
+        if isHTTPOnly { domain.removeFirst(Self.onlyHTTP.count) }
+        if domain.hasPrefix(".") { domain.removeFirst() }
+        self.init(name: parts[5], value: parts[6], domain: domain)
+        self.isHTTPOnly = isHTTPOnly
+        includesSubdomains = parts[1] == "TRUE"
+        path = parts[2]
+        isSecure = parts[3] == "TRUE"
+        expires = Int64(parts[4]).flatMap { $0 == 0 ? nil : $0 }
+    }
+
+    /// `nil` when something in it cannot stand in a line.
+    fileprivate var line: String? {
+        let texts = [
+            (isHTTPOnly ? Self.onlyHTTP : "") + (includesSubdomains ? "." : "") + domain,
+            includesSubdomains ? "TRUE" : "FALSE", path, isSecure ? "TRUE" : "FALSE", String(expires ?? 0), name, value,
+        ]
+        let isPlain = texts.allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }
+        return isPlain && !name.isEmpty && !domain.isEmpty ? texts.joined(separator: "\t") : nil
+    }
+}

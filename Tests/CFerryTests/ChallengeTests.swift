@@ -1,0 +1,281 @@
+import CFerry
+import FerryTesting
+import Synchronization
+import Testing
+
+extension CoreTests {
+    /// Credentials that answer challenges.
+    @Suite struct Challenges {
+        private static let all =
+            FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST | FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE
+
+        private func ann(
+            _ schemes: Int, _ targets: Int = FERRY_FOR_SERVER, password: String = "secret"
+        ) -> CoreExtras {
+            CoreExtras(credentials: .init(user: "ann", password: password, schemes: schemes, targets: targets))
+        }
+
+        /// Answers with a challenge until the right credentials come.
+        private func challenge(_ server: LoopbackServer, _ path: String, _ challenges: [String], _ wanted: String) {
+            server.handle(path) { request in
+                if request.headers["Authorization"]?.contains(wanted) ?? false {
+                    return LoopbackResponse(status: 200, body: request.body)
+                }
+                return LoopbackResponse(
+                    status: 401,
+                    headers: LoopbackHeaders(challenges.map { .init(name: "WWW-Authenticate", value: $0) }),
+                    body: Array("no".utf8))
+            }
+        }
+
+        private let basic = "Basic YW5uOnNlY3JldA=="
+        private let digest = #"Digest realm="r", nonce="abc""#
+        /// Of ann's password for /digest/a%2Fb?x=1.
+        private let getResponse = #"response="efc702bfd36b4342f7278c6830123603""#
+        private let postResponse = #"response="d67b5377b377719edfed837e66df27fc""#
+
+        @Test func basicIsSentWhenItIsAskedForAndNotBefore() async throws {
+            try await withCore { core, server in
+                challenge(server, "/basic", [#"Basic realm="r""#], basic)
+                let get = CoreRequest("GET", server.baseURL + "/basic").with { $0.extras = ann(FERRY_SCHEME_BASIC) }
+                let result = try await core.run(get)
+                #expect(result.fault == .ok && result.status == 200 && result.attempts == 1)
+                #expect(server.requests.map { $0.headers["Authorization"] } == [nil, basic])
+                #expect(result.values("WWW-Authenticate").isEmpty && server.connectionCount == 1)
+                // A server that asks for nothing gets nothing.
+                let open = try await core.run(get.with { $0.url = Array((server.baseURL + "/hello").utf8) })
+                #expect(open.status == 200 && server.requests.last?.headers["Authorization"] == nil)
+                #expect(server.requestCount == 3)
+            }
+        }
+
+        @Test func digestSignsThePathThatIsSent() async throws {
+            try await withCore { core, server in
+                challenge(server, "/digest/*", [digest, #"Basic realm="r""#], getResponse)
+                let result = try await core.run(
+                    CoreRequest("GET", server.baseURL + "/digest/a%2Fb?x=1").with { $0.extras = ann(Self.all) })
+                #expect(result.fault == .ok && result.status == 200)
+                #expect(server.requests.last?.target == "/digest/a%2Fb?x=1")
+                #expect(server.requests.last?.headers["Authorization"]?.contains(#"uri="/digest/a%2Fb?x=1""#) ?? false)
+            }
+        }
+
+        @Test(arguments: [FERRY_SCHEME_DIGEST, FERRY_SCHEME_DIGEST | FERRY_SCHEME_BASIC])
+        func aPostGoesOutWholeEachTime(schemes: Int) async throws {
+            try await withCore { core, server in
+                challenge(server, "/digest/*", [digest], postResponse)
+                for size in [0, 10, 300_000] {
+                    let body = LoopbackServer.pattern(0..<size)
+                    let result = try await core.run(
+                        CoreRequest("POST", server.baseURL + "/digest/a%2Fb?x=1").with {
+                            $0.extras = ann(schemes)
+                            $0.body = .bytes(body)
+                        })
+                    #expect(result.fault == .ok && result.status == 200 && (result.body ?? []) == body, "\(size)")
+                    #expect(server.requests.suffix(2).map(\.bodyLength) == [UInt64(size), UInt64(size)])
+                }
+            }
+        }
+
+        @Test func wrongCredentialsGiveTheAnswerOfTheServer() async throws {
+            try await withCore { core, server in
+                challenge(server, "/basic", [#"Basic realm="r""#], basic)
+                challenge(server, "/digest/*", [digest], getResponse)
+                for (path, schemes) in [("/basic", FERRY_SCHEME_BASIC), ("/digest/a%2Fb?x=1", FERRY_SCHEME_DIGEST)] {
+                    let before = server.requestCount
+                    let result = try await core.run(
+                        CoreRequest("GET", server.baseURL + path).with {
+                            $0.extras = ann(schemes, password: "wrong")
+                        })
+                    #expect(result.fault == .ok && result.status == 401 && result.text == "no")
+                    #expect(server.requestCount - before <= 3)
+                }
+            }
+        }
+
+        @Test func aSchemeThatIsNotOursIsNotAnswered() async throws {
+            try await withCore { core, server in
+                challenge(server, "/other", [#"Bearer realm="r""#, #"Basic realm="r""#], "never")
+                let result = try await core.run(
+                    CoreRequest("POST", server.baseURL + "/other").with {
+                        $0.extras = ann(FERRY_SCHEME_DIGEST)
+                        $0.body = .bytes([1])
+                    })
+                #expect(result.fault == .ok && result.status == 401 && server.requestCount == 1)
+            }
+        }
+
+        @Test func onlyTheLastHeadIsTold() async throws {
+            try await withCore { core, server in
+                challenge(server, "/basic", [#"Basic realm="r""#], basic)
+                for (password, status) in [("secret", 200), ("wrong", 401)] {
+                    let result = try await core.run(
+                        CoreRequest("GET", server.baseURL + "/basic").with {
+                            $0.extras = ann(FERRY_SCHEME_BASIC, password: password)
+                            $0.answer = .stream
+                        })
+                    #expect(result.fault == .ok && result.status == status)
+                    let heads = core.events(result.id).filter { if case .head = $0 { true } else { false } }
+                    #expect(heads == [.head(status: status)])
+                    #expect(core.streamed(result.id) == (status == 401 ? Array("no".utf8) : []))
+                }
+            }
+        }
+
+        @Test func anAnswerWithoutABodyOrALengthIsTheLastToo() async throws {
+            try await withCore { core, server in
+                server.script(path: "/empty", [.send("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), .serve])
+                server.script(path: "/close", [.send("HTTP/1.1 401 No\r\n\r\nabc"), .close])
+                for path in ["/empty", "/close"] {
+                    let result = try await core.run(
+                        CoreRequest("GET", server.baseURL + path).with {
+                            $0.extras = ann(Self.all)
+                            $0.answer = .stream
+                        })
+                    #expect(result.fault == .ok && result.status == 401, "\(path)")
+                    #expect(core.events(result.id).contains(.head(status: 401)))
+                    #expect(result.isCloseFramed == (path == "/close"))
+                }
+            }
+        }
+
+        @Test func aPulledBodyCannotGoOutTwice() async throws {
+            try await withCore { core, server in
+                challenge(server, "/digest/*", [digest], postResponse)
+                for length in [UInt64(3), nil] {
+                    let isDone = Once()
+                    let result = try await core.run(
+                        CoreRequest("POST", server.baseURL + "/digest/a%2Fb?x=1").with {
+                            $0.extras = ann(FERRY_SCHEME_DIGEST)
+                            $0.body = .pull(length)
+                            $0.onPull = { space in
+                                if !isDone.first() { return 0 }
+                                space.copyBytes(from: [1, 2, 3])
+                                return 3
+                            }
+                        })
+                    #expect(result.fault == CoreFault(FERRY_E_BODY_NOT_REPLAYABLE), "\(result.fault)")
+                    #expect(result.status == 401)
+                }
+            }
+        }
+
+        @Test func aServerThatNeverHasEnough() async throws {
+            try await withCore { core, server in
+                server.handle("/more") { _ in
+                    LoopbackResponse(
+                        status: 401,
+                        headers: [
+                            "WWW-Authenticate":
+                                #"Digest realm="r", nonce="\#(UInt64.random(in: 0...9999))", stale=true"#
+                        ])
+                }
+                let result = try await core.run(
+                    CoreRequest("GET", server.baseURL + "/more").with {
+                        $0.extras = ann(FERRY_SCHEME_DIGEST)
+                        $0.flags = .idempotent
+                        $0.total = 5_000
+                    })
+                #expect(result.fault != .ok || result.status == 401)
+                #expect(server.requestCount <= 20)
+            }
+        }
+
+        @Test func theProxysChallenge() async throws {
+            try await withSecureCore { core, server in
+                let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 3\r\n\r\nabc"
+                server.script([
+                    .plain, .expectHead, .send(no), .expectHead, .send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve,
+                ])
+                let both = FERRY_FOR_SERVER | FERRY_FOR_PROXY
+                for targets in [FERRY_FOR_PROXY, both] {
+                    let result = try await core.run(
+                        CoreRequest("GET", "https://localhost:\(targets)/hello").with {
+                            $0.extras = ann(FERRY_SCHEME_BASIC, targets)
+                        }.through(server))
+                    #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
+                }
+                #expect(server.requests.map(\.method) == ["CONNECT", "CONNECT", "GET", "CONNECT", "CONNECT", "GET"])
+                #expect(server.requests[1].headers["Proxy-Authorization"] == basic)
+                #expect(server.requests[2].headers["Authorization"] == nil)
+                #expect(server.requests[2].headers["Proxy-Authorization"] == nil)
+            }
+        }
+
+        @Test func theProxysChallengeWithoutATunnel() async throws {
+            try await withCore { core, server in
+                let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 3\r\n\r\nabc"
+                server.script(path: "/hello", uses: 1, [.send(no), .serve])
+                server.script(path: "/never", [.expectHead, .send(no), .restart])
+                let get = CoreRequest("GET", "http://one.challenges.test/hello").with {
+                    $0.extras = ann(FERRY_SCHEME_BASIC, FERRY_FOR_PROXY)
+                }.through(server)
+                let result = try await core.run(get)
+                #expect(result.fault == .ok && result.status == 200 && result.text == "Hello, ferry")
+                #expect(server.requests.map { $0.headers["Proxy-Authorization"] } == [nil, basic])
+                let never = try await core.run(
+                    get.with { $0.url = Array("http://one.challenges.test/never".utf8) })
+                #expect(never.fault == CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED))
+            }
+        }
+
+        @Test func schemesThatLibcurlDoesNotKnowAreRefused() async throws {
+            try await withCore { core, server in
+                var known = FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST
+                if ferry_features() & UInt32(FERRY_FEATURE_NTLM) != 0 { known |= FERRY_SCHEME_NTLM }
+                if ferry_features() & UInt32(FERRY_FEATURE_NEGOTIATE) != 0 { known |= FERRY_SCHEME_NEGOTIATE }
+                for schemes in 0..<32 {
+                    let request = CoreRequest("GET", server.baseURL + "/hello").with { $0.extras = ann(schemes) }
+                    if schemes & known != 0 {
+                        let result = try await core.run(request)
+                        #expect(result.fault == .ok)
+                    } else {
+                        #expect(throws: CoreFault(FERRY_E_INVALID_REQUEST)) { try core.submit(request) }
+                    }
+                }
+            }
+        }
+
+        @Test func ntlmBindsItsConnectionToItsUser() async throws {
+            guard ferry_features() & UInt32(FERRY_FEATURE_NTLM) != 0 else { return }
+            try await withCore { core, server in
+                // The second message of a handshake, as a server would send it.
+                let second =
+                    "TlRMTVNTUAACAAAADAAMADgAAAAFgomiASNFZ4mrze8AAAAAAAAAAAAAAAAAAAAABgOAJQAAAA9GAEUAUgBSAFkA"
+                server.handle("/ntlm") { request in
+                    let sent = request.headers["Authorization"] ?? ""
+                    if sent.hasPrefix("NTLM TlRMTVNTUAAD") { return LoopbackResponse(status: 200, body: request.body) }
+                    let value = sent.hasPrefix("NTLM TlRMTVNTUAAB") ? "NTLM " + second : "NTLM"
+                    return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": value])
+                }
+                func run(_ user: String?) async throws -> CoreResult {
+                    try await core.run(
+                        CoreRequest("POST", server.baseURL + "/ntlm").with {
+                            $0.body = .bytes([7])
+                            guard let user else { return }
+                            $0.extras = CoreExtras(
+                                credentials: .init(user: user, password: "p", schemes: FERRY_SCHEME_NTLM))
+                        })
+                }
+                let ann = try await run("ann")
+                #expect(ann.fault == .ok && ann.status == 200 && ann.body == [7], "\(ann.fault) \(ann.status)")
+                let connections = server.connectionCount
+                let nobody = try await run(nil)
+                #expect(nobody.status == 401 && !nobody.isReused && server.connectionCount == connections + 1)
+                let bob = try await run("bob")
+                #expect(bob.status == 200 && bob.body == [7])
+            }
+        }
+    }
+}
+
+/// True once.
+private final class Once: Sendable {
+    private let isUsed = Mutex(false)
+    func first() -> Bool {
+        isUsed.withLock { used in
+            defer { used = true }
+            return !used
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import CFerry
+import FerryTesting
+import Synchronization
+import Testing
+
+extension CoreTests {
+    /// A server that answers while an upload is under way, and then resets the connection.
+    @Suite struct RefusedUploads {
+        private func upload(_ server: LoopbackServer, isPulled: Bool) -> CoreRequest {
+            CoreRequest("POST", server.baseURL + "/refused").with {
+                $0.idle = 5_000
+                if !isPulled {
+                    $0.body = .bytes([UInt8](repeating: 7, count: 50 * 1_048_576))
+                    return
+                }
+                let left = Mutex(50 * 1_048_576)
+                $0.body = .pull(50 * 1_048_576)
+                $0.onPull = { space in
+                    left.withLock { left in
+                        let count = min(left, space.count)
+                        left -= count
+                        return count
+                    }
+                }
+            }
+        }
+
+        @Test(
+            arguments: [
+                answer("no", status: "413 Content Too Large", "Connection: close"),
+                "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nn\r\n1;a=b\r\no\r\n0\r\nX: y\r\n\r\n",
+                "HTTP/1.1 100 Continue\r\n\r\n" + answer("no", status: "403 Forbidden"),
+            ], [false, true])
+        func theAnswerIsDelivered(answer: String, isPulled: Bool) async throws {
+            try await withCore { core, server in
+                server.script(path: "/refused", [.expectHead, .send(answer), .reset])
+                let status = answer.contains("413") ? 413 : answer.contains("404") ? 404 : 403
+                for round in 0..<25 {
+                    let result = try await core.run(upload(server, isPulled: isPulled))
+                    #expect(result.fault == .ok && result.status == status, "\(round): \(result.fault)")
+                    #expect(result.text == "no" && result.isProcessed)
+                    #expect(result.bodySent < 50 * 1_048_576)
+                }
+                // None of these connections is used again.
+                #expect(server.connectionCount == 25)
+            }
+        }
+
+        @Test func afterSomeOfItWasRead() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/refused",
+                    [.expectHead, .expectBytes(3_000_000), .send(answer("no", status: "413 Content Too Large")), .drop])
+                for round in 0..<10 {
+                    let result = try await core.run(upload(server, isPulled: round % 2 == 0))
+                    #expect(result.fault == .ok && result.status == 413 && result.text == "no", "\(round)")
+                    #expect(result.bodySent >= 3_000_000 - 300_000)
+                }
+            }
+        }
+
+        @Test func underTLSToo() async throws {
+            try await withSecureCore(probes: true) { core, server in
+                server.script(
+                    path: "/refused",
+                    [
+                        .expectHead, .send(answer("no", status: "413 Content Too Large")), .pause(.milliseconds(50)),
+                        .drop,
+                    ])
+                for round in 0..<5 {
+                    let result = try await core.run(upload(server, isPulled: round % 2 == 0))
+                    #expect(result.fault == .ok && result.status == 413 && result.text == "no", "\(round)")
+                }
+            }
+        }
+
+        @Test func aStreamedAnswerToo() async throws {
+            try await withCore { core, server in
+                server.script(path: "/refused", [.expectHead, .send(answer("no", status: "404 Not Found")), .reset])
+                for _ in 0..<10 {
+                    let result = try await core.run(upload(server, isPulled: true).with { $0.answer = .stream })
+                    #expect(result.fault == .ok && result.status == 404)
+                    #expect(core.events(result.id).count { $0 == .head(status: 404) } == 1)
+                    #expect(core.streamed(result.id) == Array("no".utf8))
+                }
+            }
+        }
+
+        @Test(arguments: ["HTTP/1.1 413 No\r\nContent-Length: 100\r\n\r\nno", "HTTP/1.1 413 No\r\nConte", ""])
+        func halfAnAnswerIsNone(half: String) async throws {
+            try await withCore { core, server in
+                server.script(path: "/refused", [.expectHead, .send(half), .reset])
+                for round in 0..<10 {
+                    let result = try await core.run(upload(server, isPulled: round % 2 == 0))
+                    #expect(result.fault == CoreFault(FERRY_E_CONNECTION_RESET), "\(result.fault)")
+                    #expect(result.body == nil)
+                }
+            }
+        }
+    }
+}

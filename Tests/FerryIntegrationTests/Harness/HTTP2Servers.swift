@@ -1,0 +1,70 @@
+import FoundationEssentials
+
+/// nghttp2's server of files: HTTP/2 and nothing else, under TLS.
+final class NGHTTPServer: Sendable {
+    private let process: ServerProcess
+    let port: Int
+
+    init() throws {
+        let (process, ports) = try ServerProcess.start(ports: 1) { folder, ports in
+            try Certificates.shared.copy([.valid], to: folder)
+            try Nginx.writeContent(to: folder)
+            let files = [folder.file("valid.key"), folder.file("valid.pem")]
+            return ["nghttpd", "-a", "127.0.0.1", "-d", folder.file("www"), "--echo-upload", String(ports[0])]
+                + files
+        }
+        self.process = process
+        port = ports[0]
+    }
+
+    func url(_ path: String) -> String { "https://127.0.0.1:\(port)\(path)" }
+}
+
+/// A Python server of HTTP/2 with faults that no honest server has; `Servers/http2.py` says which.
+final class FaultyHTTP2Server: Sendable {
+    private let process: ServerProcess
+    let port: Int
+    private let scheme: String
+
+    /// In plain without TLS: for clients that know.
+    init(isSecure: Bool = true) throws {
+        let (process, ports) = try ServerProcess.start(ports: 1) { folder, ports in
+            try Certificates.shared.copy([.valid], to: folder)
+            let script = try String(contentsOfFile: ServerProcess.script("http2.py"), encoding: .utf8)
+            try folder.write(script, to: "http2.py")
+            try folder.write("", to: "record")
+            let files = isSecure ? ["valid.pem", "valid.key"] : []
+            return ["/usr/bin/python3", "http2.py", String(ports[0]), "record"] + files
+        }
+        self.process = process
+        port = ports[0]
+        scheme = isSecure ? "https" : "http"
+    }
+
+    private static let started = Result { try FaultyHTTP2Server() }
+
+    /// The same one for all tests, which tell their requests apart by what they ask for.
+    static var shared: FaultyHTTP2Server { get throws { try started.get() } }
+
+    func url(_ path: String) -> String { "\(scheme)://127.0.0.1:\(port)\(path)" }
+
+    /// What it has got so far whose path contains `part`. A request is here before it is answered.
+    func requests(_ part: String) throws -> [Exchange] {
+        try process.folder.read("record").split(separator: "\n")
+            .map { try JSONDecoder().decode(Exchange.self, from: Data($0.utf8)) }
+            .filter { $0.path.contains(part) }
+    }
+
+    /// A request as it got it.
+    struct Exchange: Decodable, Sendable {
+        /// A number for each connection.
+        var connection: Int
+        var stream: Int
+        var method: String
+        var path: String
+        var authority: String
+        var length: Int
+        /// Of the body.
+        var sha256: String
+    }
+}

@@ -1,0 +1,9 @@
+import FoundationEssentials
+
+/// What this process holds in memory.
+func residentBytes() -> Int {
+    guard let status = FileManager.default.contents(atPath: "/proc/self/status") else { return 0 }
+    // VmRSS:	   12345 kB
+    let line = String(decoding: status, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+    return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0) * 1024
+}

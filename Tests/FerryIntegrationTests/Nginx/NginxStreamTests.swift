@@ -1,0 +1,123 @@
+import Ferry
+import FoundationEssentials
+import Testing
+
+/// Bodies that are read as they come.
+@Suite(.timeLimit(.minutes(2))) struct NginxStreamTests {
+    @Test("256 megabytes go by in a few megabytes of memory")
+    func memory() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            try await agent.send(Get(nginx.url("/1m.bin")))
+            let before = residentBytes()
+            let response = try await agent.stream(Get(nginx.url("/zeros.bin")))
+            #expect(response.status == 200 && response.contentLength == Int64(Nginx.zeros))
+            var count = 0
+            var (most, next) = (0, 0)
+            for try await piece in response.body {
+                count += piece.count
+                // Asking the kernel takes its time.
+                if count > next {
+                    most = max(most, residentBytes() - before)
+                    next += 16 * 1024 * 1024
+                }
+            }
+            #expect(count == Nginx.zeros)
+            #expect(most < 8 * 1024 * 1024, "\(most) bytes")
+        }
+    }
+
+    @Test("a kept connection on which nobody reads for a while is not taken for an idle one")
+    func pausedOnKeptConnection() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            var request = Full(nginx.url("/zeros.bin"))
+            request.headers["Range"] = "bytes=0-4194303"
+            for _ in 0..<100 {
+                let response = try await agent.stream(request)
+                var count = 0
+                for try await piece in response.body { count += piece.count }
+                #expect(count == 4 * 1024 * 1024)
+            }
+            #expect(agent.statistics.connectionsOpened == 1 && agent.statistics.guardedConnections == 0)
+        }
+    }
+
+    @Test("who reads slowly holds nginx up, and who leaves early closes the connection")
+    func backpressure() async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent { agent in
+            try await readSome(of: nginx.url("/zeros.bin?\(mark)"), agent)
+            let line = try #require(try await nginx.log(mark, count: 1).first)
+            // The rest is in the buffers of two sockets at most.
+            #expect(line.sent < 32 * 1024 * 1024)
+            let next = try await agent.send(Get(nginx.url("/hello.txt")))
+            #expect(next.text == "Hello, ferry")
+        }
+    }
+
+    /// Reads four megabytes with pauses, and lets go of the response.
+    private func readSome(of url: String, _ agent: NetworkAgent) async throws {
+        let response = try await agent.stream(Get(url))
+        var count = 0
+        for try await piece in response.body {
+            count += piece.count
+            if count > 4 * 1024 * 1024 { break }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    @Test("a compressed body is decompressed piece by piece")
+    func compressed() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let response = try await agent.stream(Get(nginx.url("/long.txt")))
+            #expect(response.headers["Content-Encoding"] == "gzip")
+            let body = try await response.body.collect(upTo: 100_000)
+            #expect(String(decoding: body, as: UTF8.self) == String(repeating: "compress me well, ", count: 4000))
+        }
+    }
+
+    @Test("a status that is not accepted throws before there is a body")
+    func status() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.stream(Get(nginx.url("/private/secret.txt")))
+            }
+            #expect(error?.code == .invalidStatusCode(401))
+            #expect(error?.response?.body.isEmpty == false)
+        }
+    }
+
+    @Test("redirects are followed before the head is there")
+    func redirected() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent { agent in
+            let response = try await agent.stream(Get(nginx.url("/chain/1")))
+            let body = try await response.body.collect(upTo: 100)
+            #expect(body == Data("Hello, ferry".utf8) && response.redirects.count == 3)
+        }
+    }
+
+    @Test("a reader that is cancelled closes the connection")
+    func cancelled() async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent { agent in
+            let reading = Task {
+                let response = try await agent.stream(Get(nginx.url("/slow/1m.bin?\(mark)")))
+                for try await _ in response.body {}
+            }
+            _ = try await eventually("an answer on its way beside this one") {
+                try await agent.send(Get(nginx.url("/status"))).text.contains("Writing: 2") ? true : nil
+            }
+            reading.cancel()
+            let error = await #expect(throws: RequestError.self) { try await reading.value }
+            #expect(error?.code == .cancelled)
+            let line = try #require(try await nginx.log(mark, count: 1).first)
+            #expect(line.sent < 1024 * 1024)
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import Ferry
+import Testing
+
+/// Servers within, asked for by someone from without.
+@Suite(.timeLimit(.minutes(2))) struct AddressTests {
+    @Test(
+        "public addresses only: nginx on the loopback sees nothing, whatever it is called",
+        arguments: ["127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "0", "[::ffff:127.0.0.1]"])
+    func forbidden(host: String) async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        var configuration = NetworkConfiguration()
+        configuration.addressPolicy = .publicOnly
+        try await withAgent(configuration) { agent in
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/hello.txt?\(mark)", host: host)))
+            }
+            #expect(error?.code == .addressForbidden && error?.mayHaveBeenProcessed == false)
+        }
+        try await withAgent { agent in
+            // Nothing stands before it in the log.
+            try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)")))
+            #expect(try await nginx.log(mark, count: 1).map(\.target) == ["/hello.txt?after-\(mark)"])
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Ferry
+import Testing
+
+/// Tokens that a server hands out and stops accepting.
+@Suite(.timeLimit(.minutes(2))) struct AuthenticatorTests {
+    /// Fetches tokens of one series.
+    private struct Session: Authenticator {
+        let url: String
+        let series: String
+        var token: String?
+
+        func apply(_ token: String, to request: inout OutgoingRequest) {
+            request.headers["Authorization"] = "Bearer \(token)"
+        }
+
+        func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+            try await agent.send(Get(url + "/token?id=\(series)")).text
+        }
+    }
+
+    @Test("the first token is fetched once for all that wait, and a stale one renewed once", arguments: [nil, "stale"])
+    func onlyOnce(token first: String?) async throws {
+        let upstream = try Upstream.shared
+        let series = token()
+        var configuration = NetworkConfiguration()
+        configuration.authenticator = Session(url: upstream.url, series: series, token: first)
+        try await withAgent(configuration) { agent in
+            try await withThrowingTaskGroup(of: String?.self) { group in
+                for _ in 0..<40 {
+                    group.addTask {
+                        try await agent.send(GetEcho(upstream.url + "/bearer?id=\(series)")).value["Authorization"]
+                    }
+                }
+                for try await sent in group { #expect(sent == "Bearer T1") }
+            }
+            #expect(try upstream.requests(to: "/token?id=\(series)").count == 1)
+        }
+    }
+
+    @Test("a token that another one has taken the place of is renewed in the middle of things")
+    func renewed() async throws {
+        let upstream = try Upstream.shared
+        let series = token()
+        var configuration = NetworkConfiguration()
+        configuration.authenticator = Session(url: upstream.url, series: series)
+        try await withAgent(configuration) { agent in
+            let request = GetEcho(upstream.url + "/bearer?id=\(series)", .post, body: .string("text"))
+            #expect(try await agent.send(request).value["Authorization"] == "Bearer T1")
+            // Somebody else logs in.
+            try await withAgent { _ = try await $0.send(Get(upstream.url + "/token?id=\(series)")) }
+            let echo = try await agent.send(request).value
+            #expect(echo["Authorization"] == "Bearer T3" && echo.length == 4)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import FerryTesting
+import FerryTransport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Asks a source as the loop would, piece by piece and again after each resume: all of its bytes, or `nil` when it
+/// failed.
+func drained(_ source: any BodySource, piece: Int = 65_536) async -> [UInt8]? {
+    let (resumes, continuation) = AsyncStream.makeStream(of: Void.self)
+    source.open { continuation.yield() }
+    var iterator = resumes.makeAsyncIterator()
+    var bytes: [UInt8] = []
+    var space = [UInt8](repeating: 0, count: piece)
+    while true {
+        switch space.withUnsafeMutableBytes({ source.fill($0) }) {
+        case .bytes(let count): bytes += space[..<count]
+        case .end: return bytes
+        case .failed: return nil
+        case .later: await iterator.next()
+        }
+    }
+}
+
+/// A file of its own in the temporary folder, gone with this object.
+final class TemporaryFile: Sendable {
+    let path: String
+
+    init(_ bytes: [UInt8] = [], size: Int? = nil) throws {
+        // As the system writes it, so that it is found again among the open ones.
+        let folder = URL(fileURLWithPath: NSTemporaryDirectory()).resolvingSymlinksInPath().path
+        path = "\(folder)/ferry-body-\(UUID().uuidString)"
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        if let size { truncate(path, off_t(size)) }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Cuts or lengthens it.
+    func resize(_ size: Int) { truncate(path, off_t(size)) }
+}
+
+/// The pieces of a stream, and how it ends.
+struct Pieces: AsyncSequence, Sendable {
+    typealias Element = [UInt8]
+
+    var pieces: [[UInt8]]
+    var failsAtEnd = false
+    /// Never ends, but when its task is cancelled.
+    var hangsAtEnd = false
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        var rest: ArraySlice<[UInt8]>
+        let failsAtEnd: Bool
+        let hangsAtEnd: Bool
+
+        mutating func next() async throws -> [UInt8]? {
+            if let first = rest.popFirst() { return first }
+            if hangsAtEnd { try await Task.sleep(for: .seconds(1_000_000)) }
+            if failsAtEnd { throw Oops() }
+            return nil
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(rest: pieces[...], failsAtEnd: failsAtEnd, hangsAtEnd: hangsAtEnd)
+    }
+}
+
+/// Counts.
+final class Tally: Sendable {
+    private let count = Mutex(0)
+
+    var value: Int { count.withLock { $0 } }
+
+    func add() { count.withLock { $0 += 1 } }
+}
+
+/// `PUT` of a body.
+struct Put: Request {
+    var path = "/upload"
+    var method = HTTPMethod.put
+    var body: RequestBody?
+    var arguments = Arguments()
+    var argumentEncoding = ArgumentEncoding.automatic
+    var headers = Headers()
+    var timeouts: Timeouts?
+    var isIdempotent = true
+
+    init(_ path: String = "/upload", _ body: RequestBody?) {
+        self.path = path
+        self.body = body
+    }
+}
+
+/// The descriptors of this process that are open on this file.
+func openDescriptors(of path: String) -> [Int32] {
+    let folder = "/proc/self/fd"
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    return names.filter { (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")) == path }
+        .compactMap { Int32($0) }
+}
+
+extension Outcome {
+    /// The error, if it is one.
+    var error: RequestError? {
+        get async {
+            if case .failure(let error) = await result { error } else { nil }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+import FerryTesting
+import FerryTransport
+import Foundation
+import Testing
+
+@testable import Ferry
+
+/// Row R48 and its neighbours: bodies that break, and servers that do not want them.
+@Suite(.timeLimit(.minutes(2))) struct BrokenUploadTests {
+    /// Runs it by await and by closure, and checks that it fails as `uploadSource` and that the server never saw a whole
+    /// message: not the end of a body, and so no answer.
+    private func expectAborted(
+        _ body: () throws -> RequestBody, reaches: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
+        check: (RequestError) -> Void = { _ in }
+    ) async throws {
+        for way in Way.allCases {
+            let server = try LoopbackServer()
+            server.script(path: "/upload", [.expectBody, .mark("whole"), .send(answer("no"))])
+            let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+            let put = Put("/upload?\(Canary.query)", try body())
+            let error: RequestError?
+            switch way {
+            case .awaited: error = await fault { () throws(RequestError) in try await agent.send(put) }
+            case .closure:
+                let outcome = Outcome<Response>()
+                agent.start(put, completion: outcome.take)
+                error = if case .failure(let error) = await outcome.result { error } else { nil }
+                #expect(outcome.count == 1)
+            }
+            let found = try #require(error, sourceLocation: sourceLocation)
+            #expect(found.code == .uploadSource, sourceLocation: sourceLocation)
+            #expect(found.phase == (reaches ? .send : .preparing), "\(found)", sourceLocation: sourceLocation)
+            #expect(found.attempts == (reaches ? 1 : 0), sourceLocation: sourceLocation)
+            #expect(!found.message.isEmpty && found.url.hasSuffix("/upload?token=***"), sourceLocation: sourceLocation)
+            expectNoSecret(in: found, sourceLocation)
+            check(found)
+            await agent.shutdown()
+            try await server.waitForOpenConnections(atMost: 0)
+            // Whatever came: an answer would have meant a whole message.
+            #expect(found.bytesReceived == 0, sourceLocation: sourceLocation)
+            if !reaches { #expect(server.connectionCount == 0, sourceLocation: sourceLocation) }
+        }
+    }
+
+    private static let lengths: [UInt64?] = [nil, 10_000_000]
+
+    @Test("R48: a stream that throws midway, with a length and without", arguments: lengths)
+    func midway(length: UInt64?) async throws {
+        let pieces = Pieces(
+            pieces: (0..<20).map { _ in [UInt8](repeating: 0x61, count: 100_000) }, failsAtEnd: true)
+        try await expectAborted {
+            .stream(length: length) { pieces }
+        } check: { error in
+            #expect(error.cause is Oops)
+            #expect(error.message == "the stream of the body threw Oops")
+            #expect(error.bytesSent > 0)
+        }
+    }
+
+    @Test("R48: a stream that throws at once", arguments: [nil, UInt64(10)])
+    func atOnce(length: UInt64?) async throws {
+        try await expectAborted {
+            .stream(length: length) { Pieces(pieces: [], failsAtEnd: true) }
+        } check: {
+            #expect($0.cause is Oops)
+        }
+    }
+
+    @Test("R48: a stream that throws behind its last byte", arguments: [nil, UInt64(3)])
+    func atTheEnd(length: UInt64?) async throws {
+        try await expectAborted { .stream(length: length) { Pieces(pieces: [[1, 2, 3]], failsAtEnd: true) } }
+    }
+
+    @Test(
+        "R48: a stream that breaks its announced length",
+        arguments: [[[1, 2]], [], [[1, 2, 3, 4]], [[1, 2, 3], [4]]] as [[[UInt8]]])
+    func length(pieces: [[UInt8]]) async throws {
+        try await expectAborted {
+            .stream(length: 3) { Pieces(pieces: pieces) }
+        } check: { error in
+            #expect(error.message.contains("announced"))
+        }
+    }
+
+    @Test("R48: a file that is not there, or is none, fails before anything is sent")
+    func missing() async throws {
+        let folder = NSTemporaryDirectory()
+        for (path, number) in [(folder + "ferry-is-not-there", ENOENT), (folder, EISDIR), ("/dev/zero", 0)] {
+            try await expectAborted({ .file(path) }, reaches: false) { error in
+                #expect(error.errno == Int(number))
+                #expect(error.message.contains(path))
+                #expect(!error.mayHaveBeenProcessed)
+            }
+        }
+    }
+
+    @Test("R48: a file that becomes shorter while it is sent", arguments: [false, true]) func shrinking(inForm: Bool)
+        async throws
+    {
+        let server = try LoopbackServer()
+        server.script(path: "/upload", [.mark("head"), .wait("cut"), .expectBody, .send(answer("no"))])
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        // More than the sockets and the blocks hold between them.
+        let file = try TemporaryFile(size: 64 << 20)
+        var form = Multipart()
+        form.append("file", file: file.path)
+        let outcome = Outcome<Response>()
+        agent.start(Put("/upload", inForm ? .multipart(form) : .file(file.path)), completion: outcome.take)
+        try await server.waitForMark("head")
+        file.resize(1000)
+        server.signal("cut")
+        let error = try #require(await outcome.error)
+        #expect(error.code == .uploadSource && error.phase == .send && error.bytesSent > 0 && error.bytesReceived == 0)
+        #expect(error.message == "\(file.path) became shorter while it was sent")
+        await agent.shutdown()
+        try await server.waitForOpenConnections(atMost: 0)
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
+    }
+
+    @Test("R48: a form with a part that breaks") func form() async throws {
+        var form = Multipart()
+        form.append("a", "1")
+        form.append("b", length: 100, stream: { Pieces(pieces: [[1, 2, 3]], failsAtEnd: true) })
+        form.append("c", "2")
+        let known = form
+        form.append("d", stream: { Pieces(pieces: []) })
+        for form in [known, form] {
+            try await expectAborted {
+                .multipart(form)
+            } check: {
+                #expect($0.cause is Oops)
+            }
+        }
+        var missing = Multipart()
+        missing.append("a", file: "/nowhere/at/all")
+        try await expectAborted({ .multipart(missing) }, reaches: false)
+    }
+
+    // MARK: Servers that do not want it
+
+    @Test("R70: a server that stops reading a file of 50 MB") func stopsReading() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/upload", [.stopReading, .keepOpen])
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let file = try TemporaryFile(size: 50_000_000)
+        var put = Put("/upload", .file(file.path))
+        put.timeouts = Timeouts(idle: .milliseconds(200))
+        let error = try #require(await fault { () throws(RequestError) in try await agent.send(put) })
+        #expect(error.code == .timeout(.write) && error.phase == .send)
+        await agent.shutdown()
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
+        server.stop()
+    }
+
+    @Test("R80: an answer that comes before the end of the upload is delivered") func answersEarly() async throws {
+        let server = try LoopbackServer()
+        server.script(
+            path: "/upload",
+            [.send("HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"), .keepOpen])
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let file = try TemporaryFile(size: 50_000_000)
+        let error = try #require(
+            await fault { () throws(RequestError) in try await agent.send(Put("/upload", .file(file.path))) })
+        #expect(error.code == .invalidStatusCode(413) && error.response?.body == Array("no".utf8))
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
+        await agent.shutdown()
+    }
+
+    @Test func aResetMidwayIsTheServersFaultAndNotTheSources() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/upload", [.expectBytes(100_000), .reset])
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let file = try TemporaryFile(size: 50_000_000)
+        let error = try #require(
+            await fault { () throws(RequestError) in try await agent.send(Put("/upload", .file(file.path))) })
+        #expect(error.code == .connectionReset && error.mayHaveBeenProcessed)
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
+        await agent.shutdown()
+    }
+
+    // MARK: Ends of the caller's making
+
+    /// How a run is ended from outside.
+    enum End: CaseIterable, Sendable {
+        case cancel
+        case cancelAll
+        case deadline
+        case shutdown
+        case letGo
+    }
+
+    @Test("However a run ends, its stream is cancelled and its file closed", arguments: End.allCases)
+    func ends(end: End) async throws {
+        let server = try LoopbackServer()
+        var agent: NetworkAgent? = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let file = try TemporaryFile(size: 1000)
+        let cancels = Tally()
+        var form = Multipart()
+        form.append("file", file: file.path)
+        form.append(
+            "stream",
+            stream: {
+                AsyncStream<[UInt8]> { continuation in
+                    continuation.yield([1, 2, 3])
+                    continuation.onTermination = { if case .cancelled = $0 { cancels.add() } }
+                }
+            })
+        var put = Deadlined(body: .multipart(form))
+        if end == .deadline { put.deadline = .milliseconds(300) }
+        let outcome = Outcome<Response>()
+        let run = agent?.start(put, completion: outcome.take)
+        // The head, the file and the first piece.
+        try await server.waitForReceivedBytes(1200)
+        switch end {
+        case .cancel: run?.cancel()
+        case .cancelAll: agent?.cancelAll()
+        case .deadline, .letGo: break
+        case .shutdown: await agent?.shutdown(grace: .zero)
+        }
+        if end == .letGo {
+            agent = nil
+            run?.cancel()
+        }
+        let codes: [End: RequestError.Code] = [.deadline: .timeout(.deadline), .shutdown: .shutdown]
+        #expect(await outcome.code == codes[end, default: .cancelled])
+        #expect(await eventually { cancels.value == 1 && openDescriptors(of: file.path).isEmpty })
+        await agent?.shutdown()
+        #expect(outcome.count == 1)
+    }
+
+    private struct Deadlined: Request {
+        var path: String { "/upload" }
+        var method: HTTPMethod { .put }
+        var body: RequestBody?
+        var deadline: Duration?
+    }
+
+    @Test func aSlowStreamIsNotAnIdleServer() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let (stream, continuation) = AsyncStream.makeStream(of: [UInt8].self)
+        var put = Put("/upload", .stream(once: stream))
+        put.timeouts = Timeouts(idle: .milliseconds(100))
+        let outcome = Outcome<Response>()
+        agent.start(put, completion: outcome.take)
+        continuation.yield([1, 2, 3])
+        try await server.waitForRequests(1)
+        // There is no event for time that passes.
+        try await Task.sleep(for: .milliseconds(400))
+        #expect(outcome.count == 0)
+        continuation.finish()
+        #expect(await outcome.code == nil)
+        #expect(server.requests[0].body == [1, 2, 3])
+        await agent.shutdown()
+    }
+
+    @Test func aRefusedRunClosesWhatItHadOpened() async throws {
+        let file = try TemporaryFile(size: 1000)
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        await agent.shutdown()
+        #expect(
+            await code { () throws(RequestError) in try await agent.send(Put("/x", .file(file.path))) } == .shutdown)
+        #expect(openDescriptors(of: file.path).isEmpty)
+        var broken = Put("/x", .file(file.path))
+        broken.headers = ["X": "a\r\nb"]
+        #expect(await code { () throws(RequestError) in try await agent.send(broken) } == .invalidRequest(.headerValue))
+        #expect(openDescriptors(of: file.path).isEmpty)
+    }
+}

@@ -1,0 +1,244 @@
+import Testing
+
+@testable import Ferry
+
+@Suite struct RefreshMachineTests {
+    private func unauthorized(
+        _ machine: inout RefreshMachine, _ run: UInt64, generation: UInt64 = 0, wasReplayed: Bool = false,
+        isRefresh: Bool = false
+    ) -> RefreshMachine.Action {
+        machine.unauthorized(run, generation: generation, wasReplayed: wasReplayed, isRefresh: isRefresh)
+    }
+
+    private func same(
+        _ released: [(run: UInt64, action: RefreshMachine.Action)], _ expected: [UInt64: RefreshMachine.Action]
+    )
+        -> Bool
+    {
+        released.map(\.run) == expected.keys.sorted() && released.allSatisfy { expected[$0.run] == $0.action }
+    }
+
+    @Test func runIsSentWithTheTokenOfTheMoment() {
+        var machine = RefreshMachine()
+        let action = machine.starting(1, isRefresh: false)
+        #expect(action == .send(generation: 0))
+        #expect(!machine.isRefreshing)
+    }
+
+    @Test func oneRefreshServesAllThatFailedWithTheSameToken() {
+        var machine = RefreshMachine()
+        var actions: [RefreshMachine.Action] = []
+        for run in UInt64(1)...100 { actions.append(unauthorized(&machine, run)) }
+        #expect(actions.first == .startRefresh(1))
+        #expect(actions.dropFirst().allSatisfy { $0 == .wait })
+        #expect(machine.waitingCount == 100)
+        let released = machine.refreshed(1)
+        #expect(released.map(\.run) == Array(1...100))
+        #expect(released.allSatisfy { $0.action == .replay(generation: 1) })
+        #expect(machine.generation == 1)
+        #expect(machine.waitingCount == 0)
+        #expect(!machine.isRefreshing)
+    }
+
+    @Test func runThatComesWhileRefreshingWaits() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        let action = machine.starting(2, isRefresh: false)
+        #expect(action == .wait)
+        let released = machine.refreshed(1)
+        #expect(same(released, [1: .replay(generation: 1), 2: .send(generation: 1)]))
+    }
+
+    @Test func oldNewsIsReplayedAtOnceWithoutARefresh() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshed(1)
+        let late = unauthorized(&machine, 2, generation: 0)
+        #expect(late == .replay(generation: 1))
+        #expect(!machine.isRefreshing)
+        let fresh = unauthorized(&machine, 3, generation: 1)
+        #expect(fresh == .startRefresh(2))
+    }
+
+    @Test func oldNewsWaitsWhileTheNextRefreshIsUnderWay() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshed(1)
+        _ = unauthorized(&machine, 2, generation: 1)
+        let late = unauthorized(&machine, 3, generation: 0)
+        #expect(late == .wait)
+        let released = machine.refreshed(2)
+        #expect(same(released, [2: .replay(generation: 2), 3: .replay(generation: 2)]))
+    }
+
+    @Test func failedRefreshReplaysNobody() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = unauthorized(&machine, 2)
+        _ = machine.starting(3, isRefresh: false)
+        let released = machine.refreshFailed(1)
+        #expect(same(released, [1: .giveUp, 2: .giveUp, 3: .giveUp]))
+        #expect(machine.generation == 0)
+    }
+
+    @Test func afterAFailedRefreshTheNextStartsAtOnce() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshFailed(1)
+        let sent = machine.starting(2, isRefresh: false)
+        #expect(sent == .send(generation: 0))
+        let again = unauthorized(&machine, 2)
+        #expect(again == .startRefresh(2))
+        let released = machine.refreshed(2)
+        #expect(same(released, [2: .replay(generation: 1)]))
+    }
+
+    @Test func refreshNeverWaitsForItself() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        let sent = machine.starting(2, isRefresh: true)
+        #expect(sent == .send(generation: 0))
+        let refused = unauthorized(&machine, 2, isRefresh: true)
+        #expect(refused == .giveUp)
+        #expect(machine.waitingCount == 1)
+        let released = machine.refreshFailed(1)
+        #expect(same(released, [1: .giveUp]))
+    }
+
+    @Test func refreshThatNobodyAskedForStartsNoOther() {
+        var machine = RefreshMachine()
+        let refused = unauthorized(&machine, 1, isRefresh: true)
+        #expect(refused == .giveUp)
+        #expect(!machine.isRefreshing)
+    }
+
+    @Test func replayedRunIsNotRefreshedForAgain() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshed(1)
+        let again = unauthorized(&machine, 1, generation: 1, wasReplayed: true)
+        #expect(again == .giveUp)
+        #expect(!machine.isRefreshing)
+        _ = unauthorized(&machine, 2, generation: 1)
+        let during = unauthorized(&machine, 1, generation: 1, wasReplayed: true)
+        #expect(during == .giveUp)
+    }
+
+    @Test func cancelledRunIsForgottenAndTheRefreshGoesOn() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = unauthorized(&machine, 2)
+        let first = machine.cancelled(1)
+        let second = machine.cancelled(1)
+        let unknown = machine.cancelled(9)
+        #expect([first, second, unknown] == [true, false, false])
+        #expect(machine.isRefreshing)
+        let late = unauthorized(&machine, 3)
+        #expect(late == .wait)
+        let released = machine.refreshed(1)
+        #expect(same(released, [2: .replay(generation: 1), 3: .replay(generation: 1)]))
+    }
+
+    @Test func refreshGoesOnWhenAllThatWaitedAreCancelled() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.cancelled(1)
+        #expect(machine.isRefreshing)
+        let released = machine.refreshed(1)
+        #expect(released.isEmpty)
+        #expect(machine.generation == 1)
+    }
+
+    @Test func endOfARefreshIsToldOnce() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshed(1)
+        _ = unauthorized(&machine, 2, generation: 1)
+        let released = [machine.refreshed(1), machine.refreshFailed(1), machine.refreshFailed(3)]
+        #expect(released.map { $0.count } == [0, 0, 0])
+        #expect(machine.isRefreshing)
+        #expect(machine.waitingCount == 1)
+        #expect(machine.generation == 1)
+    }
+
+    @Test func tokenFromOutsideEndsTheWait() {
+        var machine = RefreshMachine()
+        var released = machine.replaced()
+        #expect(released.isEmpty)
+        #expect(machine.generation == 1)
+        let late = unauthorized(&machine, 1, generation: 0)
+        #expect(late == .replay(generation: 1))
+        _ = unauthorized(&machine, 2, generation: 1)
+        released = machine.replaced()
+        #expect(same(released, [2: .replay(generation: 2)]))
+        released = machine.refreshFailed(1)
+        #expect(released.isEmpty)
+        #expect(machine.generation == 2)
+    }
+
+    @Test func shutdownKeepsNobodyWaiting() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.starting(2, isRefresh: false)
+        var released = machine.shutDown()
+        #expect(same(released, [1: .giveUp, 2: .giveUp]))
+        released = machine.refreshed(1)
+        #expect(released.isEmpty)
+        let started = machine.starting(3, isRefresh: false)
+        let refused = unauthorized(&machine, 3)
+        #expect([started, refused] == [.giveUp, .giveUp])
+    }
+
+    /// Any order of events: nobody is kept twice or forgotten, and there is one refresh at a time.
+    @Test(arguments: 0..<200)
+    func anyOrderOfEventsEndsWithEverybodyServed(_ seed: UInt64) {
+        var generator = SplitMix(state: seed)
+        var machine = RefreshMachine()
+        var kept: Set<UInt64> = []
+        var underWay: UInt64?
+        var next: UInt64 = 0
+        func take(_ released: [(run: UInt64, action: RefreshMachine.Action)]) {
+            for (run, action) in released {
+                let wasKept = kept.remove(run) != nil
+                #expect(wasKept)
+                #expect(action != .wait)
+            }
+            #expect(kept.isEmpty)
+            underWay = nil
+        }
+        for _ in 0..<200 {
+            switch generator.next() % 6 {
+            case 0:
+                next += 1
+                if machine.starting(next, isRefresh: false) == .wait {
+                    #expect(underWay != nil)
+                    kept.insert(next)
+                }
+            case 1, 2:
+                next += 1
+                let old = machine.generation == 0 ? 0 : machine.generation - generator.next() % 2
+                switch machine.unauthorized(next, generation: old, wasReplayed: false, isRefresh: false) {
+                case .startRefresh(let number):
+                    #expect(underWay == nil)
+                    underWay = number
+                    kept.insert(next)
+                case .wait:
+                    #expect(underWay != nil)
+                    kept.insert(next)
+                case .replay(let generation): #expect(generation > old)
+                case .send, .giveUp: Issue.record("neither is an answer to this")
+                }
+            case 3:
+                let run = generator.next() % (next + 1)
+                let wasKept = kept.remove(run) != nil
+                let isForgotten = machine.cancelled(run)
+                #expect(isForgotten == wasKept)
+            case 4: if let number = underWay { take(machine.refreshed(number)) }
+            default: if let number = underWay { take(machine.refreshFailed(number)) }
+            }
+            #expect(machine.waitingCount == kept.count)
+            #expect(machine.isRefreshing == (underWay != nil))
+        }
+        take(machine.shutDown())
+    }
+}

@@ -1,0 +1,69 @@
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+/// Responses whose body comes as it is read.
+@Suite(.timeLimit(.minutes(1))) struct StreamTests {
+    @Test(arguments: ["/bytes/0", "/bytes/1", "/bytes/3000000", "/chunked/3000000", "/gzip/3000000"])
+    func theWholeBodyComesInPieces(path: String) async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        let response = try await agent.stream(Get(path))
+        #expect(response.status == 200)
+        var body: [UInt8] = []
+        for try await piece in response.body {
+            #expect(!piece.isEmpty)
+            body += piece
+        }
+        let length = Int(path.split(separator: "/")[1]) ?? -1
+        #expect(body.count == length)
+        if !path.hasPrefix("/gzip") { #expect(body == LoopbackServer.pattern(0..<length)) }
+        await agent.shutdown()
+    }
+
+    @Test func whatNobodyReadsTheServerDoesNotSend() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        do {
+            let response = try await agent.stream(Get("/bytes/1000000000"))
+            var iterator = response.body.makeAsyncIterator()
+            let first = try await iterator.next()
+            #expect(first?.isEmpty == false)
+        }
+        // The rest was abandoned: the connection goes, and the next request is served.
+        try await server.waitForOpenConnections(atMost: 0)
+        #expect(try await agent.send(Get("/hello")).status == 200)
+        await agent.shutdown()
+    }
+
+    @Test func anUnacceptedStatusThrowsWithTheBeginningOfItsBody() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        do throws(RequestError) {
+            _ = try await agent.stream(Get("/status/404"))
+            Issue.record("it was accepted")
+        } catch {
+            #expect(error.code == .invalidStatusCode(404))
+            #expect(error.response?.status == 404)
+        }
+        #expect(try await agent.send(Get("/hello")).status == 200)
+        await agent.shutdown()
+    }
+
+    @Test func collectingIsBounded() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        let small = try await agent.stream(Get("/bytes/1000")).body.collect(upTo: 1000)
+        #expect(Array(small) == LoopbackServer.pattern(0..<1000))
+        let response = try await agent.stream(Get("/bytes/100000000"))
+        do throws(RequestError) {
+            _ = try await response.body.collect(upTo: 100_000)
+            Issue.record("it was not bounded")
+        } catch {
+            #expect(error.code == .responseTooLarge)
+        }
+        try await server.waitForOpenConnections(atMost: 1)
+        await agent.shutdown()
+    }
+}
