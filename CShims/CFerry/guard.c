@@ -136,6 +136,11 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     /* Sending fails with 0 bytes, and libcurl tries again. */
     ferry__end_idle(loop, s);
     take_new_connection(handle);
+  } else if (s) {
+    /* Not only when libcurl asks for events: a transfer whose answer comes at
+     * once may be paused before it ever does, and would look like nobody. */
+    s->handle = handle;
+    s->generation = handle->generation;
   }
   return CURL_PREREQFUNC_OK;
 }
