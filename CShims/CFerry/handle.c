@@ -127,6 +127,7 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
     /* Only libcurl's part goes: sockets remember who used them last. */
     ferry__handle_close(handle);
   } else if (handle->unusual) {
+    ferry__jar_reset(handle);
     curl_easy_reset(handle->easy);
     handle->unusual = handle->has_headers = handle->has_resolve = 0;
     handle->big = 0;
@@ -236,6 +237,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->attempts = handle->rounds = 0;
   handle->opened_count = 0;
   handle->tunnelling = handle->tunnelled = 0;
+  handle->tunnel_steps = 0;
   handle->words[0] = 0;
   ferry__http2_prepare(handle, t);
   ferry__jar_prepare(handle, t);

@@ -56,6 +56,18 @@ void ferry__shard_close(ferry__shard *shard) {
   }
 }
 
+uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now) {
+  if (!shard->multi || shard->running)
+    return 0;
+  uint64_t end = shard->idle_since + shard->loop->options.idle_ms;
+  if (now < end)
+    return end;
+  ferry__shard_close(shard);
+  shard->due = 0;
+  ferry__hosts_forget(shard->loop, shard);
+  return 0;
+}
+
 void ferry__shard_touch(ferry__shard *shard) {
   if (shard->touched)
     return;
@@ -110,6 +122,8 @@ static void go_on_connecting(ferry__shard *shard) {
 
 void ferry__shard_turn(ferry__shard *shard) {
   int running;
+  if (!shard->multi)
+    return; /* closed since it was touched */
   if (shard->due == 1) {
     shard->due = 0;
     curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0, &running);
