@@ -210,8 +210,8 @@ static long schemes_of(const ferry__transfer *t) {
     unsigned long curls;
   } best_first[] = {
       {FERRY_SCHEME_NEGOTIATE, CURLAUTH_NEGOTIATE},
-      {FERRY_SCHEME_NTLM, CURLAUTH_NTLM},
       {FERRY_SCHEME_DIGEST, CURLAUTH_DIGEST},
+      {FERRY_SCHEME_NTLM, CURLAUTH_NTLM},
       {FERRY_SCHEME_BASIC, CURLAUTH_BASIC},
   };
   unsigned long all = CURLAUTH_AWS_SIGV4;
