@@ -200,9 +200,12 @@ static bool set_proxy(CURL *e, const ferry__extras *x) {
 }
 
 /* One scheme alone would be sent unasked, and a body held back for it. One
- * that no server asks for stands beside it. */
-static long schemes_of(const ferry__extras *x) {
-  unsigned long all = CURLAUTH_AWS_SIGV4;
+ * that no server asks for stands beside it. Not so where the body is pulled:
+ * it would be gone by the time the server asks, so the best one stands alone. */
+static long schemes_of(const ferry__extras *x, const ferry__transfer *t) {
+  static const unsigned long best[] = {CURLAUTH_NEGOTIATE, CURLAUTH_DIGEST,
+                                       CURLAUTH_NTLM, CURLAUTH_BASIC};
+  unsigned long all = 0;
   if (x->schemes & FERRY_SCHEME_BASIC)
     all |= CURLAUTH_BASIC;
   if (x->schemes & FERRY_SCHEME_DIGEST)
@@ -211,7 +214,12 @@ static long schemes_of(const ferry__extras *x) {
     all |= CURLAUTH_NTLM;
   if (x->schemes & FERRY_SCHEME_NEGOTIATE)
     all |= CURLAUTH_NEGOTIATE;
-  return (long)all;
+  if (t->body_kind != FERRY_BODY_PULL)
+    return (long)(all | CURLAUTH_AWS_SIGV4);
+  for (size_t i = 0; i < sizeof best / sizeof *best; i++)
+    if (all & best[i])
+      return (long)best[i];
+  return 0;
 }
 
 /* libcurl calls it for each byte that it reads of an answer to CONNECT, also
@@ -228,18 +236,20 @@ static int on_progress(void *data, curl_off_t down, curl_off_t so_far,
 }
 
 static bool set_credentials(CURL *e, ferry__handle *handle,
-                            const ferry__extras *x) {
+                            const ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
+  long schemes = schemes_of(x, t);
   if (x->targets & FERRY_FOR_PROXY) {
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, handle);
   }
   if ((x->targets & FERRY_FOR_SERVER) &&
-      (SET(CURLOPT_HTTPAUTH, schemes_of(x)) ||
+      (SET(CURLOPT_HTTPAUTH, schemes) ||
        SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
     return false;
   return !(x->targets & FERRY_FOR_PROXY) || !x->proxy ||
-         (!SET(CURLOPT_PROXYAUTH, schemes_of(x)) &&
+         (!SET(CURLOPT_PROXYAUTH, schemes) &&
           !SET(CURLOPT_PROXYUSERNAME, x->user) &&
           !SET(CURLOPT_PROXYPASSWORD, x->password));
 }
@@ -250,7 +260,7 @@ bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   handle->unusual = 1;
   if (x->proxy && !set_proxy(e, x))
     return false;
-  if (x->schemes && !set_credentials(e, handle, x))
+  if (x->schemes && !set_credentials(e, handle, t))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     SET(CURLOPT_ACCEPT_ENCODING, NULL);

@@ -139,23 +139,31 @@ extension CoreTests {
             }
         }
 
-        @Test func aPulledBodyCannotGoOutTwice() async throws {
+        @Test func aPulledBodyGoesOutOnceAndOnlyWhenItIsKnownHow() async throws {
             try await withCore { core, server in
                 challenge(server, "/digest/*", [digest], postResponse)
+                challenge(server, "/basic", [#"Basic realm="r""#], basic)
+                challenge(server, "/other", [#"Basic realm="r""#], "nothing")
                 for length in [UInt64(3), nil] {
-                    let isDone = Once()
-                    let result = try await core.run(
-                        CoreRequest("POST", server.baseURL + "/digest/a%2Fb?x=1").with {
-                            $0.extras = ann(FERRY_SCHEME_DIGEST)
-                            $0.body = .pull(length)
-                            $0.onPull = { space in
-                                if !isDone.first() { return 0 }
-                                space.copyBytes(from: [1, 2, 3])
-                                return 3
-                            }
-                        })
-                    #expect(result.fault == CoreFault(FERRY_E_BODY_NOT_REPLAYABLE), "\(result.fault)")
-                    #expect(result.status == 401)
+                    for (path, scheme, status) in [
+                        ("/digest/a%2Fb?x=1", FERRY_SCHEME_DIGEST, 200), ("/basic", FERRY_SCHEME_BASIC, 200),
+                        ("/other", FERRY_SCHEME_BASIC, 401),
+                    ] {
+                        let isDone = Once()
+                        let result = try await core.run(
+                            CoreRequest("POST", server.baseURL + path).with {
+                                $0.extras = ann(scheme)
+                                $0.body = .pull(length)
+                                $0.onPull = { space in
+                                    if !isDone.first() { return 0 }
+                                    space.copyBytes(from: [1, 2, 3])
+                                    return 3
+                                }
+                            })
+                        #expect(result.fault == .ok && result.status == status, "\(path) \(result.fault)")
+                        #expect(result.bodySent == 3, "\(path)")
+                        #expect(server.requests.last?.body == [1, 2, 3], "\(path)")
+                    }
                 }
             }
         }

@@ -294,9 +294,11 @@ enum {
 enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
 
 /* What challenges (401, 407) are answered with, within the transfer: the
- * best of these schemes that is asked for. Nothing of them is sent before.
- * The body goes out again after a challenge; one that was pulled cannot:
- * FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
+ * best of these schemes that is asked for. Nothing of them is sent before,
+ * and the body goes out again after a challenge. One that is pulled cannot:
+ * for it the best of the schemes is taken at once, Basic unasked and Digest
+ * with a first request that has no body. Where the server asks once more all
+ * the same, FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
  * schemes (ferry_features()). The result is the last answer's, and `attempts`
  * does not count the rounds. */
 typedef struct ferry_credentials {
