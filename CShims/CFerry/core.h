@@ -25,6 +25,7 @@ enum {
   FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
+  FERRY__MAX_TUNNEL = 1 << 20, /* bytes of all answers to CONNECT */
   FERRY__ADDRESSES = 16,   /* of one name */
   FERRY__MAX_ROUNDS = 8,   /* of challenges answered */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
@@ -233,6 +234,8 @@ void ferry__http2_constants(ferry__handle *handle);
 void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
 /* Whether the connection that its request goes out on speaks it. */
 bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
+/* The stream that is sent again was certainly not looked at. */
+bool ferry__was_refused(const ferry__handle *handle);
 /* What a code of HTTP/2 and libcurl's words mean. */
 ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
                                  const char *words);
@@ -243,6 +246,7 @@ extern char ferry__chunked[];
 
 ferry_jar *ferry__jar_hold(ferry_jar *jar);
 void ferry__jar_constants(ferry__handle *handle);
+void ferry__jar_reset(ferry__handle *handle);
 void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
 
 /* ---- What few requests say (extras.c) ------------------------------------ */
@@ -290,7 +294,8 @@ struct ferry__handle {
   unsigned tunnelling : 1; /* what comes answers our CONNECT */
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   unsigned refused : 1; /* the last stream was, with no look at it */
-  uint32_t tunnel_bytes;
+  unsigned left_in : 1; /* the server goes away, but not before this stream */
+  uint32_t tunnel_bytes, tunnel_steps;
   uint32_t stream;        /* of HTTP/2; 0 = none yet */
   ferry__socket *socket;  /* that its request went out on; only to compare */
   char target[64]; /* the one that is set, if it is short */
@@ -304,6 +309,8 @@ struct ferry__handle {
 ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard);
 /* Back into the pool, or thrown away after a fault. */
 void ferry__handle_give(ferry__handle *handle, bool healthy);
+/* libcurl's part of it goes. */
+void ferry__handle_close(ferry__handle *handle);
 void ferry__handle_free(ferry__handle *handle);
 /* Options of this one transfer. False when libcurl refuses. */
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);
@@ -316,6 +323,7 @@ struct ferry__shard {
   ferry__shard *touched_next;
   ferry__handle *pool;
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
+  uint64_t idle_since; /* ms; when its last transfer left */
   unsigned running, index;
   unsigned unheard; /* connects that go on without a socket to wait for */
   bool touched;
@@ -323,6 +331,9 @@ struct ferry__shard {
 
 bool ferry__shard_open(ferry__shard *shard);
 void ferry__shard_close(ferry__shard *shard);
+/* Closed when nothing has run in it for the life of a kept connection;
+ * returns when to look again, 0 = there is no need. */
+uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now);
 void ferry__shard_touch(ferry__shard *shard);
 /* What is due, then what is finished. */
 void ferry__shard_turn(ferry__shard *shard);
@@ -417,6 +428,8 @@ uint64_t ferry__hash(const char *text, size_t length);
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault);
 void ferry__hosts_free(ferry_loop *loop);
+/* The shard is closed, and with it what it knew. */
+void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 /* One of its transfers has ended. */
 void ferry__host_rest(ferry_loop *loop, ferry__host *host);
 

@@ -214,7 +214,26 @@ static long schemes_of(const ferry__extras *x) {
   return (long)all;
 }
 
-static bool set_credentials(CURL *e, const ferry__extras *x) {
+/* libcurl calls it for each byte that it reads of an answer to CONNECT, also
+ * of the body of a 407, which it reads to the end within one call. */
+static int on_progress(void *data, curl_off_t down, curl_off_t so_far,
+                       curl_off_t up, curl_off_t sent) {
+  ferry__handle *handle = data;
+  (void)down, (void)so_far, (void)up, (void)sent;
+  if (!handle->tunnelling || ++handle->tunnel_steps <= FERRY__MAX_TUNNEL)
+    return 0;
+  handle->transfer->fault =
+      (ferry__fault){FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES};
+  return 1;
+}
+
+static bool set_credentials(CURL *e, ferry__handle *handle,
+                            const ferry__extras *x) {
+  if (x->targets & FERRY_FOR_PROXY) {
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, handle);
+  }
   if ((x->targets & FERRY_FOR_SERVER) &&
       (SET(CURLOPT_HTTPAUTH, schemes_of(x)) ||
        SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
@@ -231,7 +250,7 @@ bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   handle->unusual = 1;
   if (x->proxy && !set_proxy(e, x))
     return false;
-  if (x->schemes && !set_credentials(e, x))
+  if (x->schemes && !set_credentials(e, handle, x))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     SET(CURLOPT_ACCEPT_ENCODING, NULL);

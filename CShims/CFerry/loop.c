@@ -160,6 +160,9 @@ static void on_timer(uv_timer_t *timer) {
   next = ferry__wheel_next(loop);
   for (unsigned i = 0; i < loop->shard_count; i++) {
     ferry__shard *shard = &loop->shards[i];
+    uint64_t rest = ferry__shard_rest(shard, now);
+    if (rest && (!next || rest < next))
+      next = rest;
     if (shard->due <= 1)
       continue;
     if (shard->due <= now) {

@@ -260,19 +260,20 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
     curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
-    bool safe = !sent || handle->refused || (t->flags & FERRY_IDEMPOTENT);
+    bool refused = ferry__was_refused(handle);
+    bool safe = !sent || refused || (t->flags & FERRY_IDEMPOTENT);
     if (!safe || t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
       handle->attempts--; /* this one is not begun */
-      t->untouched = handle->refused;
-      t->fault = handle->refused
+      t->untouched = refused;
+      t->fault = refused
                      ? (ferry__fault){FERRY_E_HTTP2_STREAM,
                                       FERRY_D_HTTP2_REFUSED}
                      : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
       t->phase = FERRY_PHASE_WAIT_HEAD;
       return CURL_PREREQFUNC_ABORT;
     }
-    handle->refused = 0;
+    handle->refused = handle->left_in = 0;
     handle->stream = 0;
     ferry__head_expect_status(&handle->head);
     take_new_connection(handle);
@@ -297,6 +298,11 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
             (t->host->secure && tls_pending(handle->easy)))) {
     end_idle(loop, s); /* sending fails with 0 bytes, and libcurl tries again */
     take_new_connection(handle);
+  } else if (s) {
+    /* Not only when libcurl asks for events: a transfer whose answer comes at
+     * once may be paused before it ever does, and would look like nobody. */
+    s->handle = handle;
+    s->generation = handle->generation;
   }
   return CURL_PREREQFUNC_OK;
 }

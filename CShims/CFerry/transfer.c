@@ -307,6 +307,10 @@ static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
   shard->running--;
   if (shard->index < loop->first_free)
     loop->first_free = shard->index;
+  if (!shard->running) {
+    shard->idle_since = ferry__now(loop);
+    ferry__arm(loop, shard->idle_since + loop->options.idle_ms);
+  }
   ferry__shard_touch(shard);
 }
 

@@ -24,8 +24,8 @@ extension RequestError {
         facts.errno = failure.errno
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
-        facts.attempts = result.attempts + (trail?.earlierAttempts ?? 0)
-        facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed
+        facts.attempts = trail?.attempts(result) ?? result.attempts
+        facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed || trail?.earlier.mayHaveBeenProcessed == true
         self.init(facts)
     }
 
@@ -41,7 +41,7 @@ extension RequestError {
         facts.bytesSent = result.headBytesSent + result.bodyBytesSent
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
         facts.attempts = response.attempts
-        facts.mayHaveBeenProcessed = true
+        facts.mayHaveBeenProcessed = response.attempts > 0
         facts.response = Part(
             status: response.status, headers: Headers(response.headers.fields),
             body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))

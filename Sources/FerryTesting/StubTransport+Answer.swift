@@ -39,6 +39,15 @@ extension StubTransport {
             response(status: status, headers: headers, body: Array(body.utf8))
         }
 
+        /// An answer that points elsewhere, by a relative or an absolute URL.
+        public static func redirect(
+            to location: String, status: Int = 302, headers: Headers = Headers()
+        ) -> Answer {
+            var headers = headers
+            headers.append("Location", location)
+            return response(status: status, headers: headers)
+        }
+
         /// A fault of the network. Only codes that a transport can end with: `decoding`, for one, is not among them.
         public static func failure(_ code: RequestError.Code) -> Answer {
             guard let failure = TransferFailure(code) else {

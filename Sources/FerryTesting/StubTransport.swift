@@ -55,6 +55,14 @@ public final class StubTransport: Sendable {
     /// Gives every request the same answer.
     public convenience init(always answer: Answer) { self.init { _ in answer } }
 
+    /// Gives the first request the first answer, the second the second, and so on; the last is for all that follow.
+    ///
+    ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
+    public convenience init(answers: [Answer]) {
+        precondition(!answers.isEmpty, "a stub needs an answer")
+        self.init { request in answers[min(request.number, answers.count) - 1] }
+    }
+
     /// The requests so far, in the order in which they came.
     public var requests: [Request] { state.withLock { $0.requests } }
 

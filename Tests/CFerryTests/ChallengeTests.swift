@@ -202,6 +202,20 @@ extension CoreTests {
             }
         }
 
+        @Test func theBodyOfTheProxysChallengeIsBounded() async throws {
+            try await withSecureCore { core, server in
+                let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 90000000\r\n\r\n"
+                server.script([.plain, .expectHead, .send(no), .pattern(bytes: 90_000_000)])
+                let result = try await core.run(
+                    CoreRequest("GET", "https://localhost:1/hello").with {
+                        $0.extras = ann(FERRY_SCHEME_BASIC, FERRY_FOR_PROXY)
+                        $0.total = 20_000
+                    }.through(server))
+                #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES), "\(result.fault)")
+                #expect(result.phase == FERRY_PHASE_CONNECT)
+            }
+        }
+
         @Test func theProxysChallengeWithoutATunnel() async throws {
             try await withCore { core, server in
                 let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 3\r\n\r\nabc"

@@ -366,7 +366,9 @@ enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
 enum {
   FERRY_HTTP2_NEVER = 0,
   FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
-  FERRY_HTTP2_PRIOR_KNOWLEDGE, /* everywhere, without asking */
+  /* Everywhere, without asking. Without TLS and with a libcurl before 8.0
+   * every transfer has a connection of its own. */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE,
 };
 
 /* What on_body and on_pull may answer instead of a count. */
@@ -435,7 +437,8 @@ typedef struct ferry_options {
 
   uint32_t max_transfers; /* at work at once; 0 = 1,024 */
   uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
-  uint32_t idle_ms;       /* a kept connection's life; 0 = 60,000 */
+  uint32_t idle_ms; /* a kept connection's life; 0 = 60,000. Closed then when
+                     * nothing runs beside it, else with the next request */
 
   /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
   const char *_Nullable ca_file;

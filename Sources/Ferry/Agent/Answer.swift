@@ -18,20 +18,25 @@ final class Trail: Sendable {
     let url: String
     /// The redirects that were followed.
     let redirects: [Redirect]
-    /// How often the request was sent before.
-    let earlierAttempts: Int
+    let earlier: EarlierAttempts
+    /// It came from no network.
+    let isIntercepted: Bool
     let isFromCache: Bool
     /// From the start of the run on.
     let elapsed: Duration?
 
     init(
-        url: String, redirects: [Redirect] = [], earlierAttempts: Int = 0, isFromCache: Bool = false,
-        elapsed: Duration? = nil
+        url: String, redirects: [Redirect] = [], earlier: EarlierAttempts = EarlierAttempts(),
+        isIntercepted: Bool = false, isFromCache: Bool = false, elapsed: Duration? = nil
     ) {
         self.url = url
         self.redirects = redirects
-        self.earlierAttempts = earlierAttempts
+        self.earlier = earlier
+        self.isIntercepted = isIntercepted
         self.isFromCache = isFromCache
         self.elapsed = elapsed
     }
+
+    /// How often the request was (begun to be) sent, up to this answer.
+    func attempts(_ last: TransferResult) -> Int { earlier.count + (isIntercepted ? 0 : last.attempts) }
 }

@@ -12,6 +12,7 @@ extension Travel {
         case .result(let plain): (result, isFromCache) = (plain, false)
         case .arrived(let last, let trail): (result, isFromCache) = (last, trail.isFromCache)
         }
+        hasLeft = false
         itinerary.watch?.received(result)
         let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
         do throws(RequestError) {
@@ -22,14 +23,16 @@ extension Travel {
             if let next = try await challenged(by: result) { return next }
             return try await retried(after: result) ?? delivered
         } catch {
-            carrier?.goOn(from: result)
+            leave(result)
             return .deliver(.refused(error))
         }
     }
 
-    /// The answer was not the last.
+    /// The answer is not the run's.
     mutating func leave(_ result: TransferResult) {
-        attempts += result.attempts
+        if hasLeft { return }
+        hasLeft = true
+        if !isIntercepted { earlier.add(result) }
         carrier?.goOn(from: result)
     }
 

@@ -24,8 +24,11 @@ struct Travel {
     var wasReplayed = false
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
-    /// How often it was sent before the answer at hand.
-    var attempts = 0
+    var earlier = EarlierAttempts()
+    /// Nothing more is wanted of the answer at hand.
+    var hasLeft = false
+    /// The answer at hand came from an interceptor.
+    var isIntercepted = false
     var url: String
 
     enum Next {
@@ -58,11 +61,13 @@ struct Travel {
         var answer = first
         while true {
             switch await next(after: answer) {
+            case .deliver(.refused(let error)): return .refused(error.after(earlier))
             case .deliver(let answer): return answer
             // What follows a redirect is sent as it is: the adapters meant the first server.
             case .again: if redirects.history.isEmpty { leg = nil }
             case .goOn: break
             }
+            isIntercepted = false
             do throws(RequestError) {
                 answer = try await send()
             } catch {
@@ -124,10 +129,10 @@ struct Travel {
         return prepared.request
     }
 
-    private func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+    private mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+        isIntercepted = true
         do throws(TransferFailure) {
-            let result = try TransferResult(
-                id: 1, head: answer.head, body: Array(answer.body))
+            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
             return .arrived(result, trail(isFromCache: answer.isFromCache))
         } catch {
             throw RequestError(error, url: url)
@@ -139,7 +144,7 @@ struct Travel {
 
     func trail(isFromCache: Bool = false) -> Trail {
         Trail(
-            url: url, redirects: redirects.history, earlierAttempts: attempts, isFromCache: isFromCache,
-            elapsed: start.duration(to: .now))
+            url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
+            isFromCache: isFromCache, elapsed: start.duration(to: .now))
     }
 }

@@ -1,3 +1,4 @@
+import FerryTransport
 public import FoundationEssentials
 
 /// May answer a run by itself, without the network.
@@ -32,10 +33,15 @@ public struct InterceptedResponse: Sendable {
 }
 
 extension InterceptedResponse {
-    /// Status line and fields as they would stand on the wire.
-    var head: [UInt8] {
+    /// Status line and fields as they would stand on the wire. A line break in a field must not make two of it.
+    func head() throws(TransferFailure) -> [UInt8] {
         var head = "HTTP/1.1 \(status) \r\n"
-        for field in headers { head += "\(field.name): \(field.value)\r\n" }
+        for field in headers {
+            if (field.name + field.value).utf8.contains(where: { $0 == 0x0D || $0 == 0x0A }) {
+                throw TransferFailure(.malformedResponse, .header)
+            }
+            head += "\(field.name): \(field.value)\r\n"
+        }
         return Array((head + "\r\n").utf8)
     }
 }

@@ -106,7 +106,7 @@ public struct Response: Sendable {
     public var isReusedConnection: Bool { result.isReusedConnection }
 
     /// How often the request was (begun to be) sent, redirects and retries included.
-    public var attempts: Int { result.attempts + (trail?.earlierAttempts ?? 0) }
+    public var attempts: Int { trail?.attempts(result) ?? result.attempts }
 
     /// Times and bytes.
     public var metrics: RequestMetrics { RequestMetrics(result) }

@@ -27,7 +27,7 @@ extension RequestMetrics {
         case .result(let result): self.init(result)
         case .arrived(let result, let trail):
             self.init(result)
-            attempts += trail.earlierAttempts
+            attempts = max(trail.attempts(result) - trail.redirects.count, 0)
             redirects = trail.redirects.count
             total = trail.elapsed ?? total
         case .refused, .unsent: self.init()

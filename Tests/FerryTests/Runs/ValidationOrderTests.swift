@@ -111,7 +111,8 @@ import Testing
         (["*/*"], "image/png", true), (["application/*+json"], "application/problem+json", true),
         (["application/json", "text/plain"], "text/plain", true), (["application/*+json"], "application/json", false),
         (["text/*"], "texts/html", false), (["text/html"], "text/htmlx", false), ([], "text/html", false),
-        (["text/html"], "", false), (["*/*"], "text", false), (["*/*"], "text/ht ml", false), (["nonsense"], "a/b", false),
+        (["text/html"], "", false), (["*/*"], "text", false), (["*/*"], "text/ht ml", false),
+        (["nonsense"], "a/b", false),
     ])
     func typesAreCompared(_ accepted: [String], _ type: String, _ isAccepted: Bool) async {
         let headers: Headers = type.isEmpty ? [:] : ["Content-Type": type]

@@ -1,0 +1,25 @@
+import FerryTransport
+
+/// What of a run was sent before the answer at hand, redirects included.
+struct EarlierAttempts: Sendable {
+    /// How often it was (begun to be) sent.
+    private(set) var count = 0
+    /// A server may have acted on one of them.
+    private(set) var mayHaveBeenProcessed = false
+
+    mutating func add(_ result: TransferResult) {
+        count += result.attempts
+        mayHaveBeenProcessed = mayHaveBeenProcessed || result.succeeded || result.mayHaveBeenProcessed
+    }
+}
+
+extension RequestError {
+    /// The same, of a run that was sent before it came to this. One that speaks of an answer knows already.
+    func after(_ earlier: EarlierAttempts) -> RequestError {
+        if earlier.count == 0 || response != nil { return self }
+        var facts = facts
+        facts.attempts += earlier.count
+        facts.mayHaveBeenProcessed = facts.mayHaveBeenProcessed || earlier.mayHaveBeenProcessed
+        return RequestError(facts)
+    }
+}
