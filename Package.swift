@@ -94,7 +94,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FerryIntegrationTests",
-            dependencies: ["Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
+            dependencies: ["Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"],
+            exclude: ["Servers"],
             swiftSettings: strict),
 
         // Measurement.

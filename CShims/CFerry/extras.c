@@ -65,7 +65,8 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
         !is_value(extras->encodings))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE};
   if ((p && !is_proxy(p)) ||
-      (c && (!(c->schemes & known_schemes()) || !c->targets || !is_text(c->user, MOST_SECRET) ||
+      (c && (!(c->schemes & known_schemes()) || !c->targets ||
+             !is_text(c->user, MOST_SECRET) ||
              !is_text(c->password, MOST_SECRET))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   if (p)

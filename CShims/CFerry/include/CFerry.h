@@ -234,7 +234,7 @@ int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
                             ferry_result *_Nullable *_Nonnull out);
 
-/* ---- Requests ------------------------------------------------------------ */
+/* ---- Words of a request -------------------------------------------------- */
 
 enum {
   FERRY_BODY_NONE = 0, /* and no Content-Length; see FERRY_BODY_BYTES */
@@ -265,9 +265,12 @@ enum {
    * connection too; of several only the public ones are tried. With a proxy
    * the proxy's own address is exempt, and what the proxy looks up is out of
    * sight: then a target that is a private address itself, or localhost, is
-   * refused, and with FERRY_PROXY_SOCKS5 a name that has one. */
+   * refused, and with FERRY_PROXY_SOCKS5 the names that we look up are held
+   * to it. */
   FERRY_PUBLIC_ONLY = 1u << 4,
 };
+
+/* ---- What few requests say ----------------------------------------------- */
 
 enum {
   FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
@@ -320,6 +323,8 @@ typedef struct ferry_extras {
   uint8_t encodings_kind;          /* FERRY_ENCODINGS_… */
 } ferry_extras;
 
+/* ---- A request ----------------------------------------------------------- */
+
 typedef struct ferry_request {
   /* Not 0, and not one that is still unanswered: that ends the process. */
   uint64_t id;
@@ -354,7 +359,7 @@ typedef struct ferry_request {
   const ferry_extras *_Nullable extras;
 } ferry_request;
 
-/* ---- Loops --------------------------------------------------------------- */
+/* ---- Words of a loop ----------------------------------------------------- */
 
 typedef struct ferry_loop ferry_loop;
 
@@ -465,6 +470,8 @@ typedef struct ferry_options {
                           struct addrinfo *_Nullable *_Nonnull out);
 } ferry_options;
 
+/* ---- A loop, from start to end ------------------------------------------- */
+
 /* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
  * without on_finished, or with HTTP/2 where libcurl was built without. */
 int ferry_loop_start(const ferry_options *_Nonnull options,
@@ -485,6 +492,8 @@ int ferry_loop_is_current(const ferry_loop *_Nonnull loop);
 /* [any thread] The context of the loop on whose thread this is called;
  * NULL elsewhere. */
 void *_Nullable ferry_current_context(void);
+
+/* ---- Transfers ----------------------------------------------------------- */
 
 /* [any thread] Accepts a transfer, or refuses it: FERRY_E_INVALID_URL,
  * FERRY_E_UNSUPPORTED_SCHEME, FERRY_E_INVALID_REQUEST (with *detail),
@@ -509,6 +518,8 @@ void ferry_set_priority(ferry_loop *_Nonnull loop, uint64_t id, int priority);
  * before the stop may come to nothing: on_stopped tells. */
 void ferry_call(ferry_loop *_Nonnull loop);
 
+/* ---- Figures ------------------------------------------------------------- */
+
 /* Gauges and counters of a loop; each is exact, together they may differ by
  * a turn. */
 typedef struct ferry_statistics {
@@ -529,6 +540,8 @@ typedef struct ferry_statistics {
 /* [any thread], until ferry_loop_free(). */
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
+
+/* ---- What this machine has ----------------------------------------------- */
 
 /* What the libcurl of this machine was built for. */
 enum {

@@ -109,5 +109,5 @@ public struct Response: Sendable {
     public var attempts: Int { trail?.attempts(result) ?? result.attempts }
 
     /// Times and bytes.
-    public var metrics: RequestMetrics { RequestMetrics(result) }
+    public var metrics: RequestMetrics { RequestMetrics(result, trail) }
 }
