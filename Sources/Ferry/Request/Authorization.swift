@@ -21,8 +21,8 @@ public struct Authorization: Sendable, Hashable {
         Authorization(kind: .value("Bearer " + token))
     }
 
-    /// User and password (RFC 7616), of which only a digest is sent, and that when the server asks for it: the first
-    /// request takes one more round. A body that can be read once only does not outlive that round.
+    /// User and password (RFC 7616), of which only a digest is sent, and that when the server asks for it: each run
+    /// takes one more round. A body that can be read once only does not outlive that round.
     public static func digest(_ user: String, _ password: String) -> Authorization {
         Authorization(kind: .digest(Credential(user: user, password: password)))
     }

@@ -3,7 +3,8 @@ public import FoundationEssentials
 /// The body of a streamed response: pieces in their order, of any length, none empty.
 ///
 /// Who reads slowly slows the server down: beyond half a megabyte that nobody has read, the socket is left alone. To be
-/// read once, by one task at a time. Leaving the loop early, or letting go of the response, ends the exchange.
+/// read once, by one task at a time. When the last copy of it and of its response goes, what was not read is given up:
+/// the exchange ends.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// A piece.
     public typealias Element = Data
@@ -14,7 +15,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     init(_ reading: Reading) { self.reading = reading }
 
-    /// Reads from where the last one stopped.
+    /// Reads on where another iterator has stopped.
     public func makeAsyncIterator() -> Iterator { Iterator(reading) }
 
     /// Reads piece by piece.
