@@ -17,7 +17,7 @@ TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench lint format clean
+.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
 	@.ci/setup bench
 	$(SWIFT) build -c release --product FerryBenchmarks
 	.build/release/FerryBenchmarks $(BENCH)
+
+docs: setup ## Builds the manual and the reference into .build/docs
+	.ci/docs
 
 lint: ## Checks the layout of all Swift files
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)

@@ -126,8 +126,10 @@ void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
     return;
   for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
     if (!strncasecmp((*at)->data, "Cookie: ", 8)) {
-      curl_easy_setopt(handle->easy, CURLOPT_COOKIE, (*at)->data + 8);
+      t->cookie = (*at)->data + 8;
       *at = (*at)->next;
       break;
     }
+  if (t->cookie)
+    curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie);
 }

@@ -201,17 +201,27 @@ static bool set_proxy(CURL *e, const ferry__extras *x) {
 }
 
 /* One scheme alone would be sent unasked, and a body held back for it. One
- * that no server asks for stands beside it. */
-static long schemes_of(const ferry__extras *x) {
+ * that no server asks for stands beside it. Only a body that is pulled is
+ * better held back, as it cannot go out twice: for it the best one stands
+ * alone. */
+static long schemes_of(const ferry__transfer *t) {
+  static const struct {
+    unsigned ours;
+    unsigned long curls;
+  } best_first[] = {
+      {FERRY_SCHEME_NEGOTIATE, CURLAUTH_NEGOTIATE},
+      {FERRY_SCHEME_DIGEST, CURLAUTH_DIGEST},
+      {FERRY_SCHEME_NTLM, CURLAUTH_NTLM},
+      {FERRY_SCHEME_BASIC, CURLAUTH_BASIC},
+  };
   unsigned long all = CURLAUTH_AWS_SIGV4;
-  if (x->schemes & FERRY_SCHEME_BASIC)
-    all |= CURLAUTH_BASIC;
-  if (x->schemes & FERRY_SCHEME_DIGEST)
-    all |= CURLAUTH_DIGEST;
-  if (x->schemes & FERRY_SCHEME_NTLM)
-    all |= CURLAUTH_NTLM;
-  if (x->schemes & FERRY_SCHEME_NEGOTIATE)
-    all |= CURLAUTH_NEGOTIATE;
+  for (size_t i = 0; i < sizeof best_first / sizeof *best_first; i++) {
+    if (!(t->extras->schemes & best_first[i].ours))
+      continue;
+    if (t->body_kind == FERRY_BODY_PULL)
+      return (long)best_first[i].curls;
+    all |= best_first[i].curls;
+  }
   return (long)all;
 }
 
@@ -229,18 +239,19 @@ static int on_progress(void *data, curl_off_t down, curl_off_t so_far,
 }
 
 static bool set_credentials(CURL *e, ferry__handle *handle,
-                            const ferry__extras *x) {
+                            const ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
   if (x->targets & FERRY_FOR_PROXY) {
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, handle);
   }
   if ((x->targets & FERRY_FOR_SERVER) &&
-      (SET(CURLOPT_HTTPAUTH, schemes_of(x)) ||
+      (SET(CURLOPT_HTTPAUTH, schemes_of(t)) ||
        SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
     return false;
   return !(x->targets & FERRY_FOR_PROXY) || !x->proxy ||
-         (!SET(CURLOPT_PROXYAUTH, schemes_of(x)) &&
+         (!SET(CURLOPT_PROXYAUTH, schemes_of(t)) &&
           !SET(CURLOPT_PROXYUSERNAME, x->user) &&
           !SET(CURLOPT_PROXYPASSWORD, x->password));
 }
@@ -251,7 +262,7 @@ bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   handle->unusual = 1;
   if (x->proxy && !set_proxy(e, x))
     return false;
-  if (x->schemes && !set_credentials(e, handle, x))
+  if (x->schemes && !set_credentials(e, handle, t))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     SET(CURLOPT_ACCEPT_ENCODING, NULL);

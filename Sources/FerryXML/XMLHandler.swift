@@ -10,7 +10,10 @@ public protocol XMLHandler {
 }
 
 extension XMLHandler {
+    /// Does nothing.
     public mutating func startElement(_ element: XMLElementStart) throws {}
+    /// Does nothing.
     public mutating func endElement(_ name: String) throws {}
+    /// Does nothing.
     public mutating func characters(_ text: String) throws {}
 }

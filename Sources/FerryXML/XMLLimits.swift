@@ -7,5 +7,6 @@ public struct XMLLimits: Sendable, Hashable {
     /// Bytes of text and attributes in UTF-8, entities expanded. The default is 64 MiB.
     public var textBytes = 64 << 20
 
+    /// The default bounds.
     public init() {}
 }

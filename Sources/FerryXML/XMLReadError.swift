@@ -10,17 +10,21 @@ public struct XMLReadError: Error, Sendable, Hashable, CustomStringConvertible {
         case tooLarge
     }
 
+    /// What went wrong.
     public let reason: Reason
     /// Where it was found, counted from 1; 0 where that is not known.
     public let line: Int
+    /// The column in that line, counted from 1; 0 where that is not known.
     public let column: Int
 
+    /// An error at a place of a document.
     public init(reason: Reason, line: Int, column: Int) {
         self.reason = reason
         self.line = line
         self.column = column
     }
 
+    /// Place and reason in one line.
     public var description: String {
         let text =
             switch reason {

@@ -8,8 +8,10 @@ public import FoundationEssentials
 ///     var titles = TitleCollector()            // an XMLHandler
 ///     try XMLReader().read(body, handler: &titles)
 public struct XMLReader: Sendable {
+    /// What a document may have at most.
     public var limits: XMLLimits
 
+    /// A reader with bounds; the defaults are those of `XMLLimits`.
     public init(limits: XMLLimits = XMLLimits()) {
         self.limits = limits
     }

@@ -2,9 +2,14 @@ import FerryJSON
 import Testing
 
 @Suite struct JSONTests {
-    let user = try! JSON(
-        parsing:
-            #"{"nick":"kim","level":7,"ratio":0.5,"on":true,"none":null,"tags":["a","b"],"deep":{"x":[1,{"y":2}]}}"#)
+    let user: JSON
+
+    init() throws {
+        user = try JSON(
+            parsing:
+                #"{"nick":"kim","level":7,"ratio":0.5,"on":true,"none":null,"tags":["a","b"],"deep":{"x":[1,{"y":2}]}}"#
+        )
+    }
 
     @Test func scalarsAreReadByKind() {
         #expect(user["nick"]?.string == "kim")

@@ -297,9 +297,10 @@ enum {
 enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
 
 /* What challenges (401, 407) are answered with, within the transfer: the
- * best of these schemes that is asked for. Nothing of them is sent before.
- * The body goes out again after a challenge; one that was pulled cannot:
- * FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
+ * best of these schemes that is asked for. Nothing of them is sent before,
+ * and the body goes out again after a challenge. One that is pulled cannot:
+ * it is held back for the best scheme of all, Basic being sent at once; where
+ * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
  * schemes (ferry_features()). The result is the last answer's, and `attempts`
  * does not count the rounds. */
 typedef struct ferry_credentials {

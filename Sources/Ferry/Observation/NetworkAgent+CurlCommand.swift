@@ -41,7 +41,7 @@ extension CurlCommand.Options {
         let timeouts = request.timeouts ?? configuration.timeouts
         connectTimeout = timeouts.connect
         totalTimeout = timeouts.total
-        proxy = try configuration.proxy.route(for: outgoing.url)?.url
+        proxy = try (request.proxy ?? configuration.proxy).route(for: outgoing.url)?.url
         let encodings = request.acceptedEncodings ?? configuration.acceptedEncodings
         isCompressed = !encodings.isEmpty && !outgoing.headers.contains("Accept-Encoding")
         maxRedirects = (request.redirectPolicy ?? configuration.redirectPolicy).limit ?? 0

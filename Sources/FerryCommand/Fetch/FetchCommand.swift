@@ -41,7 +41,6 @@ enum FetchCommand: Subcommand {
     ) async -> FetchVerdict {
         guard plan.printsJSON else { return await FetchVerdict(streaming: plan, by: agent, to: output) }
         let report = await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
-        if let response = report.response { plan.log?.answered(response) }
         Array((report.json + "\n").utf8).withUnsafeBytes(output)
         return report.verdict
     }

@@ -1,19 +1,11 @@
 internal import Ferry
 
-/// `--verbose`: what the engine says of a run, the head of its answer, and where the connection led.
+/// `--verbose`: what the engine says of a run, heads included, and where the connection led.
 struct FetchLog: LogSink, RequestObserver {
     let minimumLevel = LogLevel.trace
     private let lines = FileHandleLogSink(descriptor: 2, minimumLevel: .trace)
 
     func log(_ entry: LogEntry) { lines.log(entry) }
-
-    /// The head of the answer that counts.
-    func answered(_ head: Response) {
-        var entry = LogEntry(.debug, "answered", url: head.url)
-        entry.status = head.status
-        entry.setHeaders(head.headers)
-        log(entry)
-    }
 
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
         guard let peer = metrics.peer else { return }

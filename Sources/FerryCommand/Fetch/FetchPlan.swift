@@ -11,8 +11,6 @@ struct FetchPlan: Sendable {
     var printsJSON: Bool
     var printsCurl: Bool
     var showsSecrets: Bool
-    /// `nil` when nothing is to be said.
-    var log: FetchLog?
 
     init(_ arguments: ParsedArguments) throws {
         guard let url = arguments.operands.first else { throw UsageError("a URL is needed") }
@@ -28,9 +26,9 @@ struct FetchPlan: Sendable {
         if printsJSON && printsCurl { throw UsageError("--json and --to-curl exclude each other") }
         if showsSecrets && !printsCurl { throw UsageError("--show-secrets goes with --to-curl") }
         if arguments.has("verbose") {
-            log = FetchLog()
+            let log = FetchLog()
             configuration.logSink = log
-            request.observers = log.map { [$0] } ?? []
+            request.observers = [log]
         }
     }
 

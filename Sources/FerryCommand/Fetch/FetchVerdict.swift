@@ -37,7 +37,6 @@ extension FetchVerdict {
     ) async {
         do throws(RequestError) {
             let answer = try await agent.stream(plan.request)
-            plan.log?.answered(answer.head)
             for try await piece in answer.body { piece.withUnsafeBytes(output) }
             self.init(status: answer.status, accepting: plan.accepts)
         } catch {

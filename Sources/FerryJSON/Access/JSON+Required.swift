@@ -2,30 +2,37 @@ internal import CFerryJSON
 
 // What a value is, or an error that says where it stands and what was found there.
 extension JSON {
+    /// True or false; an error for anything else.
     public func asBool() throws(JSONMismatch) -> Bool {
         guard let bool else { throw JSONMismatch(at: self, expected: "bool") }
         return bool
     }
 
+    /// An integer that fits; an error for anything else. `1.0` and `1e2` are integers.
     public func asInt() throws(JSONMismatch) -> Int { try asInteger() }
 
+    /// An integer that fits and is not negative; an error for anything else.
     public func asUInt() throws(JSONMismatch) -> UInt { try asInteger() }
 
+    /// A number; an error for anything else. An integer beyond 2^53 becomes the nearest double.
     public func asDouble() throws(JSONMismatch) -> Double {
         guard let double else { throw JSONMismatch(at: self, expected: "number") }
         return double
     }
 
+    /// A string; an error for anything else.
     public func asString() throws(JSONMismatch) -> String {
         guard let string else { throw JSONMismatch(at: self, expected: "string") }
         return string
     }
 
+    /// The elements of an array; an error for anything else.
     public func asArray() throws(JSONMismatch) -> JSONArray {
         guard let array else { throw JSONMismatch(at: self, expected: "array") }
         return array
     }
 
+    /// The members of an object; an error for anything else.
     public func asObject() throws(JSONMismatch) -> JSONObject {
         guard let object else { throw JSONMismatch(at: self, expected: "object") }
         return object

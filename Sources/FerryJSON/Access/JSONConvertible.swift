@@ -22,9 +22,11 @@ public protocol JSONConvertible {
 }
 
 extension JSONConvertible {
+    /// An absent member is an error.
     @inlinable
     public static var valueWhenAbsent: Self? { nil }
 
+    /// Makes a `JSON` of the place first.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Self {
         try Self(json: json.view(at: place))
@@ -32,12 +34,15 @@ extension JSONConvertible {
 }
 
 extension Optional: JSONConvertible where Wrapped: JSONConvertible {
+    /// Null is nil.
     @inlinable
     public init(json: JSON) throws { self = json.isNull ? nil : .some(try Wrapped(json: json)) }
 
+    /// An absent member is nil.
     @inlinable
     public static var valueWhenAbsent: Wrapped?? { .some(nil) }
 
+    /// Null is nil.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Wrapped? {
         json.isNull(at: place) ? nil : .some(try Wrapped.value(at: place, in: json))
@@ -45,9 +50,11 @@ extension Optional: JSONConvertible where Wrapped: JSONConvertible {
 }
 
 extension Array: JSONConvertible where Element: JSONConvertible {
+    /// Every element of an array; an error for anything else.
     @inlinable
     public init(json: JSON) throws { self = try Self.value(at: json.place, in: json) }
 
+    /// Every element of an array; an error for anything else.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> [Element] {
         var places = try json.elements(at: place)
@@ -59,6 +66,7 @@ extension Array: JSONConvertible where Element: JSONConvertible {
 }
 
 extension Dictionary: JSONConvertible where Key == String, Value: JSONConvertible {
+    /// Every member of an object; an error for anything else.
     @inlinable
     public init(json: JSON) throws {
         let members = try json.asObject()
@@ -68,6 +76,7 @@ extension Dictionary: JSONConvertible where Key == String, Value: JSONConvertibl
 }
 
 extension JSONConvertible where Self: RawRepresentable, RawValue: JSONConvertible {
+    /// The value with this raw value; an error where there is none.
     @inlinable
     public init(json: JSON) throws {
         guard let value = Self(rawValue: try RawValue(json: json)) else {

@@ -18,6 +18,7 @@ public struct FerryJSONDecoder: Sendable {
     /// What the types being decoded are told.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
+    /// A decoder with the strategies that Foundation's has at first.
     public init() {}
 
     /// Decodes a value from a text in UTF-8.

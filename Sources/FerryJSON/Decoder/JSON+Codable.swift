@@ -24,6 +24,7 @@ extension JSON: Codable {
         return JSON(try container.decode(String.self))
     }
 
+    /// Encodes the value kind by kind; numbers that are integers as such.
     public func encode(to encoder: any Encoder) throws {
         if let object {
             var container = encoder.container(keyedBy: PathKey.self)

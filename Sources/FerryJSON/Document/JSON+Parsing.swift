@@ -14,6 +14,7 @@ extension JSON {
         self = try result.get()
     }
 
+    /// Parses a text.
     public init(parsing text: String) throws(JSONSyntaxError) {
         var text = text
         let result = text.withUTF8 { bytes in

@@ -28,11 +28,13 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
         case structure
     }
 
+    /// What is wrong.
     public let reason: Reason
     /// The offset in bytes at which it was found: the beginning of the word, number or string that is wrong; the size of
     /// the text where its end comes too soon.
     public let offset: Int
 
+    /// An error at an offset of a text.
     public init(reason: Reason, offset: Int) {
         self.reason = reason
         self.offset = offset
@@ -40,32 +42,30 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
 
     init(code: Int32, offset: Int) {
         let reason: Reason =
-            switch Int(code) {
-            case FERRY_JSON_EMPTY.number: .empty
-            case FERRY_JSON_TOO_LARGE.number: .tooLarge
-            case FERRY_JSON_NO_MEMORY.number: .outOfMemory
-            case FERRY_JSON_TOO_DEEP.number: .tooDeep
-            case FERRY_JSON_UTF8.number: .invalidUTF8
-            case FERRY_JSON_CONTROL.number: .controlCharacter
-            case FERRY_JSON_UNCLOSED.number: .unterminatedString
-            case FERRY_JSON_ESCAPE.number: .invalidEscape
-            case FERRY_JSON_NUMBER.number: .invalidNumber
-            case FERRY_JSON_LITERAL.number: .invalidLiteral
+            switch ferry_json_error(code) {
+            case FERRY_JSON_EMPTY: .empty
+            case FERRY_JSON_TOO_LARGE: .tooLarge
+            case FERRY_JSON_NO_MEMORY: .outOfMemory
+            case FERRY_JSON_TOO_DEEP: .tooDeep
+            case FERRY_JSON_UTF8: .invalidUTF8
+            case FERRY_JSON_CONTROL: .controlCharacter
+            case FERRY_JSON_UNCLOSED: .unterminatedString
+            case FERRY_JSON_ESCAPE: .invalidEscape
+            case FERRY_JSON_NUMBER: .invalidNumber
+            case FERRY_JSON_LITERAL: .invalidLiteral
             default: .structure
             }
         self.init(reason: reason, offset: offset)
     }
 }
 
-extension ferry_json_error {
-    fileprivate var number: Int { Int(Int32(bitPattern: UInt32(bitPattern: Int32(rawValue)))) }
-}
-
 extension JSONSyntaxError: CustomStringConvertible {
+    /// What is wrong, and where, in one line.
     public var description: String { "not JSON, at byte \(offset): \(reason)" }
 }
 
 extension JSONSyntaxError.Reason: CustomStringConvertible {
+    /// A few words.
     public var description: String {
         switch self {
         case .empty: "no value"

@@ -1,12 +1,20 @@
 // The words that schemas are written in.
 extension JSONSchema {
+    /// Any string.
     public static let string = JSONSchema(SchemaShape(.string))
+    /// Any number; booleans are none.
     public static let number = JSONSchema(SchemaShape(.number))
+    /// Any number without a fraction.
     public static let integer = JSONSchema(SchemaShape(.integer))
+    /// True or false.
     public static let bool = JSONSchema(SchemaShape(.bool))
+    /// Only null.
     public static let null = JSONSchema(SchemaShape(.null))
+    /// Any object.
     public static let object = JSONSchema(SchemaShape(.object))
+    /// Any array.
     public static let array = JSONSchema(SchemaShape(.array))
+    /// Any value, null included.
     public static let any = JSONSchema(SchemaShape(.any))
 
     /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to have
@@ -33,6 +41,7 @@ extension JSONSchema {
             })
     }
 
+    /// An integer within the range: `0...9`, `0..<10`, `0...`, `...9`.
     public static func integer(in range: some RangeExpression<Int> & Sendable) -> JSONSchema {
         let bounds = SchemaBounds(range)
         return JSONSchema(

@@ -4,13 +4,16 @@ public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertibl
     public let pointer: String
     /// The keyword that is not supported or has a value that it cannot have.
     public let keyword: String
+    /// What is wrong with it.
     public let message: String
 
+    /// An error at a place of a schema document.
     public init(pointer: String, keyword: String, message: String) {
         self.pointer = pointer
         self.keyword = keyword
         self.message = message
     }
 
+    /// Place, keyword and message in one line.
     public var description: String { "schema at \"\(pointer)\": \(keyword): \(message)" }
 }

@@ -1,17 +1,25 @@
 // Values made by hand, for the bodies of requests; views of other documents may be parts of them.
 extension JSON {
+    /// The value null.
     public static let null = JSON { $0.appendNull() }
 
+    /// True or false.
     public init(_ value: Bool) { self = value ? Self.yes : Self.no }
+    /// An integer.
     public init(_ value: Int) { self.init { $0.append(Int64(value)) } }
+    /// An integer.
     public init(_ value: Int64) { self.init { $0.append(value) } }
+    /// An integer.
     public init(_ value: UInt) { self.init { $0.append(UInt64(value)) } }
+    /// An integer.
     public init(_ value: UInt64) { self.init { $0.append(value) } }
+    /// A string.
     public init(_ value: String) { self.init { $0.append(value) } }
 
     /// A number that is not finite is no JSON; it becomes null.
     public init(_ value: Double) { self.init { value.isFinite ? $0.append(value) : $0.appendNull() } }
 
+    /// An array.
     public init(_ elements: some Sequence<JSON>) {
         self.init { tape in
             tape.openArray()
@@ -52,10 +60,16 @@ extension JSON: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
 {
+    /// `true` and `false`.
     public init(booleanLiteral value: Bool) { self.init(value) }
+    /// An integer that `Int` can hold.
     public init(integerLiteral value: Int) { self.init(value) }
+    /// A number with a fraction.
     public init(floatLiteral value: Double) { self.init(value) }
+    /// A string.
     public init(stringLiteral value: String) { self.init(value) }
+    /// An array.
     public init(arrayLiteral elements: JSON...) { self.init(elements) }
+    /// An object whose members have the order they are written in.
     public init(dictionaryLiteral members: (String, JSON)...) { self.init(members: members) }
 }

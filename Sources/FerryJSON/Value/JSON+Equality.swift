@@ -7,6 +7,7 @@ extension JSON: Hashable {
         ferry_json_equal(a.document.tape, a.index, b.document.tape, b.index)
     }
 
+    /// Equal values have one hash.
     public func hash(into hasher: inout Hasher) {
         let tape = document.tape
         switch ferry_json_tag(tape, index) {

@@ -2,8 +2,10 @@ internal import CFerryJSON
 
 // What a value is, or nil when it is something else. The throwing forms are `value(as:)` and its kin.
 extension JSON {
+    /// Whether the value is null.
     public var isNull: Bool { ferry_json_tag(document.tape, index) == JSONTag.null }
 
+    /// True or false, or nil for anything else.
     public var bool: Bool? {
         switch ferry_json_tag(document.tape, index) {
         case JSONTag.yes: true
@@ -21,14 +23,17 @@ extension JSON {
     /// The number. An integer beyond 2^53 becomes the nearest double; ask for `int` or `uint` where that matters.
     public var double: Double? { document.tape.number(at: index) }
 
+    /// A string, or nil for anything else.
     public var string: String? {
         ferry_json_tag(document.tape, index) == JSONTag.string ? document.tape.string(at: index) : nil
     }
 
+    /// The elements of an array, or nil for anything else.
     public var array: JSONArray? {
         ferry_json_tag(document.tape, index) == JSONTag.array ? JSONArray(document: document, index: index) : nil
     }
 
+    /// The members of an object, or nil for anything else.
     public var object: JSONObject? {
         ferry_json_tag(document.tape, index) == JSONTag.object ? JSONObject(document: document, index: index) : nil
     }

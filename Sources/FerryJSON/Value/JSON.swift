@@ -24,6 +24,7 @@ public struct JSON: Sendable {
         case null, bool, number, string, array, object
     }
 
+    /// What kind of value stands here.
     public var kind: Kind {
         switch ferry_json_tag(document.tape, index) {
         case JSONTag.string: .string

@@ -5,6 +5,7 @@ public struct JSONArray: Sendable, Collection {
     let document: JSONDocument
     private let start: Int
     private let end: Int
+    /// Elements of the array.
     public let count: Int
 
     init(document: JSONDocument, index: Int) {
@@ -18,6 +19,7 @@ public struct JSONArray: Sendable, Collection {
     public struct Index: Sendable, Comparable, Hashable {
         let word: Int
 
+        /// Whether the place comes before the other.
         public static func < (a: Index, b: Index) -> Bool { a.word < b.word }
     }
 
@@ -33,6 +35,7 @@ public struct JSONArray: Sendable, Collection {
             self.end = end
         }
 
+        /// The next element.
         public mutating func next() -> JSON? {
             guard place < end else { return nil }
             let element = JSON(document: document, index: place)
@@ -41,9 +44,14 @@ public struct JSONArray: Sendable, Collection {
         }
     }
 
+    /// Goes through the elements from the first.
     public func makeIterator() -> Iterator { Iterator(document: document, place: start, end: end) }
+    /// The place of the first element.
     public var startIndex: Index { Index(word: start) }
+    /// The place behind the last element.
     public var endIndex: Index { Index(word: end) }
+    /// The place behind this one.
     public func index(after index: Index) -> Index { Index(word: ferry_json_after(document.tape, index.word)) }
+    /// The element at a place.
     public subscript(index: Index) -> JSON { JSON(document: document, index: index.word) }
 }

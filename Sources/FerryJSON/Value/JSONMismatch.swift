@@ -11,6 +11,7 @@ public struct JSONMismatch: Error, Sendable, Hashable, CustomStringConvertible {
     /// `string`, `nothing` where a key is absent.
     public let found: String
 
+    /// A mismatch found by other means, such as a check of one's own.
     public init(path: String, expected: String, found: String) {
         self.path = path
         self.expected = expected
@@ -30,5 +31,6 @@ public struct JSONMismatch: Error, Sendable, Hashable, CustomStringConvertible {
         self.init(path: path.description, expected: expected, found: "nothing")
     }
 
+    /// `$[3].question.id: expected number, found string`.
     public var description: String { "\(path): expected \(expected), found \(found)" }
 }

@@ -6,6 +6,7 @@ public struct JSONObject: Sendable, Collection {
     let document: JSONDocument
     private let start: Int
     private let end: Int
+    /// Members of the object.
     public let count: Int
 
     init(document: JSONDocument, index: Int) {
@@ -15,12 +16,14 @@ public struct JSONObject: Sendable, Collection {
         count = ferry_json_count(document.tape, index)
     }
 
+    /// A member.
     public typealias Element = (key: String, value: JSON)
 
     /// A place in the object.
     public struct Index: Sendable, Comparable, Hashable {
         let word: Int
 
+        /// Whether the place comes before the other.
         public static func < (a: Index, b: Index) -> Bool { a.word < b.word }
     }
 
@@ -36,6 +39,7 @@ public struct JSONObject: Sendable, Collection {
             self.end = end
         }
 
+        /// The next member.
         public mutating func next() -> Element? {
             guard place < end else { return nil }
             let member = (document.tape.string(at: place), JSON(document: document, index: place + 1))
@@ -44,18 +48,25 @@ public struct JSONObject: Sendable, Collection {
         }
     }
 
+    /// Goes through the members from the first.
     public func makeIterator() -> Iterator { Iterator(document: document, place: start, end: end) }
+    /// The place of the first member.
     public var startIndex: Index { Index(word: start) }
+    /// The place behind the last member.
     public var endIndex: Index { Index(word: end) }
+    /// The place behind this one.
     public func index(after index: Index) -> Index { Index(word: ferry_json_after(document.tape, index.word + 1)) }
+    /// The member at a place.
     public subscript(index: Index) -> Element {
         (document.tape.string(at: index.word), JSON(document: document, index: index.word + 1))
     }
 
+    /// The value of the last member with this key, or nil.
     public subscript(key: String) -> JSON? {
         let found = document.tape.find(key, in: start - 1)
         return found == 0 ? nil : JSON(document: document, index: found)
     }
 
+    /// The keys in the order of the document.
     public var keys: [String] { map(\.key) }
 }
