@@ -228,6 +228,22 @@ import Testing
             ])
     }
 
+    /// Its answer was there: what is made of it is not taken back.
+    @Test func anAwaitedRunCancelledWhileItFinishesKeepsItsReply() async {
+        struct Cancelling: Request {
+            typealias Value = Bool
+            var path: String { "/x" }
+            func value(from response: Response) throws -> Bool {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return Task.isCancelled
+            }
+        }
+        let agent = agent(StubTransport(always: .response()))
+        let task = Task { try await agent.send(Cancelling()).value }
+        #expect((try? await task.value) == true)
+        #expect(book.events.last == "common didStop finished")
+    }
+
     @Test func awaitingOnTheMainActorKeepsTheWorkOffIt() async {
         let agent = agent(StubTransport(always: .response()))
         let request = request()
