@@ -49,7 +49,7 @@ import Testing
             #expect(next.text == "Hello, ferry", sourceLocation: sourceLocation)
             if way == .closure { #expect(task?.state == .cancelled, sourceLocation: sourceLocation) }
             await agent.shutdown()
-            watch.expectNoSecret(agent.core, asking: probe, sourceLocation)
+            await watch.expectNoSecret(agent.core, asking: probe, sourceLocation)
             #expect(outcome.count == (way == .closure ? 1 : 0), sourceLocation: sourceLocation)
             let transport = agent.core.transport
             #expect(await eventually { transport.isAtRest }, sourceLocation: sourceLocation)

@@ -86,7 +86,7 @@ private func play(
     await agent!.shutdown()
     #expect(outcome.count == (way == .closure ? 1 : 0), "I1: exactly one callback", sourceLocation: sourceLocation)
     watch.keep(result)
-    watch.expectNoSecret(agent!.core, asking: probe, sourceLocation)
+    await watch.expectNoSecret(agent!.core, asking: probe, sourceLocation)
     let transport = agent!.core.transport
     weak let core = agent!.core
     agent = nil

@@ -50,20 +50,6 @@ import Testing
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
-    @Test("R80: a server that accepts early has accepted", arguments: Body.allCases)
-    func accepted(body: Body) async throws {
-        let file = try TemporaryFile(size: Self.size)
-        try await expectAnswer(
-            [.expectHead, .send(answer("enough")), .reset],
-            setUp: {
-                $0.probe.method = .put
-                $0.probe.body = made(body, file)
-            }
-        ) { response, _ in
-            #expect(response.text == "enough")
-        }
-    }
-
     @Test("R80: a retry of it sends the upload anew")
     func retried() async throws {
         let file = try TemporaryFile(size: 5_000_000)

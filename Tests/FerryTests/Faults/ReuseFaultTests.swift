@@ -39,7 +39,7 @@ import Testing
             #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
             await agent.shutdown()
             watch.keep(result)
-            watch.expectNoSecret(agent.core, asking: request, #_sourceLocation)
+            await watch.expectNoSecret(agent.core, asking: request, #_sourceLocation)
             try await server.waitForOpenConnections(atMost: 0)
         }
     }

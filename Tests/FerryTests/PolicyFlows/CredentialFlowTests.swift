@@ -23,7 +23,9 @@ import Testing
 
     private static let right = Credential(user: "canary-user", password: "canary-password")
     private static let wrong = Credential(user: "canary-user", password: "canary-wrong")
-    private static let basicPath = "/basic-auth/canary-user/canary-password"
+    private static let basicPath = "/basic"
+    /// Of the right one.
+    private static let basicField = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
 
     private func withProvider(
         _ provider: Provider, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
@@ -33,6 +35,10 @@ import Testing
             $0.credentialProvider = provider
             configure(&$0)
         } _: { server, agent in
+            server.handle(Self.basicPath) { request in
+                if request.headers["Authorization"] == Self.basicField { return LoopbackResponse(status: 200) }
+                return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+            }
             try await body(server, agent)
         }
     }

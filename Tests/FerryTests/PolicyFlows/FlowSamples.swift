@@ -45,7 +45,7 @@ func withFlow(
     let agent = NetworkAgent(configuration: configuration)
     try await body(server, agent)
     await agent.shutdown()
-    watch.expectNoSecret(agent.core, sourceLocation)
+    await watch.expectNoSecret(agent.core, sourceLocation)
     let (transport, core) = (agent.core.transport, agent.core)
     #expect(await eventually { transport.isAtRest }, "\(transport.statistics)", sourceLocation: sourceLocation)
     #expect(await eventually { core.isAtRest }, "a run is left", sourceLocation: sourceLocation)

@@ -13,7 +13,7 @@ import Testing
             server.script(path: "/hello", uses: 2, unwanted(503))
             let reply = try await agent.result(Get("/hello"), way).get()
             #expect(reply.text == "Hello, ferry" && reply.attempts == 3)
-            #expect(reply.metrics.attempts == 1, "those of the answer itself")
+            #expect(reply.metrics.attempts == 3)
             #expect(server.requestCount == 3 && server.connectionCount == 1)
         }
     }
@@ -75,7 +75,10 @@ import Testing
         let start = ContinuousClock.now
         _ = await agent.result(Get("/x"))
         let waits = log.entries.filter { $0.message == "retrying" }
-        #expect(waits.map(\.duration) == [2, 6, 18, 20, 20].map { .milliseconds($0) })
+        #expect(
+            waits.map { ($0.duration ?? .zero) / .microseconds(1) }.map { $0.rounded() } == [
+                2000, 6000, 18000, 20000, 20000,
+            ])
         #expect(waits.map(\.attempt) == [1, 2, 3, 4, 5])
         #expect(waits.allSatisfy { $0.error == .invalidStatusCode(503) })
         #expect(ContinuousClock.now - start >= .milliseconds(66), "no wait is cut short")
