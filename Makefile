@@ -1,6 +1,7 @@
 # Everything begins with `make run` or `make test`; both install what is missing (Debian) and build by themselves.
 
 SWIFT ?= swift
+FUZZ_SECONDS ?= 600
 BENCH_SECONDS ?= 5
 BENCH_CONCURRENCY ?= 64
 # More of it for the benchmarks: make bench BENCH='--case get12@64 --rounds 9'
@@ -16,7 +17,7 @@ TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration test-tsan test-asan bench lint format clean
+.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,10 +52,16 @@ test-tsan: setup ## Runs the tests under the thread sanitizer
 test-asan: setup ## Runs the tests under the address sanitizer
 	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan
 
+fuzz: setup ## Fuzzes JSON for ten minutes under the address sanitizer (FUZZ_SECONDS)
+	@Tests/Fuzz/run $(FUZZ_SECONDS)
+
 bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
 	@.ci/setup bench
 	$(SWIFT) build -c release --product FerryBenchmarks
 	.build/release/FerryBenchmarks $(BENCH)
+
+docs: setup ## Builds the manual and the reference into .build/docs
+	.ci/docs
 
 lint: ## Checks the layout of all Swift files
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)

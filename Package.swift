@@ -19,10 +19,21 @@ let strictC: [CSetting] = [
     .define("_GNU_SOURCE"),
 ]
 
+/// And the C++ target. simdjson's pkg-config file cannot be used, as SwiftPM refuses the definition in it; it is this one.
+let strictCXX: [CXXSetting] = [
+    .enableWarning("all"),
+    .enableWarning("extra"),
+    .treatAllWarnings(as: .error),
+    .define("_GNU_SOURCE"),
+    .define("SIMDJSON_THREADS_ENABLED", to: "1"),
+]
+
 let package = Package(
     name: "ferry",
     products: [
         .library(name: "Ferry", targets: ["Ferry"]),
+        .library(name: "FerryJSON", targets: ["FerryJSON"]),
+        .library(name: "FerryXML", targets: ["FerryXML"]),
         .library(name: "FerryTesting", targets: ["FerryTesting"]),
         .executable(name: "ferry", targets: ["FerryCommand"]),
     ],
@@ -49,7 +60,14 @@ let package = Package(
             name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib"], path: "CShims/CLoopback",
             cSettings: strictC),
 
+        // C++ behind a C header: the JSON parser.
+        .target(
+            name: "CFerryJSON", path: "CShims/CFerryJSON", cxxSettings: strictCXX,
+            linkerSettings: [.linkedLibrary("simdjson")]),
+
         // Swift, lowest layer first.
+        .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),
+        .target(name: "FerryXML", swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(name: "Ferry", dependencies: ["FerryTransport", "Cnetlink", "Cuio"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
@@ -65,6 +83,8 @@ let package = Package(
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
+        .testTarget(name: "FerryJSONTests", dependencies: ["CFerryJSON", "FerryJSON"], swiftSettings: strict),
+        .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML"], swiftSettings: strict),
         .testTarget(
             name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
@@ -74,15 +94,18 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FerryIntegrationTests",
-            dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "COpenSSL"], exclude: ["Servers"],
+            dependencies: ["Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"],
+            exclude: ["Servers"],
             swiftSettings: strict),
 
         // Measurement.
         .target(
             name: "CCoreDriver", dependencies: ["CFerry"], path: "Benchmarks/CCoreDriver", cSettings: strictC),
         .executableTarget(
-            name: "FerryBenchmarks", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
+            name: "FerryBenchmarks",
+            dependencies: ["Ferry", "FerryJSON", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
     ],
-    cLanguageStandard: .gnu11
+    cLanguageStandard: .gnu11,
+    cxxLanguageStandard: .cxx17
 )

@@ -7,12 +7,17 @@ internal import Synchronization
 enum FerryRivals {
     /// Tasks on the global executor.
     static func await(_ load: Load) async throws -> Measurement {
-        await measure(load) { _ in nil }
+        await measure(load, Get(path: load.path)) { _ in nil }
     }
 
     /// Tasks on the loop's own thread.
     static func executor(_ load: Load) async throws -> Measurement {
-        await measure(load) { $0.taskExecutor }
+        await measure(load, Get(path: load.path)) { $0.taskExecutor }
+    }
+
+    /// Tasks on the global executor, whose requests say more.
+    static func dressed(_ load: Load) async throws -> Measurement {
+        await measure(load, Dressed(path: load.path)) { _ in nil }
     }
 
     /// Its request is byte for byte that of the core alone and of the peer: neither of them sends `User-Agent` and
@@ -23,12 +28,13 @@ enum FerryRivals {
         NetworkAgent(configuration: .init(baseURL: load.origin, userAgent: nil, acceptedEncodings: []))
     }
 
-    private static func measure(_ load: Load, on executor: (NetworkAgent) -> (any TaskExecutor)?) async -> Measurement {
+    private static func measure(
+        _ load: Load, _ request: some Request<Response>, on executor: (NetworkAgent) -> (any TaskExecutor)?
+    ) async -> Measurement {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
         let agent = makeAgent(load)
         let executor = executor(agent)
-        let request = Get(path: load.path)
         let tickets = Tickets(load.total)
         let senders = await withTaskGroup(of: SenderResult.self) { group in
             for _ in 0..<load.concurrency {
@@ -44,7 +50,7 @@ enum FerryRivals {
     }
 
     private static func send(
-        _ request: Get, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets
+        _ request: some Request<Response>, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets
     ) async -> SenderResult {
         var result = SenderResult()
         while tickets.take() {
@@ -80,6 +86,13 @@ enum FerryRivals {
 /// What all of Ferry's rivals send.
 struct Get: Request {
     let path: String
+}
+
+/// A GET as applications have it.
+struct Dressed: Request {
+    let path: String
+    var headers: Headers { ["X-Request-Id": "7d1f0c52", "X-Client": "ferry-bench/1", "Accept-Language": "en"] }
+    var arguments: Arguments { ["page": 3, "size": 50, "sort": "name", "q": "two words"] }
 }
 
 extension Measurement {

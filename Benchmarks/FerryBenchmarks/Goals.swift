@@ -27,6 +27,9 @@ struct Goal: Codable, Sendable {
                 text: "the same by closures: CPU × await", limit: 1.2,
                 measured: table.ratio(small, .closures, to: small, .await, cpu)),
             Goal(
+                text: "with 3 header fields and 4 arguments: CPU × await", limit: 1.3,
+                measured: table.ratio(small, .dressed, to: small, .await, cpu)),
+            Goal(
                 text: "URLSession: CPU × await", limit: 15, isAtMost: false,
                 measured: table.ratio(small, .urlSession, to: small, .await, cpu)),
         ]

@@ -10,6 +10,9 @@ struct Main {
         do {
             if arguments.first == "worker" {
                 try await Worker.run(Array(arguments.dropFirst()))
+            } else if arguments.first == "json" {
+                var benchmark = try JSONBenchmark(Array(arguments.dropFirst()))
+                try benchmark.run()
             } else {
                 try measure(Options(arguments))
             }

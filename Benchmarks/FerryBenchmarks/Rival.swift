@@ -5,6 +5,8 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case executor
     case await
     case closures
+    /// By `await`, with three header fields of its own and four arguments.
+    case dressed
     case urlSession
     /// The curl command.
     case curl
@@ -21,6 +23,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .executor: "Ferry, tasks on the loop"
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
+        case .dressed: "Ferry, await, dressed"
         case .urlSession: "URLSession"
         case .curl: "curl"
         case .bareTask: "a task, no Ferry"

@@ -20,6 +20,7 @@ enum Worker {
         case "await": try await FerryRivals.await(load)
         case "executor": try await FerryRivals.executor(load)
         case "closures": try await FerryRivals.closures(load)
+        case "dressed": try await FerryRivals.dressed(load)
         case "urlSession": try await URLSessionRival.run(load)
         case "waiting-closures": try await WaitingCase.closures(load.url)
         case "waiting-await": try await WaitingCase.tasks(load.url)

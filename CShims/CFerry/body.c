@@ -27,7 +27,9 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
   if (body && t->max_body && !decode && head->content_length > 0 &&
       (uint64_t)head->content_length > t->max_body)
     return fail(t, FERRY_E_BODY_TOO_LARGE, 0);
-  if (body && !head->chunked && head->content_length < 0) {
+  /* A stream of HTTP/2 has an end of its own. */
+  if (body && !head->chunked && head->content_length < 0 &&
+      head->version < 20) {
     t->result.flags |= FERRY_RESULT_CLOSE_FRAMED;
     if (t->host->secure)
       ferry__watch_close_notify(t);

@@ -113,6 +113,12 @@ void ferry__jar_constants(ferry__handle *handle) {
   curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, ""); /* the engine */
 }
 
+/* 7.88 forgets this list at a reset, and does not free it. */
+void ferry__jar_reset(ferry__handle *handle) {
+  if (handle->loop->options.jar)
+    curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, NULL);
+}
+
 /* A request has one field of cookies (RFC 6265, 5.4): the caller's own stand
  * in it, behind those of the jar. */
 void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
@@ -120,8 +126,10 @@ void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
     return;
   for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
     if (!strncasecmp((*at)->data, "Cookie: ", 8)) {
-      curl_easy_setopt(handle->easy, CURLOPT_COOKIE, (*at)->data + 8);
+      t->cookie = (*at)->data + 8;
       *at = (*at)->next;
       break;
     }
+  if (t->cookie)
+    curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie);
 }

@@ -65,7 +65,8 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
         !is_value(extras->encodings))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE};
   if ((p && !is_proxy(p)) ||
-      (c && (!(c->schemes & known_schemes()) || !c->targets || !is_text(c->user, MOST_SECRET) ||
+      (c && (!(c->schemes & known_schemes()) || !c->targets ||
+             !is_text(c->user, MOST_SECRET) ||
              !is_text(c->password, MOST_SECRET))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   if (p)
@@ -200,27 +201,57 @@ static bool set_proxy(CURL *e, const ferry__extras *x) {
 }
 
 /* One scheme alone would be sent unasked, and a body held back for it. One
- * that no server asks for stands beside it. */
-static long schemes_of(const ferry__extras *x) {
+ * that no server asks for stands beside it. Only a body that is pulled is
+ * better held back, as it cannot go out twice: for it the best one stands
+ * alone. */
+static long schemes_of(const ferry__transfer *t) {
+  static const struct {
+    unsigned ours;
+    unsigned long curls;
+  } best_first[] = {
+      {FERRY_SCHEME_NEGOTIATE, CURLAUTH_NEGOTIATE},
+      {FERRY_SCHEME_NTLM, CURLAUTH_NTLM},
+      {FERRY_SCHEME_DIGEST, CURLAUTH_DIGEST},
+      {FERRY_SCHEME_BASIC, CURLAUTH_BASIC},
+  };
   unsigned long all = CURLAUTH_AWS_SIGV4;
-  if (x->schemes & FERRY_SCHEME_BASIC)
-    all |= CURLAUTH_BASIC;
-  if (x->schemes & FERRY_SCHEME_DIGEST)
-    all |= CURLAUTH_DIGEST;
-  if (x->schemes & FERRY_SCHEME_NTLM)
-    all |= CURLAUTH_NTLM;
-  if (x->schemes & FERRY_SCHEME_NEGOTIATE)
-    all |= CURLAUTH_NEGOTIATE;
+  for (size_t i = 0; i < sizeof best_first / sizeof *best_first; i++) {
+    if (!(t->extras->schemes & best_first[i].ours))
+      continue;
+    if (t->body_kind == FERRY_BODY_PULL)
+      return (long)best_first[i].curls;
+    all |= best_first[i].curls;
+  }
   return (long)all;
 }
 
-static bool set_credentials(CURL *e, const ferry__extras *x) {
+/* libcurl calls it for each byte that it reads of an answer to CONNECT, also
+ * of the body of a 407, which it reads to the end within one call. */
+static int on_progress(void *data, curl_off_t down, curl_off_t so_far,
+                       curl_off_t up, curl_off_t sent) {
+  ferry__handle *handle = data;
+  (void)down, (void)so_far, (void)up, (void)sent;
+  if (!handle->tunnelling || ++handle->tunnel_steps <= FERRY__MAX_TUNNEL)
+    return 0;
+  handle->transfer->fault =
+      (ferry__fault){FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES};
+  return 1;
+}
+
+static bool set_credentials(CURL *e, ferry__handle *handle,
+                            const ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
+  if (x->targets & FERRY_FOR_PROXY) {
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, handle);
+  }
   if ((x->targets & FERRY_FOR_SERVER) &&
-      (SET(CURLOPT_HTTPAUTH, schemes_of(x)) ||
+      (SET(CURLOPT_HTTPAUTH, schemes_of(t)) ||
        SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
     return false;
   return !(x->targets & FERRY_FOR_PROXY) || !x->proxy ||
-         (!SET(CURLOPT_PROXYAUTH, schemes_of(x)) &&
+         (!SET(CURLOPT_PROXYAUTH, schemes_of(t)) &&
           !SET(CURLOPT_PROXYUSERNAME, x->user) &&
           !SET(CURLOPT_PROXYPASSWORD, x->password));
 }
@@ -231,7 +262,7 @@ bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   handle->unusual = 1;
   if (x->proxy && !set_proxy(e, x))
     return false;
-  if (x->schemes && !set_credentials(e, x))
+  if (x->schemes && !set_credentials(e, handle, t))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     SET(CURLOPT_ACCEPT_ENCODING, NULL);

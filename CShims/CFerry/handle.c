@@ -89,7 +89,7 @@ static bool open_easy(ferry__handle *handle) {
   return true;
 }
 
-static void close_easy(ferry__handle *handle) {
+void ferry__handle_close(ferry__handle *handle) {
   if (!handle->easy)
     return;
   curl_easy_cleanup(handle->easy);
@@ -115,7 +115,7 @@ ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard) {
 }
 
 void ferry__handle_free(ferry__handle *handle) {
-  close_easy(handle);
+  ferry__handle_close(handle);
   ferry__head_free(&handle->head);
   free(handle);
 }
@@ -125,8 +125,9 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->generation++;
   if (!healthy) {
     /* Only libcurl's part goes: sockets remember who used them last. */
-    close_easy(handle);
+    ferry__handle_close(handle);
   } else if (handle->unusual) {
+    ferry__jar_reset(handle);
     curl_easy_reset(handle->easy);
     handle->unusual = handle->has_headers = handle->has_resolve = 0;
     handle->big = 0;
@@ -236,6 +237,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->attempts = handle->rounds = 0;
   handle->opened_count = 0;
   handle->tunnelling = handle->tunnelled = 0;
+  handle->tunnel_steps = 0;
   handle->words[0] = 0;
   ferry__http2_prepare(handle, t);
   ferry__jar_prepare(handle, t);

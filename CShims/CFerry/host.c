@@ -167,6 +167,14 @@ ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial) {
   return host;
 }
 
+void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard) {
+  for (ferry__host *host = loop->hosts.oldest; host; host = host->newer) {
+    host->fed[shard->index] = 0;
+    if (host->home == shard)
+      host->home = NULL;
+  }
+}
+
 void ferry__hosts_free(ferry_loop *loop) {
   ferry__host *host = loop->hosts.oldest;
   while (host) {

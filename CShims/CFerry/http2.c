@@ -18,8 +18,20 @@ static void going_away(ferry__handle *handle, uint32_t last) {
   ferry_loop *loop = handle->loop;
   for (ferry__transfer *t = loop->running; t; t = t->next)
     if (t->handle && t->handle->socket &&
-        t->handle->socket == handle->socket && t->handle->stream > last)
-      t->untouched = true;
+        t->handle->socket == handle->socket) {
+      if (t->handle->stream > last)
+        t->untouched = true;
+      else
+        t->handle->left_in = 1;
+    }
+}
+
+/* libcurl sends again on a new connection. After REFUSED_STREAM it says so,
+ * but not on a connection that had served others before: there it has no
+ * words, where a broken connection would have had some. */
+bool ferry__was_refused(const ferry__handle *handle) {
+  return handle->refused ||
+         (handle->stream && !handle->left_in && !handle->words[0]);
 }
 
 static bool begins(const char *line, size_t size, const char *with) {
@@ -64,10 +76,14 @@ void ferry__http2_constants(ferry__handle *handle) {
   SET(CURLOPT_DEBUGDATA, handle);
 }
 
+static unsigned libcurl(void) {
+  return curl_version_info(CURLVERSION_NOW)->version_num;
+}
+
 void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->socket = NULL;
   handle->stream = 0;
-  handle->refused = 0;
+  handle->refused = handle->left_in = 0;
   if (handle->loop->options.http2 == FERRY_HTTP2_NEVER)
     return;
   /* HTTP/2 has no chunks; of HTTP/1.1 libcurl adds the field itself. */
@@ -79,9 +95,17 @@ void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
   /* 7.88 loses frames when the weight is another before the stream is open. */
   static const long weights[] = {[FERRY_LOW] = 8, [FERRY_HIGH] = 64};
   if (t->priority != FERRY_NORMAL &&
-      curl_version_info(CURLVERSION_NOW)->version_num >= 0x080200) {
+      libcurl() >= 0x080200) {
     curl_easy_setopt(handle->easy, CURLOPT_STREAM_WEIGHT,
                      weights[t->priority]);
+    handle->unusual = 1;
+  }
+  /* Without TLS 7.88 begins the protocol anew at every request, on a kept
+   * connection too, and fails. */
+  if (handle->loop->options.http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE &&
+      !t->host->secure && libcurl() < 0x080000) {
+    curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(handle->easy, CURLOPT_FORBID_REUSE, 1L);
     handle->unusual = 1;
   }
 }

@@ -43,14 +43,29 @@ bool ferry__shard_open(ferry__shard *shard) {
 }
 
 void ferry__shard_close(ferry__shard *shard) {
+  for (ferry__handle *handle = shard->pool; handle; handle = handle->next)
+    ferry__handle_close(handle);
+  if (shard->multi)
+    curl_multi_cleanup(shard->multi); /* closes what is kept */
+  shard->multi = NULL;
+  /* Sockets remember their last handle up to here. */
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;
     ferry__handle_free(handle);
   }
-  if (shard->multi)
-    curl_multi_cleanup(shard->multi); /* closes what is kept */
-  shard->multi = NULL;
+}
+
+uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now) {
+  if (!shard->multi || shard->running)
+    return 0;
+  uint64_t end = shard->idle_since + shard->loop->options.idle_ms;
+  if (now < end)
+    return end;
+  ferry__shard_close(shard);
+  shard->due = 0;
+  ferry__hosts_forget(shard->loop, shard);
+  return 0;
 }
 
 void ferry__shard_touch(ferry__shard *shard) {
@@ -107,6 +122,8 @@ static void go_on_connecting(ferry__shard *shard) {
 
 void ferry__shard_turn(ferry__shard *shard) {
   int running;
+  if (!shard->multi)
+    return; /* closed since it was touched */
   if (shard->due == 1) {
     shard->due = 0;
     curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0, &running);

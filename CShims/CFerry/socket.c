@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -132,16 +131,8 @@ bool ferry__is_connected(const ferry__handle *handle) {
   return false;
 }
 
-static SSL *tls_of(CURL *easy) {
-  struct curl_tlssessioninfo *tls = NULL;
-  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
-                 tls->backend == CURLSSLBACKEND_OPENSSL
-             ? tls->internals
-             : NULL;
-}
-
 /* Of the sockets that this transfer opened, the one that got connected. */
-static void remember_port(ferry__handle *handle, const char *peer,
+void ferry__remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port) {
   ferry_loop *loop = handle->loop;
   for (unsigned i = 0; i < handle->opened_count && i < FERRY__OPENED; i++) {
@@ -150,7 +141,7 @@ static void remember_port(ferry__handle *handle, const char *peer,
     if (!s || s->local_port || local_port(fd) != port)
       continue;
     s->local_port = (uint16_t)port;
-    s->http2 = ferry__is_http2(handle, tls_of(handle->easy));
+    s->http2 = ferry__is_http2(handle, ferry__tls_of(handle->easy));
     handle->socket = s;
     s->identity = handle->transfer->extras
                       ? handle->transfer->extras->identity
@@ -167,138 +158,13 @@ static void remember_port(ferry__handle *handle, const char *peer,
   handle->opened_count = 0;
 }
 
-static ferry__socket *find_port(ferry_loop *loop, const char *peer,
+ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
                                 int peer_port, int port) {
   ferry__socket *s = *bucket(loop, port);
   while (s && !(s->local_port == port && s->peer_port == peer_port &&
                 !strcmp(s->peer, peer)))
     s = s->port_next;
   return s;
-}
-
-/* ---- The guard ----------------------------------------------------------- */
-
-static bool tls_pending(CURL *easy) {
-  SSL *tls = tls_of(easy);
-  return tls && SSL_has_pending(tls);
-}
-
-static int transfer_index = -1;
-static pthread_once_t index_once = PTHREAD_ONCE_INIT;
-static void make_index(void) {
-  transfer_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
-}
-
-static void on_alert(const SSL *tls, int where, int alert) {
-  if (where == SSL_CB_READ_ALERT && (alert & 0xff) == SSL_AD_CLOSE_NOTIFY) {
-    ferry__transfer *t = SSL_get_ex_data(tls, transfer_index);
-    t->close_notified = true;
-  }
-}
-
-/* The connection ends with this transfer, so neither outlives the other. */
-void ferry__watch_close_notify(ferry__transfer *t) {
-  SSL *tls = tls_of(t->handle->easy);
-  pthread_once(&index_once, make_index);
-  t->close_notified = !tls || (SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN) ||
-                      !SSL_set_ex_data(tls, transfer_index, t);
-  if (!t->close_notified)
-    SSL_set_info_callback(tls, on_alert);
-}
-
-static void end_idle(ferry_loop *loop, ferry__socket *s) {
-  char drain[4096];
-  ssize_t n, total = 0;
-  while ((n = recv(s->fd, drain, sizeof drain, MSG_DONTWAIT)) > 0 &&
-         total < 1 << 20)
-    total += n;
-  shutdown(s->fd, SHUT_RDWR);
-  if (total)
-    ferry__count(&loop->counters.guarded, 1);
-}
-
-/* For the next attempt: where one kept connection was bad, all of them may
- * be, and attempts are few. The handle is thrown away afterwards. */
-static void take_new_connection(ferry__handle *handle) {
-  curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
-}
-
-/* Whether a kept connection will do for this transfer. */
-static bool may_use(const ferry__transfer *t, const ferry__socket *s,
-                    const char *peer) {
-  const ferry__extras *x = t->extras;
-  if ((x ? x->identity : 0) != (s ? s->identity : 0))
-    return false;
-  return !(t->flags & FERRY_PUBLIC_ONLY) || (x && x->proxy) ||
-         ferry_address_is_public(peer) == 1;
-}
-
-/* Called by libcurl when a connection is there and nothing of the request
- * has left: the hinge of retries, phases and the guard. */
-int ferry__on_request(void *data, char *peer, char *local, int peer_port,
-                      int port) {
-  ferry__handle *handle = data;
-  ferry__transfer *t = handle->transfer;
-  ferry_loop *loop = handle->loop;
-  (void)local;
-  bool answers = t->head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
-  if (answers) { /* a challenge, in the same attempt */
-    t->head_held = false;
-    ferry__head_expect_status(&handle->head);
-  } else {
-    handle->attempts++;
-  }
-  t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
-                                             : FERRY_PHASE_SEND;
-  t->last_ms = t->window_ms = ferry__now(loop);
-  t->result.peer_port = (uint16_t)peer_port;
-  strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
-  if (handle->has_resolve)
-    ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
-  handle->tunnelling = 0;
-  if (handle->attempts > 1 && !answers) {
-    /* libcurl is about to send again, by itself, on a new connection. */
-    long sent = 0;
-    curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
-    bool safe = !sent || handle->refused || (t->flags & FERRY_IDEMPOTENT);
-    if (!safe || t->pulled || /* it cannot be pulled again */
-        handle->attempts > FERRY__MAX_ATTEMPTS) {
-      handle->attempts--; /* this one is not begun */
-      t->untouched = handle->refused;
-      t->fault = handle->refused
-                     ? (ferry__fault){FERRY_E_HTTP2_STREAM,
-                                      FERRY_D_HTTP2_REFUSED}
-                     : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
-      t->phase = FERRY_PHASE_WAIT_HEAD;
-      return CURL_PREREQFUNC_ABORT;
-    }
-    handle->refused = 0;
-    handle->stream = 0;
-    ferry__head_expect_status(&handle->head);
-    take_new_connection(handle);
-  }
-  if (handle->opened_count) {
-    remember_port(handle, peer, peer_port, port);
-    return CURL_PREREQFUNC_OK;
-  }
-  ferry__socket *s = find_port(loop, peer, peer_port, port);
-  if (!may_use(t, s, peer)) {
-    /* Somebody else's, who may connect there, or has signed in there. */
-    handle->attempts--;
-    t->again = t->fresh = true;
-    return CURL_PREREQFUNC_ABORT;
-  }
-  /* A kept connection: what is readable now is no answer to this request. */
-  handle->socket = s;
-  char byte;
-  if (s && s->http2) /* frames may come at any time */
-    return CURL_PREREQFUNC_OK;
-  if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-            (t->host->secure && tls_pending(handle->easy)))) {
-    end_idle(loop, s); /* sending fails with 0 bytes, and libcurl tries again */
-    take_new_connection(handle);
-  }
-  return CURL_PREREQFUNC_OK;
 }
 
 /* ---- Opening, closing, events -------------------------------------------- */
@@ -343,24 +209,6 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   return fd;
 }
 
-/* Likewise: the answer lies in the socket that is about to be closed. With 50
- * MB uploads to a server on the same machine that was every fourth. */
-static void keep_answer(ferry__transfer *t, int fd) {
-  if (t->phase != FERRY_PHASE_SEND || t->host->secure || t->late)
-    return;
-  t->late = malloc(FERRY__LATE);
-  ssize_t n, length = 0;
-  while (t->late && length < FERRY__LATE &&
-         (n = recv(fd, t->late + length, (size_t)(FERRY__LATE - length),
-                   MSG_DONTWAIT)) > 0)
-    length += n;
-  t->late_length = (uint32_t)length;
-  if (!length) {
-    free(t->late);
-    t->late = NULL;
-  }
-}
-
 int ferry__on_close(void *data, curl_socket_t fd) {
   ferry_loop *loop = data;
   ferry__socket *s =
@@ -368,7 +216,7 @@ int ferry__on_close(void *data, curl_socket_t fd) {
   if (s) {
     ferry__transfer *t = owner(s);
     if (t && !s->http2)
-      keep_answer(t, fd);
+      ferry__keep_answer(t, fd);
     if (s->have)
       watch(loop, s, 0); /* close() alone does not while a child has it */
     s->want = 0;
@@ -376,15 +224,6 @@ int ferry__on_close(void *data, curl_socket_t fd) {
     forget_port(loop, s);
   }
   return close(fd);
-}
-
-/* A server that has enough of an upload answers, and then resets: whoever
- * writes first meets the reset and never reads the answer. So under TLS what
- * is there to read is read first; plain ones have keep_answer() below. */
-static bool answer_waits(const ferry__transfer *t, int fd) {
-  char byte;
-  return t->phase == FERRY_PHASE_SEND && t->host->secure &&
-         recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
@@ -395,7 +234,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     /* A paused transfer leaves its socket unread on purpose; and what comes
      * of HTTP/2, libcurl reads when it needs the connection again. */
     if (!owner(s) && !s->http2)
-      end_idle(loop, s);
+      ferry__end_idle(loop, s);
     watch(loop, s, 0);
     return;
   }
@@ -408,7 +247,8 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     bits |= CURL_CSELECT_OUT;
   if (events & (EPOLLERR | EPOLLHUP))
     bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
-  if (t && (bits & CURL_CSELECT_OUT) && !s->http2 && answer_waits(t, s->fd))
+  if (t && (bits & CURL_CSELECT_OUT) && !s->http2 &&
+      ferry__answer_waits(t, s->fd))
     bits = CURL_CSELECT_IN;
   ferry__shard *shard = s->shard;
   curl_multi_socket_action(shard->multi, s->fd, bits, &running);

@@ -5,7 +5,8 @@ protocol Subcommand {
     static var summary: String { get }
     /// What follows the name in the usage line.
     static var synopsis: String { get }
-    static var options: [CommandOption] { get }
+    /// In the groups in which the help shows them.
+    static var optionGroups: [OptionGroup] { get }
     /// Further lines of the help.
     static var notes: String { get }
 
@@ -15,22 +16,49 @@ protocol Subcommand {
 extension Subcommand {
     static var notes: String { "" }
 
-    /// `--help` is everywhere.
-    static var allOptions: [CommandOption] {
-        options + [CommandOption("help", "h", "Prints this")]
+    static var allOptions: [CommandOption] { allGroups.flatMap(\.options) }
+
+    /// `--help` is everywhere, at the end.
+    private static var allGroups: [OptionGroup] {
+        var groups = optionGroups
+        groups[groups.count - 1].options.append(CommandOption("help", "h", "Prints this"))
+        return groups
     }
 
     static var help: String {
-        let left = allOptions.map { option in
-            let letter = option.letter.map { "-\($0), " } ?? "    "
-            return letter + "--\(option.name)" + (option.value.map { " \($0)" } ?? "")
-        }
-        let width = (left.map(\.count).max() ?? 0) + 2
-        var text = "Usage: ferry \(name) \(synopsis)\n\n\(summary).\n\n"
-        for (option, left) in zip(allOptions, left) {
-            text += "  " + left + String(repeating: " ", count: width - left.count) + option.help + "\n"
+        let width = (allOptions.map(\.synopsis.count).max() ?? 0) + 2
+        var text = "Usage: ferry \(name) \(synopsis)\n\n\(summary).\n"
+        for group in allGroups {
+            text += group.title.isEmpty ? "\n" : "\n\(group.title):\n"
+            for option in group.options {
+                let left = option.synopsis
+                text += "  " + left + String(repeating: " ", count: width - left.count) + option.help + "\n"
+            }
         }
         if !notes.isEmpty { text += "\n\(notes)\n" }
         return text
+    }
+}
+
+/// Options that belong together.
+struct OptionGroup: Sendable {
+    /// Empty where there is one group only.
+    var title: String
+    var options: [CommandOption]
+
+    init(_ title: String, _ options: [CommandOption]) {
+        self.title = title
+        self.options = options
+    }
+
+    /// The only group.
+    init(_ options: [CommandOption]) { self.init("", options) }
+}
+
+extension CommandOption {
+    /// How it is written, with what stands for its value.
+    fileprivate var synopsis: String {
+        let letter = letter.map { "-\($0), " } ?? "    "
+        return letter + "--\(name)" + (value.map { " \($0)" } ?? "")
     }
 }

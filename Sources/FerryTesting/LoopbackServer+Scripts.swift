@@ -6,7 +6,10 @@ extension LoopbackServer {
     /// The head of the request has been read when it begins; a leading `.expectHead` is satisfied by it. The earliest
     /// script that fits and has uses left is taken, before any handler.
     ///
-    /// - Parameter uses: How often it is played; nil without a bound.
+    /// - Parameters:
+    ///   - path: What the path begins with.
+    ///   - uses: How often it is played; nil without a bound.
+    ///   - script: What is done.
     public func script(path: String, uses: Int? = nil, _ script: LoopbackScript) {
         install(LoopbackScript.Rule(.path(path), uses: uses, script))
     }

@@ -26,6 +26,8 @@ extension StubTransport {
         public let isIdempotent: Bool
         /// In milliseconds; `nil` = none.
         public let timeouts: Timeouts
+        /// What a challenge of the server would be answered with; credentials that are sent at once stand in the headers.
+        public let credential: Credential?
 
         /// The body as text.
         public var text: String { String(decoding: body, as: UTF8.self) }
@@ -49,6 +51,10 @@ extension StubTransport {
             method = HTTPMethod(request.method)
             headers = Headers(request.headers)
             isIdempotent = request.isIdempotent
+            credential = request.credentials.flatMap { credentials in
+                credentials.targets.contains(.server)
+                    ? Credential(user: credentials.user, password: credentials.password) : nil
+            }
             timeouts = Timeouts(
                 connect: bound(request.timeouts.connect), idle: bound(request.timeouts.idle),
                 total: bound(request.timeouts.total), deadline: bound(request.timeouts.deadline))

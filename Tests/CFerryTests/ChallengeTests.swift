@@ -139,23 +139,45 @@ extension CoreTests {
             }
         }
 
-        @Test func aPulledBodyCannotGoOutTwice() async throws {
+        @Test func aPulledBodyIsHeldBackUntilItsChallengeIsMet() async throws {
             try await withCore { core, server in
                 challenge(server, "/digest/*", [digest], postResponse)
                 for length in [UInt64(3), nil] {
-                    let isDone = Once()
-                    let result = try await core.run(
-                        CoreRequest("POST", server.baseURL + "/digest/a%2Fb?x=1").with {
-                            $0.extras = ann(FERRY_SCHEME_DIGEST)
-                            $0.body = .pull(length)
-                            $0.onPull = { space in
-                                if !isDone.first() { return 0 }
-                                space.copyBytes(from: [1, 2, 3])
-                                return 3
-                            }
-                        })
+                    let result = try await core.run(pulled(server, "/digest/a%2Fb?x=1", length))
+                    #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
+                    #expect(server.requests.last?.body == [1, 2, 3])
+                }
+            }
+        }
+
+        @Test func aPulledBodyCannotGoOutTwice() async throws {
+            try await withCore { core, server in
+                server.handle("/stale") { _ in
+                    LoopbackResponse(
+                        status: 401,
+                        headers: [
+                            "WWW-Authenticate":
+                                #"Digest realm="r", nonce="\#(UInt64.random(in: 0...9999))", stale=true"#
+                        ])
+                }
+                for length in [UInt64(3), nil] {
+                    let result = try await core.run(pulled(server, "/stale", length))
                     #expect(result.fault == CoreFault(FERRY_E_BODY_NOT_REPLAYABLE), "\(result.fault)")
                     #expect(result.status == 401)
+                }
+            }
+        }
+
+        /// A POST of three bytes that can be pulled once.
+        private func pulled(_ server: LoopbackServer, _ path: String, _ length: UInt64?) -> CoreRequest {
+            let isDone = Once()
+            return CoreRequest("POST", server.baseURL + path).with {
+                $0.extras = ann(FERRY_SCHEME_DIGEST)
+                $0.body = .pull(length)
+                $0.onPull = { space in
+                    if !isDone.first() { return 0 }
+                    space.copyBytes(from: [1, 2, 3])
+                    return 3
                 }
             }
         }
@@ -199,6 +221,20 @@ extension CoreTests {
                 #expect(server.requests[1].headers["Proxy-Authorization"] == basic)
                 #expect(server.requests[2].headers["Authorization"] == nil)
                 #expect(server.requests[2].headers["Proxy-Authorization"] == nil)
+            }
+        }
+
+        @Test func theBodyOfTheProxysChallengeIsBounded() async throws {
+            try await withSecureCore { core, server in
+                let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 90000000\r\n\r\n"
+                server.script([.plain, .expectHead, .send(no), .pattern(bytes: 90_000_000)])
+                let result = try await core.run(
+                    CoreRequest("GET", "https://localhost:1/hello").with {
+                        $0.extras = ann(FERRY_SCHEME_BASIC, FERRY_FOR_PROXY)
+                        $0.total = 20_000
+                    }.through(server))
+                #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES), "\(result.fault)")
+                #expect(result.phase == FERRY_PHASE_CONNECT)
             }
         }
 

@@ -182,6 +182,33 @@ extension CoreTests {
             }
         }
 
+        @Test(arguments: [false, true])
+        func anIdleConnectionIsClosedWithoutANextRequest(isSecure: Bool) async throws {
+            var (options, serverOptions) = try both(isSecure)
+            options.idle = 100
+            serverOptions.address = "127.0.0.1"
+            try await withCore(options, server: serverOptions) { core, server in
+                for round in 1...3 {
+                    // By name, so that the shard has to learn it anew.
+                    let url = server.baseURL.replacing("127.0.0.1", with: "localhost") + "/hello"
+                    let ids = try (0..<5).map { _ in try core.submit(CoreRequest("GET", url)) }
+                    for result in await core.results(of: ids) { #expect(result.fault == .ok) }
+                    try await server.waitForOpenConnections(atMost: 0)
+                    await core.untilStatistics { $0.sockets == 0 && $0.handles == 0 }
+                    #expect(server.requestCount == round * 5)
+                }
+            }
+        }
+
+        @Test func aConnectionAtWorkIsNotIdle() async throws {
+            var options = CoreLoop.Options()
+            options.idle = 50
+            try await withCore(options) { core, server in
+                let slow = try await core.get(server.baseURL + "/delay/400")
+                #expect(slow.fault == .ok && server.connectionCount == 1)
+            }
+        }
+
         @Test func nothingOfOneTransferShowsInTheNext() async throws {
             try await withCore { core, server in
                 let plain = CoreRequest("GET", server.baseURL + "/echo")

@@ -34,7 +34,12 @@ import Testing
         [], ["http://h/", "http://i/"], ["http://h/", "-d", "a", "--form", "b=c"], ["http://h/", "--json-body", "{"],
         ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"],
         ["http://h/", "--pin", "x"],
-        ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"],
+        ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"], ["http://h/", "-F", "noequals"],
+        ["http://h/", "-F", "a=b", "-d", "c"], ["http://h/", "--digest", "nocolon"],
+        ["http://h/", "--digest", "a:b", "--basic", "a:b"], ["http://h/", "--max-redirects", "-1"],
+        ["http://h/", "--retries", "x"], ["http://h/", "--tls-min", "1.1"], ["http://h/", "--key", "/dev/null"],
+        ["http://h/", "--proxy", "http://p", "--proxy-env"], ["http://h/", "--no-proxy", "h"],
+        ["http://h/", "--json", "--to-curl"], ["http://h/", "--show-secrets"], ["http://h/", "--schema", "f"],
     ])
     func nonsenseIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions)) }
@@ -43,6 +48,9 @@ import Testing
     @Test func aFileThatIsNotThereIsAnInputError() {
         #expect(throws: InputError.self) { try plan("http://h/", "-d", "@/nonexistent/file") }
         #expect(throws: InputError.self) { try plan("http://h/", "--cacert", "/nonexistent/file") }
+        #expect(throws: InputError.self) { try plan("http://h/", "--cert", "/nonexistent/file") }
+        #expect(throws: InputError.self) { try plan("http://h/", "-F", "a=@/nonexistent/file") }
+        #expect(throws: InputError.self) { try plan("http://h/", "--json-body", "@/nonexistent/file") }
     }
 
     @Test func timeoutTakesThePlaceOfTheIdleBound() throws {

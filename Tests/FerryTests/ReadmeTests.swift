@@ -26,6 +26,37 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
 }
 // README: end
 
+func upload(_ file: String, by agent: NetworkAgent) async throws(RequestError) {
+    struct SendPhoto: Request {
+        let file: String
+        var path: String { "/photos" }
+        var method: HTTPMethod { .post }
+        var body: RequestBody? {
+            var form = Multipart()
+            form.append("photo", file: file, contentType: "image/jpeg")
+            return .multipart(form)
+        }
+    }
+    try await agent.send(SendPhoto(file: file)) { progress in print(progress.fraction ?? 0) }
+}
+
+func size(of path: String, by agent: NetworkAgent) async throws(RequestError) -> Int {
+    struct Export: Request { let path: String }
+    var size = 0
+    for try await piece in try await agent.stream(Export(path: path)).body { size += piece.count }
+    return size
+}
+
+func careful() -> NetworkConfiguration {
+    var configuration = NetworkConfiguration(baseURL: "https://api.example.com/v1")
+    configuration.redirectPolicy = .follow(upTo: 3)
+    configuration.retryPolicy = .exponential(attempts: 3)
+    configuration.addressPolicy = .publicOnly
+    configuration.tls.minimumVersion = .v13
+    configuration.logSink = PrintLogSink()
+    return configuration
+}
+
 @Suite struct ReadmeTests {
     @Test func exampleDoesWhatItSays() async throws {
         let server = try LoopbackServer()
@@ -36,6 +67,21 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         #expect(try await forecast(for: "Oslo", by: agent) == "4.5 °C in Oslo")
         #expect(try await forecast(for: "Nowhere", by: agent) == "no such place")
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func theOtherExamplesDoWhatTheySay() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        #expect(try await size(of: "/bytes/5000", by: agent) == 5000)
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("ferry-\(UUID().uuidString).jpg").path
+        try Data("photo".utf8).write(to: URL(fileURLWithPath: file))
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        server.handle("POST", "/photos") { _ in LoopbackResponse(status: 201) }
+        try await upload(file, by: agent)
+        #expect(server.requests.last?.text.contains("filename=") == true)
+        #expect(careful().addressPolicy == .publicOnly)
         await agent.shutdown()
         server.stop()
     }

@@ -234,7 +234,7 @@ int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
                             ferry_result *_Nullable *_Nonnull out);
 
-/* ---- Requests ------------------------------------------------------------ */
+/* ---- Words of a request -------------------------------------------------- */
 
 enum {
   FERRY_BODY_NONE = 0, /* and no Content-Length; see FERRY_BODY_BYTES */
@@ -265,9 +265,12 @@ enum {
    * connection too; of several only the public ones are tried. With a proxy
    * the proxy's own address is exempt, and what the proxy looks up is out of
    * sight: then a target that is a private address itself, or localhost, is
-   * refused, and with FERRY_PROXY_SOCKS5 a name that has one. */
+   * refused, and with FERRY_PROXY_SOCKS5 the names that we look up are held
+   * to it. */
   FERRY_PUBLIC_ONLY = 1u << 4,
 };
+
+/* ---- What few requests say ----------------------------------------------- */
 
 enum {
   FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
@@ -294,9 +297,10 @@ enum {
 enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
 
 /* What challenges (401, 407) are answered with, within the transfer: the
- * best of these schemes that is asked for. Nothing of them is sent before.
- * The body goes out again after a challenge; one that was pulled cannot:
- * FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
+ * best of these schemes that is asked for. Nothing of them is sent before,
+ * and the body goes out again after a challenge. One that is pulled cannot:
+ * it is held back for the best scheme of all, Basic being sent at once; where
+ * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl was built for none of the
  * schemes (ferry_features()). The result is the last answer's, and `attempts`
  * does not count the rounds. */
 typedef struct ferry_credentials {
@@ -319,6 +323,8 @@ typedef struct ferry_extras {
   const char *_Nullable encodings; /* copied */
   uint8_t encodings_kind;          /* FERRY_ENCODINGS_… */
 } ferry_extras;
+
+/* ---- A request ----------------------------------------------------------- */
 
 typedef struct ferry_request {
   /* Not 0, and not one that is still unanswered: that ends the process. */
@@ -354,7 +360,7 @@ typedef struct ferry_request {
   const ferry_extras *_Nullable extras;
 } ferry_request;
 
-/* ---- Loops --------------------------------------------------------------- */
+/* ---- Words of a loop ----------------------------------------------------- */
 
 typedef struct ferry_loop ferry_loop;
 
@@ -366,7 +372,9 @@ enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
 enum {
   FERRY_HTTP2_NEVER = 0,
   FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
-  FERRY_HTTP2_PRIOR_KNOWLEDGE, /* everywhere, without asking */
+  /* Everywhere, without asking. Without TLS and with a libcurl before 8.0
+   * every transfer has a connection of its own. */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE,
 };
 
 /* What on_body and on_pull may answer instead of a count. */
@@ -435,7 +443,8 @@ typedef struct ferry_options {
 
   uint32_t max_transfers; /* at work at once; 0 = 1,024 */
   uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
-  uint32_t idle_ms;       /* a kept connection's life; 0 = 60,000 */
+  uint32_t idle_ms; /* a kept connection's life; 0 = 60,000. Closed then when
+                     * nothing runs beside it, else with the next request */
 
   /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
   const char *_Nullable ca_file;
@@ -462,6 +471,8 @@ typedef struct ferry_options {
                           struct addrinfo *_Nullable *_Nonnull out);
 } ferry_options;
 
+/* ---- A loop, from start to end ------------------------------------------- */
+
 /* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
  * without on_finished, or with HTTP/2 where libcurl was built without. */
 int ferry_loop_start(const ferry_options *_Nonnull options,
@@ -482,6 +493,8 @@ int ferry_loop_is_current(const ferry_loop *_Nonnull loop);
 /* [any thread] The context of the loop on whose thread this is called;
  * NULL elsewhere. */
 void *_Nullable ferry_current_context(void);
+
+/* ---- Transfers ----------------------------------------------------------- */
 
 /* [any thread] Accepts a transfer, or refuses it: FERRY_E_INVALID_URL,
  * FERRY_E_UNSUPPORTED_SCHEME, FERRY_E_INVALID_REQUEST (with *detail),
@@ -506,6 +519,8 @@ void ferry_set_priority(ferry_loop *_Nonnull loop, uint64_t id, int priority);
  * before the stop may come to nothing: on_stopped tells. */
 void ferry_call(ferry_loop *_Nonnull loop);
 
+/* ---- Figures ------------------------------------------------------------- */
+
 /* Gauges and counters of a loop; each is exact, together they may differ by
  * a turn. */
 typedef struct ferry_statistics {
@@ -526,6 +541,8 @@ typedef struct ferry_statistics {
 /* [any thread], until ferry_loop_free(). */
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
+
+/* ---- What this machine has ----------------------------------------------- */
 
 /* What the libcurl of this machine was built for. */
 enum {

@@ -58,7 +58,7 @@ extension AgentCore {
             deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
             usesAuthenticator: request.usesAuthenticator,
-            isIdempotent: request.isIdempotent, digest: request.custom == nil ? request.authorization?.digest : nil,
+            isIdempotent: request.isIdempotent, digest: builder.digest(of: request),
             meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
             build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
@@ -67,6 +67,14 @@ extension AgentCore {
 
 extension RequestBuilder {
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
+
+    /// What challenges of the server are answered with, if the request says so and no header of its own does more.
+    func digest<R: Request>(of request: R) -> Credential? {
+        guard let digest = request.authorization?.digest, request.custom == nil,
+            !request.headers.contains("Authorization")
+        else { return nil }
+        return digest
+    }
 
     /// Whether there is a policy that retries; without looking at all of it.
     func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.attempts > 1 } ?? retries }

@@ -3,8 +3,8 @@ package import FerryTransport
 /// Sends requests: owns the connections, the queue of what waits, and the table of what runs.
 ///
 /// Several agents live side by side, each with threads and connections of its own. Libraries take one; small programs
-/// use ``shared``. Shut it down with ``shutdown(grace:)`` or let ``withNetworkAgent(configuration:grace:_:)`` do it; one
-/// that is let go ends by itself when its last run is answered.
+/// use ``shared``. Shut it down with ``shutdown(grace:)`` or let ``withNetworkAgent(configuration:grace:isolation:_:)`` do
+/// it; one that is let go ends by itself when its last run is answered.
 ///
 /// Every run gets exactly one result, whatever happens.
 public final class NetworkAgent: Sendable {

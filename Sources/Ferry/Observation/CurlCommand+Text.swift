@@ -15,7 +15,11 @@ extension CurlCommand {
         switch body {
         case .none: break
         case .bytes(let bytes): appendBytes(bytes, to: &words, &source, redacted)
-        case .file(let path): words += ["--data-binary", ShellText.word("@" + Self.filePath(path))]
+        case .file(let path, nil): words += ["--data-binary", ShellText.word("@" + Self.filePath(path))]
+        case .file(let path, let range?):
+            let file = ShellText.word(Self.filePath(path))
+            source = "tail -c +\(range.lowerBound + 1) -- \(file) | head -c \(range.count)"
+            words += ["--data-binary", "@-"]
         case .input: words += ["--upload-file", "-"]
         case .multipart(let parts): for part in parts { appendPart(part, to: &words, redacted) }
         }
@@ -52,6 +56,11 @@ extension CurlCommand {
             words += ["--pinnedpubkey", ShellText.quoted(options.pinnedKeys.joined(separator: ";"))]
         }
         if options.isInsecure { words.append("--insecure") }
+        if options.requiresTLS13 { words.append("--tlsv1.3") }
+        if let digest = options.digest {
+            let user = redacted ? Redaction.mark : "\(digest.user):\(digest.password)"
+            words += ["--digest", "--user", ShellText.quoted(user)]
+        }
         if options.isCompressed { words.append("--compressed") }
         if options.maxRedirects > 0 { words += ["--location", "--max-redirs", String(options.maxRedirects)] }
     }

@@ -3,7 +3,8 @@ struct CurlCommand: Sendable {
     enum Body: Sendable {
         case none
         case bytes([UInt8])
-        case file(path: String)
+        /// Of a range of its bytes, these alone.
+        case file(path: String, range: Range<UInt64>? = nil)
         /// Comes to the command by its standard input.
         case input
         case multipart([Part])
@@ -41,6 +42,9 @@ struct CurlCommand: Sendable {
         /// `sha256//…`
         var pinnedKeys: [String] = []
         var isInsecure = false
+        var requiresTLS13 = false
+        /// Answers a challenge of the server's.
+        var digest: Credential?
         /// Whether the body is decoded; the `Accept-Encoding` is then curl's.
         var isCompressed = false
         /// Redirects are followed when this is above 0.

@@ -5,8 +5,8 @@ extension ProxyConfiguration {
     public static var environment: ProxyConfiguration { environment(ProcessInfo.processInfo.environment) }
 
     /// What these variables say: `http_proxy`, `https_proxy`, and `all_proxy` for whatever the other two leave open, as
-    /// URLs like those of ``url(_:)``; `no_proxy`, parted by commas or blanks, names the exceptions of ``except(_:)``. Each
-    /// may be written in capitals; lower case wins. Empty ones are none.
+    /// URLs like those of ``url(_:)``; `no_proxy`, parted by commas or blanks, names the exceptions of
+    /// `except(_:)`. Each may be written in capitals; lower case wins. Empty ones are none.
     ///
     /// `HTTP_PROXY` in capitals is ignored where `REQUEST_METHOD` is set: in a CGI program that variable comes from a
     /// client's `Proxy` header (CVE-2016-5385). An exception that makes no sense is ignored, a proxy that makes none fails

@@ -108,9 +108,6 @@ public struct Response: Sendable {
     /// How often the request was (begun to be) sent, redirects and retries included.
     public var attempts: Int { trail?.attempts(result) ?? result.attempts }
 
-    /// Times and bytes, those of the last answer where there were several; attempts and redirects are those of the run.
-    public var metrics: RequestMetrics {
-        let answer: Answer = trail.map { .arrived(result, $0) } ?? .result(result)
-        return RequestMetrics(answer, ProcessingTimes(isMeasured: false))
-    }
+    /// Times and bytes.
+    public var metrics: RequestMetrics { RequestMetrics(result, trail) }
 }

@@ -71,7 +71,7 @@ final class Reading: Sendable {
         if case .run(let run) = source {
             watch.willStop(outcome, run.metrics(head))
         } else {
-            watch.willStop(outcome, RequestMetrics(head.result))
+            watch.willStop(outcome, head.metrics)
         }
         watch.didStop(outcome)
         return true

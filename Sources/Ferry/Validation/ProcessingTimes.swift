@@ -1,3 +1,5 @@
+import FerryTransport
+
 /// How long the processing of an answer took. Asks no clock for a run that nobody observes.
 struct ProcessingTimes {
     private let isMeasured: Bool
@@ -25,14 +27,20 @@ extension RequestMetrics {
     init(_ answer: Answer, _ times: ProcessingTimes) {
         switch answer {
         case .result(let result): self.init(result)
-        case .arrived(let result, let trail):
-            self.init(result)
-            attempts = max(trail.attempts(result) - trail.redirects.count, 0)
-            redirects = trail.redirects.count
-            total = trail.elapsed ?? total
+        case .arrived(let result, let trail): self.init(result, trail)
         case .refused, .unsent: self.init()
         }
         processing = times.processing
         decoding = times.decoding
+    }
+
+    /// Those of the last attempt, and of the way there.
+    init(_ result: TransferResult, _ trail: Trail?) {
+        self.init(result)
+        guard let trail else { return }
+        attempts = max(trail.attempts(result) - trail.redirects.count, 0)
+        redirects = trail.redirects.count
+        total = trail.elapsed ?? total
+        if trail.isIntercepted { (bytesReceived, httpVersion) = (0, nil) }
     }
 }

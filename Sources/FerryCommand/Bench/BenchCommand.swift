@@ -7,14 +7,16 @@ enum BenchCommand: Subcommand {
     static let name = "bench"
     static let summary = "Puts load on a server and measures it"
     static let synopsis = "[URL] [OPTIONS]"
-    static let options = [
-        CommandOption("requests", "n", value: "N", "Sends N requests"),
-        CommandOption("duration", "z", value: "S", "Sends for S seconds (10, without -n)"),
-        CommandOption("concurrency", "c", value: "N", "Asks for N at once (64)"),
-        CommandOption("connections", value: "N", "Of these to the server at most; the others wait (64)"),
-        CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
-        CommandOption("loops", value: "N", "Threads that carry (1)"),
-        CommandOption("json", "Prints one object in place of the table"),
+    static let optionGroups = [
+        OptionGroup([
+            CommandOption("requests", "n", value: "N", "Sends N requests"),
+            CommandOption("duration", "z", value: "S", "Sends for S seconds (10, without -n)"),
+            CommandOption("concurrency", "c", value: "N", "Asks for N at once (64)"),
+            CommandOption("connections", value: "N", "Of these to the server at most; the others wait (64)"),
+            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
+            CommandOption("loops", value: "N", "Threads that carry (1)"),
+            CommandOption("json", "Prints one object in place of the table"),
+        ])
     ]
     static let notes = """
         Without a URL it starts a server of its own, in another process, and asks for twelve bytes.

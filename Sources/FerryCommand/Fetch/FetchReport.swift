@@ -1,44 +1,39 @@
 internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
+internal import Synchronization
 
 /// What became of one exchange.
 struct FetchReport: Sendable {
     let response: Response?
-    let fault: Fault?
-    let exitCode: ExitCode
+    let verdict: FetchVerdict
+    private let url: String
+    private let attempts: Int
+    /// `nil` when it was refused before it began.
+    private let metrics: RequestMetrics?
 
-    /// Why it is not accepted.
-    struct Fault: Sendable, Encodable {
-        var code: String
-        var phase: String
-        var message: String
-        var mayHaveBeenProcessed: Bool
-
-        /// For stderr.
-        var line: String { message.isEmpty ? code : "\(code): \(message)" }
-    }
+    var fault: FetchVerdict.Fault? { verdict.fault }
+    var exitCode: ExitCode { verdict.exitCode }
 
     /// Sends the request and judges the answer.
     init(of request: FetchRequest, by agent: NetworkAgent, accepting accepts: (Int) -> Bool) async {
+        var request = request
+        let meter = FetchMeter()
+        request.observers.append(meter)
         do throws(RequestError) {
             let response = try await agent.send(request).response
             self.response = response
-            let isAccepted = accepts(response.status)
-            fault = isAccepted ? nil : Fault(status: response.status)
-            exitCode = isAccepted ? .success : .statusNotAccepted
+            verdict = FetchVerdict(status: response.status, accepting: accepts)
             url = response.url
+            attempts = response.attempts
         } catch {
             response = nil
-            fault = Fault(error)
-            exitCode = error.code == .cancelled ? .interrupted : .transferFailed
+            verdict = FetchVerdict(error)
             url = error.url
             attempts = error.attempts
         }
+        metrics = meter.metrics
     }
-
-    private let url: String
-    private var attempts = 0
 
     /// One line, fields in alphabetical order.
     var json: String {
@@ -46,21 +41,6 @@ struct FetchReport: Sendable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
         return String(decoding: data, as: UTF8.self)
-    }
-}
-
-extension FetchReport.Fault {
-    init(_ error: RequestError) {
-        let words = [error.code.detail ?? "", error.message].filter { !$0.isEmpty }
-        self.init(
-            code: error.code.name, phase: error.phase.rawValue, message: words.joined(separator: ": "),
-            mayHaveBeenProcessed: error.mayHaveBeenProcessed)
-    }
-
-    init(status: Int) {
-        self.init(
-            code: "invalidStatusCode", phase: RequestPhase.processing.rawValue,
-            message: "status \(status) is not accepted", mayHaveBeenProcessed: true)
     }
 }
 
@@ -79,10 +59,10 @@ extension FetchReport: Encodable {
         try object.encode(response?.bodyLength ?? 0, forKey: .bytes)
         try object.encode(response.flatMap { $0.withBytes(Digest.sha256) }, forKey: .sha256)
         try object.encode(joinedHeaders, forKey: .headers)
-        try object.encode([String](), forKey: .redirects)
-        try object.encode(response?.attempts ?? attempts, forKey: .attempts)
+        try object.encode(response?.redirects.map(\.target) ?? [], forKey: .redirects)
+        try object.encode(attempts, forKey: .attempts)
         try object.encode(response?.isReusedConnection ?? false, forKey: .reusedConnection)
-        try object.encode(response.map { FetchTimes($0.metrics) }, forKey: .metrics)
+        try object.encode(metrics.map(FetchTimes.init), forKey: .metrics)
         try object.encode(fault, forKey: .error)
     }
 
@@ -96,6 +76,18 @@ extension FetchReport: Encodable {
             joined[name] = joined[name].map { $0 + separator + field.value } ?? field.value
         }
         return joined
+    }
+}
+
+/// Keeps what was measured of one run.
+private final class FetchMeter: RequestObserver {
+    private let measured = Mutex<RequestMetrics?>(nil)
+
+    var metrics: RequestMetrics? { measured.withLock { $0 } }
+
+    func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
+        // A run that was refused has nothing but zeros.
+        if metrics.total > .zero { measured.withLock { $0 = metrics } }
     }
 }
 

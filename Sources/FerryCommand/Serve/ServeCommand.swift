@@ -8,11 +8,13 @@ enum ServeCommand: Subcommand {
     static let name = "serve"
     static let summary = "Runs the loopback server, also one that misbehaves"
     static let synopsis = "[OPTIONS]"
-    static let options = [
-        CommandOption("port", value: "N", "The port; 0 is any free one (0)"),
-        CommandOption("script", value: "FILE", "What it shall do instead of answering: rules in JSON"),
-        CommandOption("until-eof", "Ends at the end of standard input, too"),
-        CommandOption("json", "Prints an object with the URL in place of the bare URL"),
+    static let optionGroups = [
+        OptionGroup([
+            CommandOption("port", value: "N", "The port; 0 is any free one (0)"),
+            CommandOption("script", value: "FILE", "What it shall do instead of answering: rules in JSON"),
+            CommandOption("until-eof", "Ends at the end of standard input, too"),
+            CommandOption("json", "Prints an object with the URL in place of the bare URL"),
+        ])
     ]
     static let notes = """
         The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes.

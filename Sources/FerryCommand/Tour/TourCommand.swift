@@ -8,7 +8,7 @@ enum TourCommand: Subcommand {
     static let name = "tour"
     static let summary = "Shows what works, on a server of its own"
     static let synopsis = "[OPTIONS]"
-    static let options = [CommandOption("json", "Prints one object in place of the lines")]
+    static let optionGroups = [OptionGroup([CommandOption("json", "Prints one object in place of the lines")])]
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }

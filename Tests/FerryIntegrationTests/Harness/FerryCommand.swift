@@ -39,6 +39,11 @@ struct FerryCommand {
 
     /// Waits for its end. The variables for proxies are those given here and no others.
     static func run(_ arguments: String..., environment: [String: String] = [:]) throws -> Outcome {
+        try run(arguments, environment: environment)
+    }
+
+    /// Likewise.
+    static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Outcome {
         // Beside the bundle of the tests, where the build has put both.
         let program = URL(filePath: ownTestBundle).deletingLastPathComponent().appending(path: "ferry").path
         let folder = try ServerFolder()

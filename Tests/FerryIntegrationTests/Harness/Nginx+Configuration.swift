@@ -1,6 +1,6 @@
 extension Nginx {
     /// Bytes of `zeros.bin`, which take no room on the disk.
-    static let zeros = 1024 * 1024 * 1024
+    static let zeros = 256 * 1024 * 1024
 
     /// Files under `www`.
     static func writeContent(to folder: ServerFolder) throws {

@@ -28,7 +28,7 @@ import Testing
                 source.close()
             }
         }
-        #expect(openDescriptors(of: file.path).isEmpty)
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
     @Test(arguments: [0..<0, 0..<10, 5..<1_000_000, 999_999..<1_000_000, 1_000_000..<1_000_000] as [Range<UInt64>])
@@ -68,7 +68,7 @@ import Testing
         let fault = try #require(source.failure as? BodyFault)
         #expect(fault.message.contains("shorter"))
         source.close()
-        #expect(openDescriptors(of: file.path).isEmpty)
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
     @Test func ofAFileThatGrowsOnlyWhatWasThereIsSent() async throws {

@@ -123,4 +123,40 @@ import Testing
             #expect(server.requests[2].body == [7])
         }
     }
+
+    /// Answers a challenge with the same user.
+    private struct Provider: CredentialProvider {
+        func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+            Credential(user: "u", password: "p")
+        }
+    }
+
+    private static let schemes = ["Digest realm=\"r\", nonce=\"n\", algorithm=MD5, qop=\"auth\"", "Basic realm=\"r\""]
+
+    @Test("A challenge is met with the whole body", arguments: schemes, [nil, UInt64(300_000)])
+    func challenges(scheme: String, length: UInt64?) async throws {
+        try await withAgent {
+            $0.credentialProvider = Provider()
+        } _: { server, agent in
+            server.handle("/secret") { request in
+                guard request.headers["Authorization"] != nil else {
+                    return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": scheme])
+                }
+                return LoopbackResponse(text: "\(request.body.count)")
+            }
+            let made = Tally()
+            let put = Put(
+                "/secret",
+                .stream(length: length) { () -> Pieces in
+                    made.add()
+                    return Pieces(pieces: [[UInt8](repeating: 0, count: 300_000)])
+                })
+            let text = try await agent.send(put).text
+            #expect(text == "300000")
+            #expect(made.value == 2)
+            let once = Put("/secret", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+            let error = await fault { () throws(RequestError) in try await agent.send(once) }
+            #expect(error?.code == .invalidStatusCode(401))
+        }
+    }
 }

@@ -27,6 +27,7 @@ import Testing
         #expect(reply.redirects.map(\.status) == [301, 302, 307, 308])
         #expect(reply.redirects.map(\.target) == ["http://h/b", "http://h/c?q=***", "http://h/d", "http://h/e"])
         #expect(reply.attempts == 5)
+        #expect(reply.metrics.redirects == 4 && reply.metrics.attempts == 1, "its metrics are the run's")
     }
 
     @Test func byClosureToo() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import Ferry
 
 /// One run is one run to all who are told of it, and nothing is left of it.
-@Suite struct RunIdentityTests {
+@Suite(.timeLimit(.minutes(1))) struct RunIdentityTests {
     private func agent(_ stub: StubTransport, _ observers: [any RequestObserver] = []) -> NetworkAgent {
         var configuration = NetworkConfiguration.test
         configuration.observers = observers
@@ -154,7 +154,14 @@ import Testing
     // MARK: Nothing is left
 
     /// Something that a request holds, and that goes when the last copy of the request goes.
-    private final class Token: Sendable {}
+    /// Says when nobody holds it any more.
+    private final class Token: Sendable {
+        private let end: AsyncStream<Never>.Continuation
+
+        init(_ end: AsyncStream<Never>.Continuation) { self.end = end }
+
+        deinit { end.finish() }
+    }
 
     private struct Holding: Request {
         let token: Token
@@ -167,16 +174,17 @@ import Testing
         let token: Token
     }
 
-    /// Runs `body` with a token that nobody but it holds, and looks whether it is gone afterwards.
+    /// Runs `body` with a token that nobody but it holds, and waits until it is gone: a queue may still be letting go of
+    /// the block that held it. One that is held for good ends the test by its time limit.
     private func isGone(_ body: (Token) async throws -> Void) async rethrows -> Bool {
+        let (stream, end) = AsyncStream.makeStream(of: Never.self)
         weak var gone: Token?
         do {
-            let token = Token()
+            let token = Token(end)
             gone = token
             try await body(token)
         }
-        // A queue may still be letting go of the block that held it.
-        for _ in 0..<1000 where gone != nil { await Task.yield() }
+        for await _ in stream {}
         return gone == nil
     }
 

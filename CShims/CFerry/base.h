@@ -1,0 +1,67 @@
+/* base.h - limits, the names of the core's types, and its memory. */
+#ifndef FERRY_BASE_H
+#define FERRY_BASE_H
+
+#include "CFerry.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <uv.h>
+#include <zlib.h>
+
+enum {
+  FERRY__RINGS = 3,
+  FERRY__PER_SHARD = 64,   /* libcurl is O(n) in the transfers of a multi */
+  FERRY__STREAMS = 100,    /* likewise in a loop with HTTP/2, and of a host:
+                            * beyond that libcurl connects for each anew */
+  FERRY__SPARE = 64,       /* readable bytes behind a collected body */
+  FERRY__ROUNDS = 4,       /* of work a turn, then sockets get theirs */
+  FERRY__CANCELS = 128,    /* of running transfers a round: each closes one */
+  FERRY__STARTS = 64,      /* a round: each may open a connection (90 us) */
+  FERRY__EVENTS = 512,     /* socket events a turn */
+  FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
+  FERRY__MAX_FIELDS = 1000,
+  FERRY__MAX_1XX = 32,
+  FERRY__MAX_TUNNEL = 1 << 20, /* bytes of all answers to CONNECT */
+  FERRY__ADDRESSES = 16,   /* of one name */
+  FERRY__MAX_ROUNDS = 8,   /* of challenges answered */
+  FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
+  /* libcurl's receive buffer, which it allocates and frees with every
+   * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
+   * with 16 KB, 28 with 32, 35 with 64), which only long bodies repay. */
+  FERRY__BUFFER = 16384,
+  FERRY__BIG_BUFFER = 131072,
+  FERRY__LONG_BODY = 512 * 1024,
+  FERRY__LATE = 65536, /* bytes of an answer that a reset overtook */
+};
+
+struct sockaddr;
+typedef struct ferry__transfer ferry__transfer;
+typedef struct ferry__handle ferry__handle;
+typedef struct ferry__shard ferry__shard;
+typedef struct ferry__host ferry__host;
+typedef struct ferry__socket ferry__socket;
+typedef struct ferry__block ferry__block;
+typedef struct ferry__extras ferry__extras;
+
+/* ---- Pool of blocks (pool.c) --------------------------------------------- */
+
+enum { FERRY__CLASSES = 6 };
+
+typedef struct ferry__pool {
+  ferry__block *free[FERRY__CLASSES];
+  uint32_t count[FERRY__CLASSES];
+} ferry__pool;
+
+/* A block of at least `size` bytes; *capacity is what it really holds. */
+void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity);
+/* Back to this loop's own list. */
+void ferry__pool_give(ferry__pool *pool, void *bytes);
+/* [any thread] Back to whichever loop needs it next; on a loop's thread to
+ * that loop. */
+void ferry__block_free(void *bytes);
+void ferry__pool_close(ferry__pool *pool);
+
+#endif

@@ -1,0 +1,175 @@
+/* guard.c - the look at a connection before a request goes out on it, and at
+ * what lies in a socket that nobody waits for. */
+#include "core.h"
+
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+SSL *ferry__tls_of(CURL *easy) {
+  struct curl_tlssessioninfo *tls = NULL;
+  return !curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) && tls &&
+                 tls->backend == CURLSSLBACKEND_OPENSSL
+             ? tls->internals
+             : NULL;
+}
+
+static bool tls_pending(CURL *easy) {
+  SSL *tls = ferry__tls_of(easy);
+  return tls && SSL_has_pending(tls);
+}
+
+static int transfer_index = -1;
+static pthread_once_t index_once = PTHREAD_ONCE_INIT;
+static void make_index(void) {
+  transfer_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+}
+
+static void on_alert(const SSL *tls, int where, int alert) {
+  if (where == SSL_CB_READ_ALERT && (alert & 0xff) == SSL_AD_CLOSE_NOTIFY) {
+    ferry__transfer *t = SSL_get_ex_data(tls, transfer_index);
+    t->close_notified = true;
+  }
+}
+
+/* The connection ends with this transfer, so neither outlives the other. */
+void ferry__watch_close_notify(ferry__transfer *t) {
+  SSL *tls = ferry__tls_of(t->handle->easy);
+  pthread_once(&index_once, make_index);
+  t->close_notified = !tls || (SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN) ||
+                      !SSL_set_ex_data(tls, transfer_index, t);
+  if (!t->close_notified)
+    SSL_set_info_callback(tls, on_alert);
+}
+
+void ferry__end_idle(ferry_loop *loop, ferry__socket *s) {
+  char drain[4096];
+  ssize_t n, total = 0;
+  while ((n = recv(s->fd, drain, sizeof drain, MSG_DONTWAIT)) > 0 &&
+         total < 1 << 20)
+    total += n;
+  shutdown(s->fd, SHUT_RDWR);
+  if (total)
+    ferry__count(&loop->counters.guarded, 1);
+}
+
+/* For the next attempt: where one kept connection was bad, all of them may
+ * be, and attempts are few. The handle is thrown away afterwards. */
+static void take_new_connection(ferry__handle *handle) {
+  curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+/* Whether a kept connection will do for this transfer. */
+static bool may_use(const ferry__transfer *t, const ferry__socket *s,
+                    const char *peer) {
+  const ferry__extras *x = t->extras;
+  if ((x ? x->identity : 0) != (s ? s->identity : 0))
+    return false;
+  return !(t->flags & FERRY_PUBLIC_ONLY) || (x && x->proxy) ||
+         ferry_address_is_public(peer) == 1;
+}
+
+/* Called by libcurl when a connection is there and nothing of the request
+ * has left: the hinge of retries, phases and the guard. */
+int ferry__on_request(void *data, char *peer, char *local, int peer_port,
+                      int port) {
+  ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
+  ferry_loop *loop = handle->loop;
+  (void)local;
+  bool answers = t->head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
+  if (answers) { /* a challenge, in the same attempt */
+    t->head_held = false;
+    ferry__head_expect_status(&handle->head);
+  } else {
+    handle->attempts++;
+  }
+  t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
+                                             : FERRY_PHASE_SEND;
+  t->last_ms = t->window_ms = ferry__now(loop);
+  t->result.peer_port = (uint16_t)peer_port;
+  strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
+  if (handle->has_resolve)
+    ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
+  handle->tunnelling = 0;
+  if (handle->attempts > 1 && !answers) {
+    /* libcurl is about to send again, by itself, on a new connection. */
+    long sent = 0;
+    curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
+    bool refused = ferry__was_refused(handle);
+    bool safe = !sent || refused || (t->flags & FERRY_IDEMPOTENT);
+    if (!safe || t->pulled || /* it cannot be pulled again */
+        handle->attempts > FERRY__MAX_ATTEMPTS) {
+      handle->attempts--; /* this one is not begun */
+      t->untouched = refused;
+      t->fault = refused
+                     ? (ferry__fault){FERRY_E_HTTP2_STREAM,
+                                      FERRY_D_HTTP2_REFUSED}
+                     : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
+      t->phase = FERRY_PHASE_WAIT_HEAD;
+      return CURL_PREREQFUNC_ABORT;
+    }
+    handle->refused = handle->left_in = 0;
+    handle->stream = 0;
+    ferry__head_expect_status(&handle->head);
+    take_new_connection(handle);
+  }
+  if (handle->opened_count) {
+    ferry__remember_port(handle, peer, peer_port, port);
+    return CURL_PREREQFUNC_OK;
+  }
+  ferry__socket *s = ferry__find_port(loop, peer, peer_port, port);
+  if (!may_use(t, s, peer)) {
+    /* Somebody else's, who may connect there, or has signed in there. */
+    handle->attempts--;
+    t->again = t->fresh = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
+  /* A kept connection: what is readable now is no answer to this request. */
+  handle->socket = s;
+  char byte;
+  if (s && s->http2) /* frames may come at any time */
+    return CURL_PREREQFUNC_OK;
+  if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+            (t->host->secure && tls_pending(handle->easy)))) {
+    /* Sending fails with 0 bytes, and libcurl tries again. */
+    ferry__end_idle(loop, s);
+    take_new_connection(handle);
+  } else if (s) {
+    /* Not only when libcurl asks for events: a transfer whose answer comes at
+     * once may be paused before it ever does, and would look like nobody. */
+    s->handle = handle;
+    s->generation = handle->generation;
+  }
+  return CURL_PREREQFUNC_OK;
+}
+
+/* ---- Answers that a reset overtakes -------------------------------------- */
+
+/* A server that has enough of an upload answers, and then resets: whoever
+ * writes first meets the reset and never reads the answer. So under TLS what
+ * is there to read is read first; plain ones have the one below. */
+bool ferry__answer_waits(const ferry__transfer *t, int fd) {
+  char byte;
+  return t->phase == FERRY_PHASE_SEND && t->host->secure &&
+         recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Likewise: the answer lies in the socket that is about to be closed. With 50
+ * MB uploads to a server on the same machine that was every fourth. */
+void ferry__keep_answer(ferry__transfer *t, int fd) {
+  if (t->phase != FERRY_PHASE_SEND || t->host->secure || t->late)
+    return;
+  t->late = malloc(FERRY__LATE);
+  ssize_t n, length = 0;
+  while (t->late && length < FERRY__LATE &&
+         (n = recv(fd, t->late + length, (size_t)(FERRY__LATE - length),
+                   MSG_DONTWAIT)) > 0)
+    length += n;
+  t->late_length = (uint32_t)length;
+  if (!length) {
+    free(t->late);
+    t->late = NULL;
+  }
+}

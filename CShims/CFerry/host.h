@@ -1,0 +1,101 @@
+/* host.h - origins: their addresses, and who of those that want to go there
+ * goes next. */
+#ifndef FERRY_HOST_H
+#define FERRY_HOST_H
+
+#include "transfer.h"
+
+/* ---- Hosts (host.c) and names (name.c) ----------------------------------- */
+
+struct ferry__host {
+  ferry__host *hash_next;
+  ferry__host *older, *newer; /* least recently used first */
+  uint64_t serial;
+  uint64_t hash;
+  char *origin; /* "http://name:port", lower case */
+  size_t origin_length;
+  CURLU *url;
+  char *name; /* as libcurl's cache knows it */
+  bool literal; /* an address: nothing to look up */
+  bool secure;
+  bool large;   /* its last body was long */
+  uint16_t port;
+  unsigned running, waiting;
+  unsigned held; /* transfers that go through it as their proxy */
+  ferry__shard *home;
+  ferry__fifo parked[FERRY__RINGS];
+  ferry__host *open_prev[FERRY__RINGS], *open_next[FERRY__RINGS];
+  bool is_open[FERRY__RINGS];
+  /* Its addresses. */
+  ferry__fifo resolving;
+  bool looking_up;
+  uint64_t fresh_until, usable_until; /* ms */
+  uint32_t answer;                    /* one more with each change; 0 = none */
+  char *addresses;
+  struct curl_slist *resolve;  /* for CURLOPT_RESOLVE */
+  struct curl_slist *outdated; /* freed when nothing runs */
+  uint32_t *fed;               /* by shard: the answer it knows */
+};
+
+typedef struct ferry__hosts {
+  ferry__host **buckets;
+  unsigned capacity, count;
+  uint64_t serials;
+  ferry__host *oldest, *newest;
+} ferry__hosts;
+
+uint64_t ferry__hash(const char *text, size_t length);
+/* The host of an origin; NULL sets *fault. */
+ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
+                              size_t length, ferry__fault *fault);
+void ferry__hosts_free(ferry_loop *loop);
+/* The shard is closed, and with it what it knew. */
+void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
+/* One of its transfers has ended. */
+void ferry__host_rest(ferry_loop *loop, ferry__host *host);
+
+/* True when its addresses are known; else a lookup is under way. */
+bool ferry__name_known(ferry_loop *loop, ferry__host *host);
+/* The list for CURLOPT_RESOLVE, NULL when the shard knows the answer. */
+struct curl_slist *ferry__name_feed(ferry__host *host, ferry__shard *shard);
+void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
+
+/* Lookups (lookup.c): a bounded set of threads, one lookup a name at a time,
+ * for all loops of the process. */
+typedef struct ferry__answer {
+  struct ferry__answer *next;
+  uint64_t serial;  /* of the host that asked */
+  int eai;
+  char *addresses; /* "1.2.3.4,[::1]" */
+} ferry__answer;
+
+typedef struct ferry__port ferry__port; /* outlives the loop if it must */
+ferry__port *ferry__port_make(ferry_loop *loop);
+void ferry__port_close(ferry__port *port);
+int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
+                  int (*lookup)(const char *, struct addrinfo **));
+ferry__answer *ferry__port_answers(ferry__port *port);
+void ferry__name_answered(ferry_loop *loop, ferry__answer *answer);
+
+/* ---- Admission (admission.c) --------------------------------------------- */
+
+typedef struct ferry__admission {
+  ferry__fifo ring[FERRY__RINGS];
+  ferry__host *open[FERRY__RINGS]; /* hosts with room and parked transfers */
+  ferry__host *open_last[FERRY__RINGS];
+  unsigned passed[FERRY__RINGS]; /* times a ring was passed over */
+  unsigned waiting, running;
+} ferry__admission;
+
+void ferry__fifo_push(ferry__fifo *fifo, ferry__transfer *transfer);
+void ferry__fifo_remove(ferry__fifo *fifo, ferry__transfer *transfer);
+void ferry__enqueue(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__dequeue(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__admit(ferry_loop *loop);
+bool ferry__admissible(const ferry_loop *loop);
+/* A place has become free. */
+void ferry__leave(ferry_loop *loop, ferry__host *host);
+void ferry__reprioritise(ferry_loop *loop, ferry__transfer *transfer,
+                         int priority);
+
+#endif

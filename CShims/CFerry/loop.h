@@ -1,0 +1,115 @@
+/* loop.h - the loop, and the ways into it. */
+#ifndef FERRY_LOOP_H
+#define FERRY_LOOP_H
+
+#include "connection.h"
+#include "host.h"
+
+/* ---- Table of ids (table.c) ---------------------------------------------- */
+
+typedef struct ferry__table {
+  ferry__transfer **slots;
+  size_t capacity, count;
+} ferry__table;
+
+bool ferry__table_insert(ferry__table *table, ferry__transfer *transfer);
+ferry__transfer *ferry__table_find(const ferry__table *table, uint64_t id);
+void ferry__table_remove(ferry__table *table, uint64_t id);
+
+/* ---- Mailbox (mailbox.c) ------------------------------------------------- */
+
+enum { FERRY__CANCEL, FERRY__RESUME, FERRY__PRIORITY };
+
+typedef struct ferry__command {
+  struct ferry__command *next;
+  uint64_t id;
+  uint8_t kind, priority;
+} ferry__command;
+
+typedef struct ferry__mailbox {
+  _Atomic(ferry__transfer *) inbox;
+  _Atomic(ferry__command *) commands;
+  atomic_bool called;
+  /* The loop's thread: taken out, not yet done. */
+  ferry__command *first, **last;
+} ferry__mailbox;
+
+void ferry__mailbox_open(ferry_loop *loop);
+void ferry__wake(ferry_loop *loop); /* [any thread] */
+/* Closes it for ever and returns what was left. */
+ferry__transfer *ferry__mailbox_close(ferry_loop *loop);
+bool ferry__mailbox_is_empty(const ferry_loop *loop);
+void ferry__mailbox_submits(ferry_loop *loop);
+void ferry__mailbox_commands(ferry_loop *loop);
+void ferry__accept(ferry_loop *loop, ferry__transfer *transfer);
+
+/* ---- The loop (loop.c) --------------------------------------------------- */
+
+typedef struct ferry__counters {
+  _Atomic uint64_t waiting, resolving, running, sockets, handles, submitted,
+      finished, connections, lookups, guarded, turns, longest_turn_us;
+} ferry__counters;
+
+struct ferry_loop {
+  ferry__mailbox mailbox; /* [any thread], as are the three after it */
+  int wake;               /* eventfd; open until the loop is freed */
+  atomic_bool stopping;
+  ferry__counters counters;
+
+  ferry_options options;
+  char *ca_file, *pinned_keys, *user_agent, *encodings;
+  char *client_certificate, *client_key, *client_key_password;
+  pthread_t thread;
+  bool freed_by_itself;
+  bool closing;
+
+  uv_loop_t uv;
+  uv_timer_t timer;
+  uv_check_t check;
+  uv_prepare_t prepare;
+  uv_idle_t idle;
+  uint64_t timer_at; /* ms; 0 = not armed */
+
+  ferry__sockets sockets;
+  ferry__shard *shards, *touched;
+  unsigned shard_count, per_shard, first_free;
+  ferry__admission admission;
+  ferry__hosts hosts;
+  ferry__table table;
+  ferry__wheel wheel;
+  ferry__pool pool;
+  ferry__port *port;
+  ferry__inflate *inflates;
+  unsigned inflate_count;
+  unsigned char *scratch; /* inflate's output */
+  ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
+  ferry_result *finished, **finished_last;
+  size_t finished_count;
+  uint64_t now_ns; /* refreshed once a round */
+};
+
+/* The loop of this thread, NULL elsewhere. */
+extern _Thread_local ferry_loop *ferry__current;
+
+static inline uint64_t ferry__now(const ferry_loop *loop) {
+  return uv_now(&loop->uv);
+}
+static inline void ferry__count(_Atomic uint64_t *counter, int64_t by) {
+  /* One writer: a plain load and store will do, and cost no locked bus. */
+  uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+  atomic_store_explicit(counter, now + (uint64_t)by, memory_order_relaxed);
+}
+static inline uint32_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
+  uint64_t us = to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+  return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+/* [any thread] libcurl, once. */
+void ferry__initialise(void);
+void ferry__arm(ferry_loop *loop, uint64_t at);
+/* Puts a result into this turn's list. */
+void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
+/* The host whose serial this is, or NULL. */
+ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
+
+#endif

@@ -1,0 +1,245 @@
+/* transfer.h - one transfer: the head and the body of its answer, what it asks
+ * for beyond the usual, when it expires. */
+#ifndef FERRY_TRANSFER_H
+#define FERRY_TRANSFER_H
+
+#include "base.h"
+
+/* ---- Heads (head.c) ------------------------------------------------------ */
+
+typedef struct ferry__head {
+  char *bytes;
+  ferry_field *fields;
+  uint32_t length, capacity;
+  uint32_t count, field_capacity;
+  uint64_t received;      /* bytes of all heads and trailers */
+  int64_t content_length; /* -1 = not announced */
+  uint32_t limit;
+  uint16_t status;
+  uint16_t informational, trailers;
+  uint8_t version;
+  uint8_t coding;   /* FERRY__CODING_… */
+  bool chunked, in_fields, complete;
+} ferry__head;
+
+enum {
+  FERRY__CODING_NONE = 0,
+  FERRY__CODING_GZIP,
+  FERRY__CODING_DEFLATE,
+  FERRY__CODING_OTHER, /* left as it is */
+};
+
+typedef struct ferry__fault {
+  int32_t code, detail;
+} ferry__fault;
+
+/* Forgets all heads; keeps the memory. */
+void ferry__head_begin(ferry__head *head, uint32_t limit);
+/* The next line must be a status line: another answer follows. */
+void ferry__head_expect_status(ferry__head *head);
+/* One line with its CR LF. code 0 = taken. Sets complete at the final end. */
+ferry__fault ferry__head_line(ferry__head *head, const char *line,
+                              size_t length);
+void ferry__head_free(ferry__head *head);
+
+/* ---- Inflate (inflate.c) ------------------------------------------------- */
+
+typedef struct ferry__inflate {
+  struct ferry__inflate *next; /* in the loop's list of spare ones */
+  z_stream stream;
+  uint8_t coding;
+  bool begun, ended;
+  unsigned char first, first_length; /* a lone first byte of «deflate» */
+  /* Input left over when the receiver paused inside of a piece. */
+  unsigned char *held;
+  size_t held_length;
+} ferry__inflate;
+
+/* ---- Transfers (transfer.c, request.c, body.c) --------------------------- */
+
+enum ferry__state {
+  FERRY__NEW,
+  FERRY__WAITING,   /* in a ring, of the loop's or of its host's */
+  FERRY__RESOLVING, /* has its place, waits for a name */
+  FERRY__RUNNING,
+  FERRY__DRAINING, /* libcurl is done, the receiver is not */
+  FERRY__DONE,
+};
+
+typedef struct ferry__fifo {
+  ferry__transfer *head, *tail;
+} ferry__fifo;
+
+struct ferry__transfer {
+  ferry_result result; /* first: handed over as it is */
+  ferry__transfer *next, *prev; /* inbox, ring, host's list, running list */
+  ferry__fifo *fifo;            /* the ring it stands in while WAITING */
+  ferry__transfer *timer_next, *timer_prev;
+  uint64_t timer_at; /* ms; 0 = not in the wheel */
+  uint64_t submitted_ns, started_ns;
+  uint64_t submitted_ms, started_ms, last_ms, window_ms;
+  uint64_t window_bytes, uploaded;
+  uint8_t earlier; /* attempts with handles before this one */
+  ferry__host *host;
+  ferry__host *asked; /* whose name it waits for while RESOLVING */
+  ferry__handle *handle;
+  ferry__extras *extras; /* in the arena; NULL = none */
+  const void *body; /* in the arena */
+  uint64_t body_length, pulled;
+  struct curl_slist *headers; /* in the arena */
+  const char *origin, *target, *method; /* in the arena */
+  const char *cookie; /* of the caller's own, in a loop with a jar */
+  uint32_t origin_length;
+  uint32_t connect_ms, idle_ms, total_ms, deadline_ms;
+  uint32_t low_speed_bytes, low_speed_ms, max_head;
+  uint64_t max_body;
+  int32_t fd;
+  uint32_t flags;
+  uint8_t state, priority, body_kind, response_kind, method_kind;
+  bool receive_paused, send_paused, close_notified;
+  bool head_held; /* a challenge, which libcurl may answer by itself */
+  bool forbidden; /* an address was, and so not connected to */
+  bool untouched; /* the server has not looked at its stream */
+  bool again;     /* nothing was sent: to be begun anew, .. */
+  bool fresh;     /* .. on a connection of its own */
+  /* While it runs. */
+  ferry__fault fault; /* ours, told before libcurl's */
+  int phase;
+  char *bytes; /* the body being collected, a block */
+  size_t capacity;
+  char *packed; /* the result's fields, head and perhaps body, a block */
+  char *words;  /* behind result.message */
+  char *late; /* what was left in the socket when it was closed */
+  uint32_t late_length;
+  ferry__inflate *inflate;
+  char arena[];
+};
+
+enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
+
+/* The end of every list that has no Accept of its own. */
+extern struct curl_slist ferry__no_accept;
+/* [any thread] Checks and copies a request; *out is NULL when refused. */
+ferry__fault ferry__transfer_make(const ferry_request *request,
+                                  ferry__transfer **out);
+void ferry__transfer_start(ferry_loop *loop, ferry__transfer *transfer);
+/* Ends a transfer in any state. */
+void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
+                         ferry__fault fault);
+/* libcurl is done with it. */
+void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
+                               CURLcode code);
+void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
+/* The name it waited for is known, or is not to be had. */
+void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
+                           ferry__fault fault);
+/* Bytes, times and flags go from the handle to the result (figures.c). */
+void ferry__read_figures(ferry__transfer *transfer);
+/* Head and body leave the handle and become the result's (result.c). */
+void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
+
+/* The head is the last one: what the body will be, and on_head. False sets
+ * transfer->fault. */
+bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
+
+/* libcurl's callbacks (callbacks.c). */
+size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
+size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
+size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
+
+/* The end of the head: what the body will be. False sets transfer->fault. */
+bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
+/* Decoded bytes. False sets transfer->fault. */
+bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
+                         const char *bytes, size_t length);
+
+/* An answer that lay in the socket when writing to it failed (late.c). True
+ * when it was whole, and has been delivered. */
+bool ferry__late_answer(ferry__transfer *transfer);
+
+ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
+void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
+/* Decodes and delivers; stops where the receiver pauses and holds the rest.
+ * False sets transfer->fault. */
+bool ferry__inflate_write(ferry_loop *loop, ferry__transfer *transfer,
+                          const char *bytes, size_t length);
+bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
+
+/* What libcurl's code means, given how far the transfer had come (error.c). */
+ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
+                             const char *words);
+ferry__fault ferry__dns_fault(int eai);
+
+/* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
+
+typedef struct ssl_st SSL;
+void ferry__http2_constants(ferry__handle *handle);
+void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
+/* Whether the connection that its request goes out on speaks it. */
+bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
+/* The stream that is sent again was certainly not looked at. */
+bool ferry__was_refused(const ferry__handle *handle);
+/* What a code of HTTP/2 and libcurl's words mean. */
+ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
+                                 const char *words);
+/* The field that libcurl would add by itself over HTTP/1.1. */
+extern char ferry__chunked[];
+
+/* ---- Cookies (cookies.c) ------------------------------------------------- */
+
+ferry_jar *ferry__jar_hold(ferry_jar *jar);
+void ferry__jar_constants(ferry__handle *handle);
+void ferry__jar_reset(ferry__handle *handle);
+void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
+
+/* ---- What few requests say (extras.c) ------------------------------------ */
+
+/* In the arena, but for `via`. */
+struct ferry__extras {
+  const char *proxy_origin, *proxy; /* "http://name:port", "name:port" */
+  const char *proxy_user, *proxy_password;
+  const char *user, *password;
+  const char *encodings;
+  struct curl_slist *proxy_headers;
+  ferry__host *via; /* the proxy's name */
+  uint64_t identity; /* who its connection is; 0 = anybody */
+  uint8_t proxy_kind, schemes, targets, encodings_kind;
+  char choice[72];
+  struct curl_slist chosen; /* for CURLOPT_CONNECT_TO; data NULL = none */
+};
+
+/* [any thread] *size is what copying takes. */
+ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
+/* [any thread] The texts go to `text`; returns what follows them. */
+char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
+                         char *text);
+/* All names are known: may it go there, and to which address? */
+ferry__fault ferry__extras_route(ferry__transfer *transfer);
+/* Whose address it connects to. */
+ferry__host *ferry__dialled(const ferry__transfer *transfer);
+bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
+
+/* ---- Timeouts (wheel.c) -------------------------------------------------- */
+
+enum { FERRY__SLOTS = 512, FERRY__SLOT_MS = 8 };
+
+typedef struct ferry__wheel {
+  ferry__transfer *slot[FERRY__SLOTS];
+  uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot with something */
+  uint64_t turned; /* the slot number up to which all is done */
+  unsigned count;
+} ferry__wheel;
+
+void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
+void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__wheel_turn(ferry_loop *loop);
+uint64_t ferry__wheel_next(const ferry_loop *loop);
+/* libcurl has no callback for «TCP is connected, TLS begins», and none for
+ * «the body has left». */
+void ferry__look_at_phase(ferry__transfer *transfer);
+/* The next moment at which something of this transfer may expire; 0 = none.
+ * *fault is set when it has (timeout.c). */
+uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *transfer,
+                              ferry__fault *fault);
+
+#endif

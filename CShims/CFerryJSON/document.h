@@ -1,0 +1,35 @@
+// document.h - what the parts of CFerryJSON know of a document.
+#ifndef FERRY_JSON_DOCUMENT_H
+#define FERRY_JSON_DOCUMENT_H
+
+#include "CFerryJSON.h"
+
+#include <simdjson.h>
+
+#include <memory>
+
+struct ferry_json {
+  std::unique_ptr<simdjson::internal::dom_parser_implementation> parser;
+  simdjson::dom::document document;
+  std::unique_ptr<uint8_t[]> copy;  // of texts without room behind them
+  size_t copy_capacity = 0;
+
+  size_t capacity() const noexcept { return document.capacity(); }
+
+  // Makes room for a text of `count` bytes.
+  int reserve(size_t count) noexcept;
+
+  // The text with room behind it, or null when there is no memory.
+  const uint8_t *padded(const uint8_t *text, size_t count,
+                        size_t spare) noexcept;
+};
+
+// A parser with room for `count` bytes, from the pool if one waits there.
+ferry_json *ferry__json_take(size_t count) noexcept;
+void ferry__json_give(ferry_json *document) noexcept;
+
+// Where in the text the parser found the error that it gave.
+size_t ferry__json_locate(const ferry_json &document, const uint8_t *text,
+                          size_t count, simdjson::error_code error) noexcept;
+
+#endif

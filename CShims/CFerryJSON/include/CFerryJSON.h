@@ -1,0 +1,288 @@
+/* JSON on simdjson: parsing, looking at what was parsed, checking a schema.
+ *
+ * A document is an array of 64-bit words, the tape, and a buffer of strings, in
+ * the form that simdjson's parser writes. Word 0 is the root; the value itself
+ * begins at word 1. The upper 8 bits of a word are its tag:
+ *
+ *   l u d   a signed, an unsigned integer, a double; the next word is its value
+ *   "       a string; the lower bits are the place of its length (4 bytes, the
+ *           machine's order), bytes and a NUL in the buffer
+ *   t f n   true, false, null
+ *   [ {     the lower 32 bits are the index behind the closing word, the next
+ *           24 the number of elements or members, 0xffffff for that many or more
+ *   ] }     the lower bits are the index of the opening word
+ *
+ * A member is a string, its key, followed by the value. Documents never change.
+ * All functions may be called from any thread at any time; no exception leaves
+ * them. Where a key stands twice in an object, the last one counts.
+ */
+#ifndef CFERRYJSON_H
+#define CFERRYJSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __clang__
+#pragma clang assume_nonnull begin
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Containers within containers; a deeper document is refused. */
+#define FERRY_JSON_DEPTH 1024
+
+/* Readable bytes behind a text that is to be parsed where it stands. */
+#define FERRY_JSON_PADDING 64
+
+#define FERRY_JSON_NOWHERE SIZE_MAX
+
+/* ---- Parsing ---- */
+
+enum ferry_json_error {
+  FERRY_JSON_OK = 0,
+  FERRY_JSON_EMPTY = -1,
+  FERRY_JSON_TOO_LARGE = -2,
+  FERRY_JSON_NO_MEMORY = -3,
+  FERRY_JSON_TOO_DEEP = -4,
+  FERRY_JSON_UTF8 = -5,
+  FERRY_JSON_CONTROL = -6,   /* a control character within a string */
+  FERRY_JSON_UNCLOSED = -7,  /* a string that does not end */
+  FERRY_JSON_ESCAPE = -8,    /* an escape that is none, a lone surrogate */
+  FERRY_JSON_NUMBER = -9,    /* no number, or one that 64 bits cannot hold */
+  FERRY_JSON_LITERAL = -10,  /* almost true, false or null */
+  FERRY_JSON_STRUCTURE = -11 /* anything else: what stands there cannot */
+};
+
+/* A parsed document together with the parser that owns its memory. */
+typedef struct ferry_json ferry_json;
+
+/* The words and strings of a document. Borrowed: valid while its owner is. */
+typedef struct ferry_json_tape {
+  const uint64_t *words;
+  const uint8_t *strings;
+} ferry_json_tape;
+
+/* Parses one text in UTF-8, a byte order mark allowed. `spare` says how many
+ * bytes behind it may be read (their values do not matter); with fewer than
+ * FERRY_JSON_PADDING the text is copied first. The text is not needed once this
+ * has returned. Gives 0 and a document to be released, or an error and the
+ * offset of the byte it was found at. */
+int ferry_json_parse(const uint8_t *_Nullable text, size_t count, size_t spare,
+                     ferry_json *_Nullable *_Nonnull document, size_t *offset);
+
+/* Gives the parser back to the pool; the tape is void from here on. */
+void ferry_json_release(ferry_json *document);
+
+ferry_json_tape ferry_json_tape_of(const ferry_json *document);
+
+/* The offset in the text of the value at `index`, and in `*cursor` where to go
+ * on for a value further behind; `*cursor` is 0 at first. */
+typedef struct ferry_json_cursor {
+  size_t index;
+  size_t structural;
+} ferry_json_cursor;
+
+size_t ferry_json_offset(const ferry_json *document, const uint8_t *text,
+                         size_t index, ferry_json_cursor *cursor);
+
+/* Parsers that wait in the pool; for tests. */
+size_t ferry_json_pooled(void);
+
+/* ---- Looking at a tape ---- */
+
+static inline uint8_t ferry_json_tag(ferry_json_tape tape, size_t index) {
+  return (uint8_t)(tape.words[index] >> 56);
+}
+
+/* What stands behind the tag, in 56 bits. */
+static inline uint64_t ferry_json_payload(ferry_json_tape tape, size_t index) {
+  return tape.words[index] & 0x00ffffffffffffffu;
+}
+
+/* The index behind the value at `index`. */
+static inline size_t ferry_json_after(ferry_json_tape tape, size_t index) {
+  switch (ferry_json_tag(tape, index)) {
+  case '{':
+  case '[':
+    return (uint32_t)tape.words[index];
+  case 'l':
+  case 'u':
+  case 'd':
+    return index + 2;
+  default:
+    return index + 1;
+  }
+}
+
+/* The index of the closing word of the container at `index`. */
+static inline size_t ferry_json_close(ferry_json_tape tape, size_t index) {
+  return (uint32_t)tape.words[index] - (size_t)1;
+}
+
+static inline const uint8_t *ferry_json_string(ferry_json_tape tape,
+                                               size_t index, size_t *count) {
+  const uint8_t *at = tape.strings + ferry_json_payload(tape, index);
+  uint32_t length;
+  memcpy(&length, at, sizeof(length));
+  *count = length;
+  return at + sizeof(length);
+}
+
+static inline double ferry_json_double(ferry_json_tape tape, size_t index) {
+  double value;
+  memcpy(&value, &tape.words[index + 1], sizeof(value));
+  return value;
+}
+
+/* memcmp() == 0 for keys, which are short: two loads from either end that may
+ * overlap, and no call. */
+static inline bool ferry_json_same_bytes(const uint8_t *a, const uint8_t *b,
+                                         size_t count) {
+  if (count > 16)
+    return memcmp(a, b, count) == 0;
+  if (count >= 8) {
+    uint64_t a_head, a_tail, b_head, b_tail;
+    memcpy(&a_head, a, 8);
+    memcpy(&b_head, b, 8);
+    memcpy(&a_tail, a + count - 8, 8);
+    memcpy(&b_tail, b + count - 8, 8);
+    return a_head == b_head && a_tail == b_tail;
+  }
+  if (count >= 4) {
+    uint32_t a_head, a_tail, b_head, b_tail;
+    memcpy(&a_head, a, 4);
+    memcpy(&b_head, b, 4);
+    memcpy(&a_tail, a + count - 4, 4);
+    memcpy(&b_tail, b + count - 4, 4);
+    return a_head == b_head && a_tail == b_tail;
+  }
+  for (size_t i = 0; i < count; i++)
+    if (a[i] != b[i])
+      return false;
+  return true;
+}
+
+/* Elements of an array or members of an object. */
+size_t ferry_json_count(ferry_json_tape tape, size_t index);
+
+/* The value of the last member with this key in the object at `index`, or 0. */
+size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
+                       size_t count);
+
+/* The element at `position` of the array at `index`, or 0. */
+size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position);
+
+/* Whether two values are the same: numbers by their value, strings by their
+ * bytes, members in any order. */
+bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
+                      size_t bt);
+
+/* Numbers by their value: negative, 0 or positive. */
+int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
+                               size_t bt);
+
+/* ---- Schemas ---- */
+
+enum ferry_json_kind {
+  FERRY_JSON_STRING = 1 << 0,
+  FERRY_JSON_ANY_NUMBER = 1 << 1,
+  FERRY_JSON_INTEGER = 1 << 2,
+  FERRY_JSON_BOOL = 1 << 3,
+  FERRY_JSON_NULL = 1 << 4,
+  FERRY_JSON_OBJECT = 1 << 5,
+  FERRY_JSON_ARRAY = 1 << 6
+};
+
+#define FERRY_JSON_NO_RULE UINT32_MAX
+#define FERRY_JSON_NO_LIMIT UINT32_MAX
+
+/* A regular expression: POSIX extended, in UTF-8. */
+typedef struct ferry_json_pattern ferry_json_pattern;
+
+/* NULL when it is not one; then `message` (of `capacity` bytes) says why. */
+ferry_json_pattern *_Nullable ferry_json_pattern_create(const char *expression,
+                                                        char *message,
+                                                        size_t capacity);
+void ferry_json_pattern_free(ferry_json_pattern *pattern);
+
+/* What one value must be. Indexes are places in the arrays of the schema. */
+typedef struct ferry_json_rule {
+  uint32_t kinds;            /* ferry_json_kind, the ones allowed */
+  uint32_t enumeration;      /* an array among the constants, or 0 */
+  uint32_t minimum;          /* a number among the constants, or 0 */
+  uint32_t maximum;
+  bool exclusive_minimum;
+  bool exclusive_maximum;
+  uint32_t min_length;       /* of strings, in Unicode scalars */
+  uint32_t max_length;
+  uint32_t min_items;        /* of arrays */
+  uint32_t max_items;
+  uint32_t items;            /* the rule of each element, or none */
+  uint32_t properties;       /* the first, in the order they were declared */
+  uint32_t property_count;
+  uint32_t others;           /* the rule of members not named, or none */
+  bool closed;               /* members not named are refused */
+  uint32_t any_of;           /* a place in the list of alternatives */
+  uint32_t any_of_count;
+  uint32_t one_of;
+  uint32_t one_of_count;
+  const ferry_json_pattern *_Nullable pattern;
+} ferry_json_rule;
+
+typedef struct ferry_json_property {
+  const uint8_t *key;
+  uint32_t count;
+  uint32_t rule;
+  bool required;
+} ferry_json_property;
+
+/* A whole schema; the first rule is that of the document. Borrowed by all that
+ * takes it. */
+typedef struct ferry_json_schema {
+  const ferry_json_rule *rules;
+  const ferry_json_property *_Nullable properties;
+  const uint32_t *_Nullable alternatives;
+  ferry_json_tape constants;
+} ferry_json_schema;
+
+enum ferry_json_reason {
+  FERRY_JSON_FITS = 0,
+  FERRY_JSON_WRONG_KIND,
+  FERRY_JSON_MISSING,       /* `property` is not in the object at `index` */
+  FERRY_JSON_UNKNOWN,       /* `index` is a key that is not declared */
+  FERRY_JSON_NOT_LISTED,
+  FERRY_JSON_BELOW,
+  FERRY_JSON_ABOVE,
+  FERRY_JSON_SHORT,
+  FERRY_JSON_LONG,
+  FERRY_JSON_NO_MATCH,
+  FERRY_JSON_NONE_FITS,     /* of the alternatives */
+  FERRY_JSON_SEVERAL_FIT
+};
+
+typedef struct ferry_json_mismatch {
+  enum ferry_json_reason reason;
+  uint32_t rule;
+  uint32_t property;
+  size_t index;
+} ferry_json_mismatch;
+
+/* Checks the value at `index`; true when it fits, else `*mismatch` is the first
+ * thing that does not. Allocates nothing, patterns excepted. Its depth is the
+ * schema's, never the document's. */
+bool ferry_json_check(const ferry_json_schema *schema, ferry_json_tape tape,
+                      size_t index, ferry_json_mismatch *mismatch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __clang__
+#pragma clang assume_nonnull end
+#endif
+
+#endif

@@ -1,0 +1,11 @@
+// pattern.h - regular expressions for schemas.
+#ifndef FERRY_JSON_PATTERN_H
+#define FERRY_JSON_PATTERN_H
+
+#include "CFerryJSON.h"
+
+// Whether the expression is found anywhere in the text.
+bool ferry__json_pattern_finds(const ferry_json_pattern *pattern,
+                               const uint8_t *text, size_t count) noexcept;
+
+#endif

@@ -1,0 +1,254 @@
+// schema.cc - a value of the tape against the rules of a schema.
+#include "pattern.h"
+
+#include <cmath>
+
+namespace {
+
+class Check {
+ public:
+  Check(const ferry_json_schema &schema, ferry_json_tape tape,
+        ferry_json_mismatch &mismatch) noexcept
+      : schema(schema), tape(tape), mismatch(mismatch) {}
+
+  bool value(size_t index, uint32_t place) noexcept;
+
+ private:
+  const ferry_json_schema &schema;
+  ferry_json_tape tape;
+  ferry_json_mismatch &mismatch;
+
+  bool fail(ferry_json_reason reason, uint32_t rule, size_t index,
+            uint32_t property = 0) noexcept {
+    mismatch = {reason, rule, property, index};
+    return false;
+  }
+
+  uint32_t kinds_of(size_t index) const noexcept;
+  bool number(size_t index, uint32_t place) noexcept;
+  bool string(size_t index, uint32_t place) noexcept;
+  bool array(size_t index, uint32_t place) noexcept;
+  bool object(size_t index, uint32_t place) noexcept;
+  bool member(size_t object, size_t key, uint32_t rule) noexcept;
+  bool no_key_is_missing(size_t object, uint32_t place, uint64_t seen) noexcept;
+  bool listed(size_t index, uint32_t place) noexcept;
+  bool any_of(size_t index, uint32_t place) noexcept;
+  bool one_of(size_t index, uint32_t place) noexcept;
+};
+
+// The kinds that the value is of; a whole double is an integer (RFC 8259 knows
+// only numbers).
+uint32_t Check::kinds_of(size_t index) const noexcept {
+  switch (ferry_json_tag(tape, index)) {
+  case '"': return FERRY_JSON_STRING;
+  case 'l':
+  case 'u': return FERRY_JSON_ANY_NUMBER | FERRY_JSON_INTEGER;
+  case 'd': {
+    double number = ferry_json_double(tape, index);
+    return std::trunc(number) == number
+               ? FERRY_JSON_ANY_NUMBER | FERRY_JSON_INTEGER
+               : FERRY_JSON_ANY_NUMBER;
+  }
+  case 't':
+  case 'f': return FERRY_JSON_BOOL;
+  case '{': return FERRY_JSON_OBJECT;
+  case '[': return FERRY_JSON_ARRAY;
+  default: return FERRY_JSON_NULL;
+  }
+}
+
+bool Check::value(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  if (!(kinds_of(index) & rule.kinds))
+    return fail(FERRY_JSON_WRONG_KIND, place, index);
+  if (rule.enumeration && !listed(index, place))
+    return false;
+  if (rule.any_of_count && !any_of(index, place))
+    return false;
+  if (rule.one_of_count && !one_of(index, place))
+    return false;
+  switch (ferry_json_tag(tape, index)) {
+  case '"': return string(index, place);
+  case 'l':
+  case 'u':
+  case 'd': return number(index, place);
+  case '[': return array(index, place);
+  case '{': return object(index, place);
+  default: return true;
+  }
+}
+
+bool Check::number(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  if (rule.minimum) {
+    int order = ferry_json_compare_numbers(tape, index, schema.constants,
+                                           rule.minimum);
+    if (order < 0 || (order == 0 && rule.exclusive_minimum))
+      return fail(FERRY_JSON_BELOW, place, index);
+  }
+  if (rule.maximum) {
+    int order = ferry_json_compare_numbers(tape, index, schema.constants,
+                                           rule.maximum);
+    if (order > 0 || (order == 0 && rule.exclusive_maximum))
+      return fail(FERRY_JSON_ABOVE, place, index);
+  }
+  return true;
+}
+
+bool Check::string(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  if (rule.min_length == 0 && rule.max_length == FERRY_JSON_NO_LIMIT &&
+      !rule.pattern)
+    return true;
+  size_t count;
+  const uint8_t *bytes = ferry_json_string(tape, index, &count);
+  size_t scalars = 0;
+  for (size_t i = 0; i < count; i++)
+    scalars += (bytes[i] & 0xc0) != 0x80;
+  if (scalars < rule.min_length)
+    return fail(FERRY_JSON_SHORT, place, index);
+  if (rule.max_length != FERRY_JSON_NO_LIMIT && scalars > rule.max_length)
+    return fail(FERRY_JSON_LONG, place, index);
+  if (rule.pattern && !ferry__json_pattern_finds(rule.pattern, bytes, count))
+    return fail(FERRY_JSON_NO_MATCH, place, index);
+  return true;
+}
+
+bool Check::array(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  if (rule.min_items || rule.max_items != FERRY_JSON_NO_LIMIT) {
+    size_t count = ferry_json_count(tape, index);
+    if (count < rule.min_items)
+      return fail(FERRY_JSON_SHORT, place, index);
+    if (rule.max_items != FERRY_JSON_NO_LIMIT && count > rule.max_items)
+      return fail(FERRY_JSON_LONG, place, index);
+  }
+  if (rule.items == FERRY_JSON_NO_RULE)
+    return true;
+  size_t end = ferry_json_close(tape, index);
+  for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i))
+    if (!value(i, rule.items))
+      return false;
+  return true;
+}
+
+// Documents mostly have their members in the order in which the schema names
+// them, so the search for a key begins behind the one found last.
+bool Check::object(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  const ferry_json_property *properties = schema.properties + rule.properties;
+  uint32_t count = rule.property_count, next = 0;
+  uint64_t seen = 0;
+  size_t end = ferry_json_close(tape, index);
+  for (size_t key = index + 1; key < end;
+       key = ferry_json_after(tape, key + 1)) {
+    size_t length;
+    const uint8_t *bytes = ferry_json_string(tape, key, &length);
+    uint32_t tries = 0;
+    for (; tries < count; tries++, next++) {
+      if (next == count)
+        next = 0;
+      if (properties[next].count == length &&
+          ferry_json_same_bytes(properties[next].key, bytes, length))
+        break;
+    }
+    if (tries < count) {
+      if (!member(index, key, properties[next].rule))
+        return false;
+      if (next < 64)
+        seen |= uint64_t(1) << next;
+      next++;
+    } else if (rule.closed) {
+      return fail(FERRY_JSON_UNKNOWN, place, key);
+    } else if (rule.others != FERRY_JSON_NO_RULE) {
+      if (!member(index, key, rule.others))
+        return false;
+    }
+  }
+  return no_key_is_missing(index, place, seen);
+}
+
+// Where a key stands twice, only its last value has to fit.
+bool Check::member(size_t object, size_t key, uint32_t rule) noexcept {
+  if (value(key + 1, rule))
+    return true;
+  size_t length;
+  const uint8_t *bytes = ferry_json_string(tape, key, &length);
+  return ferry_json_find(tape, object, bytes, length) != key + 1;
+}
+
+bool Check::no_key_is_missing(size_t object, uint32_t place,
+                              uint64_t seen) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  for (uint32_t i = 0; i < rule.property_count; i++) {
+    const ferry_json_property &property =
+        schema.properties[rule.properties + i];
+    if (!property.required || (i < 64 && (seen >> i & 1)))
+      continue;
+    if (i < 64 || !ferry_json_find(tape, object, property.key, property.count))
+      return fail(FERRY_JSON_MISSING, place, object, rule.properties + i);
+  }
+  return true;
+}
+
+bool Check::listed(size_t index, uint32_t place) noexcept {
+  size_t list = schema.rules[place].enumeration;
+  size_t end = ferry_json_close(schema.constants, list);
+  for (size_t i = list + 1; i < end; i = ferry_json_after(schema.constants, i))
+    if (ferry_json_equal(schema.constants, i, tape, index))
+      return true;
+  return fail(FERRY_JSON_NOT_LISTED, place, index);
+}
+
+// When one alternative alone is for values of this kind, what it missed says
+// more than that none fits.
+bool Check::any_of(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  uint32_t kinds = kinds_of(index), candidates = 0;
+  ferry_json_mismatch nearest = {};
+  for (uint32_t i = 0; i < rule.any_of_count; i++) {
+    uint32_t alternative = schema.alternatives[rule.any_of + i];
+    if (value(index, alternative))
+      return true;
+    if (kinds & schema.rules[alternative].kinds) {
+      candidates++;
+      nearest = mismatch;
+    }
+  }
+  if (candidates == 1) {
+    mismatch = nearest;
+    return false;
+  }
+  return fail(FERRY_JSON_NONE_FITS, place, index);
+}
+
+bool Check::one_of(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  uint32_t kinds = kinds_of(index), candidates = 0, fitting = 0;
+  ferry_json_mismatch nearest = {};
+  for (uint32_t i = 0; i < rule.one_of_count; i++) {
+    uint32_t alternative = schema.alternatives[rule.one_of + i];
+    if (value(index, alternative)) {
+      fitting++;
+    } else if (kinds & schema.rules[alternative].kinds) {
+      candidates++;
+      nearest = mismatch;
+    }
+  }
+  if (fitting == 1)
+    return true;
+  if (fitting == 0 && candidates == 1) {
+    mismatch = nearest;
+    return false;
+  }
+  return fail(fitting ? FERRY_JSON_SEVERAL_FIT : FERRY_JSON_NONE_FITS, place,
+              index);
+}
+
+}  // namespace
+
+bool ferry_json_check(const ferry_json_schema *schema, ferry_json_tape tape,
+                      size_t index, ferry_json_mismatch *mismatch) {
+  *mismatch = {};
+  return Check(*schema, tape, *mismatch).value(index, 0);
+}

@@ -1,0 +1,148 @@
+// tape.cc - looking at a tape.
+#include "CFerryJSON.h"
+
+#include <cmath>
+
+namespace {
+
+// A double against an integer, exactly: the integer's range ends within the
+// double's, and whole doubles within that range convert without loss.
+int compare(double a, int64_t b) noexcept {
+  if (a >= 0x1p63)
+    return 1;
+  if (a < -0x1p63)
+    return -1;
+  auto whole = static_cast<int64_t>(a);
+  if (whole != b)
+    return whole < b ? -1 : 1;
+  double rest = a - std::trunc(a);
+  return (rest > 0) - (rest < 0);
+}
+
+int compare(double a, uint64_t b) noexcept {
+  if (a >= 0x1p64)
+    return 1;
+  if (a < 0)
+    return -1;
+  auto whole = static_cast<uint64_t>(a);
+  if (whole != b)
+    return whole < b ? -1 : 1;
+  return a > std::trunc(a);
+}
+
+bool is_number(uint8_t tag) noexcept {
+  return tag == 'l' || tag == 'u' || tag == 'd';
+}
+
+bool same_string(ferry_json_tape a, size_t at, ferry_json_tape b,
+                 size_t bt) noexcept {
+  size_t a_count, b_count;
+  const uint8_t *a_bytes = ferry_json_string(a, at, &a_count);
+  const uint8_t *b_bytes = ferry_json_string(b, bt, &b_count);
+  return a_count == b_count && memcmp(a_bytes, b_bytes, a_count) == 0;
+}
+
+bool same_arrays(ferry_json_tape a, size_t at, ferry_json_tape b,
+                 size_t bt) noexcept {
+  size_t a_end = ferry_json_close(a, at), b_end = ferry_json_close(b, bt);
+  at++, bt++;
+  while (at < a_end && bt < b_end) {
+    if (!ferry_json_equal(a, at, b, bt))
+      return false;
+    at = ferry_json_after(a, at);
+    bt = ferry_json_after(b, bt);
+  }
+  return at == a_end && bt == b_end;
+}
+
+// Whether `b` has each key of `a`, and when `values` is set, the same value.
+bool is_part(ferry_json_tape a, size_t at, ferry_json_tape b, size_t bt,
+             bool values) noexcept {
+  size_t end = ferry_json_close(a, at);
+  for (size_t key = at + 1; key < end; key = ferry_json_after(a, key + 1)) {
+    size_t count;
+    const uint8_t *bytes = ferry_json_string(a, key, &count);
+    size_t theirs = ferry_json_find(b, bt, bytes, count);
+    if (!theirs)
+      return false;
+    if (values && ferry_json_find(a, at, bytes, count) == key + 1 &&
+        !ferry_json_equal(a, key + 1, b, theirs))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t ferry_json_count(ferry_json_tape tape, size_t index) {
+  size_t count = ferry_json_payload(tape, index) >> 32;
+  if (count < 0xffffff)
+    return count;
+  bool is_object = ferry_json_tag(tape, index) == '{';
+  size_t end = ferry_json_close(tape, index);
+  count = 0;
+  for (size_t i = index + 1; i < end; count++)
+    i = ferry_json_after(tape, is_object ? i + 1 : i);
+  return count;
+}
+
+size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
+                       size_t count) {
+  size_t end = ferry_json_close(tape, index);
+  size_t found = 0;
+  for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i + 1)) {
+    size_t length;
+    const uint8_t *bytes = ferry_json_string(tape, i, &length);
+    if (length == count && ferry_json_same_bytes(bytes, key, count))
+      found = i + 1;
+  }
+  return found;
+}
+
+size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position) {
+  size_t end = ferry_json_close(tape, index);
+  size_t i = index + 1;
+  while (i < end && position-- > 0)
+    i = ferry_json_after(tape, i);
+  return i < end ? i : 0;
+}
+
+int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
+                               size_t bt) {
+  uint8_t a_tag = ferry_json_tag(a, at), b_tag = ferry_json_tag(b, bt);
+  uint64_t a_bits = a.words[at + 1], b_bits = b.words[bt + 1];
+  auto a_signed = static_cast<int64_t>(a_bits);
+  auto b_signed = static_cast<int64_t>(b_bits);
+  if (a_tag == 'd' && b_tag == 'd') {
+    double left = ferry_json_double(a, at), right = ferry_json_double(b, bt);
+    return (left > right) - (left < right);
+  }
+  if (a_tag == 'd')
+    return b_tag == 'u' ? compare(ferry_json_double(a, at), b_bits)
+                        : compare(ferry_json_double(a, at), b_signed);
+  if (b_tag == 'd')
+    return -ferry_json_compare_numbers(b, bt, a, at);
+  if (a_tag == 'l' && b_tag == 'l')
+    return (a_signed > b_signed) - (a_signed < b_signed);
+  if (a_tag == 'l' && a_signed < 0)
+    return -1;
+  if (b_tag == 'l' && b_signed < 0)
+    return 1;
+  return (a_bits > b_bits) - (a_bits < b_bits);
+}
+
+bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
+                      size_t bt) {
+  uint8_t a_tag = ferry_json_tag(a, at), b_tag = ferry_json_tag(b, bt);
+  if (is_number(a_tag) && is_number(b_tag))
+    return ferry_json_compare_numbers(a, at, b, bt) == 0;
+  if (a_tag != b_tag)
+    return false;
+  switch (a_tag) {
+  case '"': return same_string(a, at, b, bt);
+  case '[': return same_arrays(a, at, b, bt);
+  case '{': return is_part(b, bt, a, at, false) &&
+                    is_part(a, at, b, bt, true);
+  default: return true;
+  }
+}

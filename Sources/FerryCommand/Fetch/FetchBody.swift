@@ -1,0 +1,114 @@
+internal import Ferry
+internal import FoundationEssentials
+internal import Glibc
+
+/// The body that the command line describes. Files are read as the socket takes them.
+enum FetchBody {
+    static func make(_ arguments: ParsedArguments) throws -> RequestBody? {
+        let kinds = ["data", "form", "multipart", "json-body"].filter(arguments.has)
+        if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
+        switch kinds.first {
+        case "data": return try data(arguments.all("data"), isSentOnce: isSentOnce(arguments))
+        case "form": return .string(formEncoded(try arguments.pairs("form")), contentType: formType)
+        case "multipart": return .multipart(try multipart(arguments.pairs("multipart")))
+        case "json-body": return try json(arguments.last("json-body") ?? "")
+        default: return nil
+        }
+    }
+
+    private static let formType = "application/x-www-form-urlencoded"
+
+    /// Standard input can be read once: where it may be needed again it is held in memory.
+    private static func isSentOnce(_ arguments: ParsedArguments) -> Bool {
+        ["repeat", "retries", "digest"].allSatisfy { !arguments.has($0) }
+    }
+
+    /// One value is sent as it is; several are parted by `&`.
+    private static func data(_ values: [String], isSentOnce: Bool) throws -> RequestBody {
+        if values.count == 1, values[0].hasPrefix("@") {
+            if values[0] != "@-" { return .file(try readable(String(values[0].dropFirst())), contentType: formType) }
+            if isSentOnce { return .stream(once: StandardInput(), contentType: formType) }
+        }
+        let parts = try values.map(content)
+        return .bytes(Array(parts.joined(separator: [UInt8(ascii: "&")])), contentType: formType)
+    }
+
+    private static func json(_ value: String) throws -> RequestBody {
+        let json = try content(value)
+        guard (try? JSONDecoder().decode(AnyJSON.self, from: Data(json))) != nil else {
+            throw UsageError("--json-body is not JSON")
+        }
+        return .bytes(json, contentType: "application/json")
+    }
+
+    /// `name=text`, or `name=@path`, behind which `;type=` and `;filename=` may follow in any order.
+    private static func multipart(_ pairs: [(name: String, value: String)]) throws -> Multipart {
+        var form = Multipart()
+        for (name, value) in pairs {
+            guard value.hasPrefix("@") else {
+                form.append(name, value)
+                continue
+            }
+            let words = value.dropFirst().split(separator: ";", omittingEmptySubsequences: false)
+            var path = String(words[0])
+            var type = "application/octet-stream"
+            var filename: String?
+            for word in words.dropFirst() {
+                if word.hasPrefix("type=") {
+                    type = String(word.dropFirst(5))
+                } else if word.hasPrefix("filename=") {
+                    filename = String(word.dropFirst(9))
+                } else {
+                    // It belongs to the path.
+                    path += ";" + word
+                }
+            }
+            form.append(name, file: try readable(path), filename: filename, contentType: type)
+        }
+        return form
+    }
+
+    private static func readable(_ path: String) throws(InputError) -> String {
+        if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
+        return path
+    }
+
+    /// The value itself, or the content of the file it names.
+    private static func content(_ value: String) throws -> [UInt8] {
+        guard value.hasPrefix("@") else { return Array(value.utf8) }
+        if value == "@-" { return try StandardInput.all() }
+        let path = String(value.dropFirst())
+        do {
+            return Array(try Data(contentsOf: URL(filePath: path)))
+        } catch {
+            throw InputError("\(path): cannot be read")
+        }
+    }
+
+    /// In the order given, and a name as often as it was given: both may matter to a server.
+    static func formEncoded(_ pairs: [(name: String, value: String)]) -> String {
+        pairs.map { "\(percentEncoded($0.name))=\(percentEncoded($0.value))" }.joined(separator: "&")
+    }
+
+    /// All but the unreserved characters of RFC 3986, 2.3.
+    private static func percentEncoded(_ text: String) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var encoded: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                encoded.append(byte)
+            default:
+                encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+}
+
+/// Any JSON: the decoder has read it to the end before it asks what to make of it.
+private struct AnyJSON: Decodable {
+    init(from decoder: any Decoder) {}
+}

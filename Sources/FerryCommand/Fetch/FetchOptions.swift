@@ -1,0 +1,72 @@
+extension FetchCommand {
+    static let optionGroups = [request, body, credentials, bounds, connection, output]
+
+    private static let request = OptionGroup(
+        "The request",
+        [
+            CommandOption("request", "X", value: "METHOD", "GET, or POST with a body, unless said otherwise"),
+            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
+            CommandOption("query", value: "K=V", "Added to the query; may be repeated"),
+            CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
+            CommandOption("no-compressed", "Asks for the body as it is"),
+            CommandOption("cookies", "Keeps cookies over redirects and repetitions"),
+        ])
+
+    private static let body = OptionGroup(
+        "Its body, one kind of it",
+        [
+            CommandOption("data", "d", value: "DATA|@FILE", "As it is, a file as it is read; @- is standard input"),
+            CommandOption("form", value: "K=V", "A field of a URL-encoded form; may be repeated"),
+            CommandOption(
+                "multipart", "F", value: "K=V|K=@FILE", "A part of a form; of a file ;type= and ;filename= may follow"),
+            CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
+        ])
+
+    private static let credentials = OptionGroup(
+        "Credentials, one of them",
+        [
+            CommandOption("basic", "u", value: "USER:PW", "Sent at once"),
+            CommandOption("digest", value: "USER:PW", "Sent as a digest, when the server asks"),
+            CommandOption("bearer", value: "TOKEN", "A token, sent at once"),
+        ])
+
+    private static let bounds = OptionGroup(
+        "What is accepted, and how long it may take",
+        [
+            CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
+            CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
+            CommandOption("retries", value: "N", "How often to try again what may be tried again (0)"),
+            CommandOption("max-body", value: "N", "Bytes of the body at most (64 MiB with --json, else any)"),
+            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
+            CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
+            CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
+            CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
+        ])
+
+    private static let connection = OptionGroup(
+        "The way there",
+        [
+            CommandOption("proxy", "x", value: "URL", "Through a proxy: http://, socks5:// or socks5h://"),
+            CommandOption("proxy-env", "Through that of http_proxy, https_proxy, all_proxy and no_proxy"),
+            CommandOption("no-proxy", value: "HOSTS", "Hosts to reach without it, with commas"),
+            CommandOption("public-only", "To addresses of the public internet only"),
+            CommandOption("http2", "HTTP/2 with servers that offer it over TLS"),
+            CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),
+            CommandOption("cert", "E", value: "FILE", "The client's certificate, PEM"),
+            CommandOption("key", value: "FILE", "The key to it, unless it is in the same file"),
+            CommandOption("tls-min", value: "VERSION", "1.2 or 1.3 (1.2)"),
+            CommandOption("pin", value: "sha256//…", "The server's public key; may be repeated"),
+            CommandOption("insecure", "k", "Verifies neither certificate nor name"),
+        ])
+
+    private static let output = OptionGroup(
+        "What is done with it",
+        [
+            CommandOption("repeat", value: "N", "Sends it N times"),
+            CommandOption("repeat-delay", value: "S", "Seconds between two of them"),
+            CommandOption("json", "Prints one object a line in place of the body"),
+            CommandOption("verbose", "v", "Says on stderr what happens, secrets left out"),
+            CommandOption("to-curl", "Sends nothing: prints the command of curl, secrets left out"),
+            CommandOption("show-secrets", "With --to-curl: prints all of it, ready to run"),
+        ])
+}

@@ -1,0 +1,102 @@
+internal import Ferry
+internal import Glibc
+
+/// What the command line asks for.
+struct FetchPlan: Sendable {
+    var request: FetchRequest
+    var configuration: NetworkConfiguration
+    var statusRanges: [ClosedRange<Int>]
+    var count: Int
+    var delay: Duration
+    var printsJSON: Bool
+    var printsCurl: Bool
+    var showsSecrets: Bool
+
+    init(_ arguments: ParsedArguments) throws {
+        guard let url = arguments.operands.first else { throw UsageError("a URL is needed") }
+        if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
+        request = try FetchRequest(url: url, arguments)
+        configuration = try NetworkConfiguration(arguments)
+        statusRanges = try arguments.statusRanges("status") ?? [200...299]
+        count = try arguments.integer("repeat", in: 1...Int.max) ?? 1
+        delay = try arguments.seconds("repeat-delay", allowingZero: true) ?? .zero
+        printsJSON = arguments.has("json")
+        printsCurl = arguments.has("to-curl")
+        showsSecrets = arguments.has("show-secrets")
+        if printsJSON && printsCurl { throw UsageError("--json and --to-curl exclude each other") }
+        if showsSecrets && !printsCurl { throw UsageError("--show-secrets goes with --to-curl") }
+        if arguments.has("verbose") {
+            let log = FetchLog()
+            configuration.logSink = log
+            request.observers = [log]
+        }
+    }
+
+    func accepts(_ status: Int) -> Bool {
+        statusRanges.contains { $0.contains(status) }
+    }
+}
+
+extension NetworkConfiguration {
+    /// What of the command line is the agent's.
+    fileprivate init(_ arguments: ParsedArguments) throws {
+        self.init()
+        keepsCookies = arguments.has("cookies")
+        if arguments.has("http2") { http2 = .negotiated }
+        if let limit = try arguments.integer("max-redirects", in: 0...Int.max) {
+            redirectPolicy = limit == 0 ? .none : .follow(upTo: limit)
+        }
+        if let retries = try arguments.integer("retries", in: 0...10_000), retries > 0 {
+            retryPolicy = .exponential(attempts: retries + 1)
+        }
+        if arguments.has("public-only") { addressPolicy = .publicOnly }
+        proxy = try Self.proxy(arguments)
+        tls = try TLSConfiguration(arguments)
+        // The last one counts.
+        let compression = arguments.options.last { $0.name == "compressed" || $0.name == "no-compressed" }
+        if compression?.name == "no-compressed" { acceptedEncodings = [] }
+    }
+
+    private static func proxy(_ arguments: ParsedArguments) throws(UsageError) -> ProxyConfiguration {
+        var proxy = ProxyConfiguration.none
+        if let url = arguments.last("proxy") {
+            if arguments.has("proxy-env") { throw UsageError("--proxy and --proxy-env exclude each other") }
+            proxy = .url(url)
+        } else if arguments.has("proxy-env") {
+            proxy = .environment
+        } else if arguments.has("no-proxy") {
+            throw UsageError("--no-proxy goes with --proxy or --proxy-env")
+        }
+        let exceptions = arguments.all("no-proxy").flatMap { $0.split(separator: ",") }
+        return exceptions.isEmpty ? proxy : proxy.except(exceptions.map(String.init))
+    }
+}
+
+extension TLSConfiguration {
+    fileprivate init(_ arguments: ParsedArguments) throws {
+        self.init(authorityFile: try arguments.file("cacert"), pinnedKeys: arguments.all("pin"))
+        if arguments.has("insecure") { verification = .none }
+        for pin in pinnedKeys where !pin.hasPrefix("sha256//") {
+            throw UsageError("--pin wants sha256//BASE64, not '\(pin)'")
+        }
+        if let file = try arguments.file("cert") {
+            clientCertificate = ClientCertificate(certificateFile: file, keyFile: try arguments.file("key"))
+        } else if arguments.has("key") {
+            throw UsageError("--key goes with --cert")
+        }
+        switch arguments.last("tls-min") {
+        case nil, "1.2": minimumVersion = .v12
+        case "1.3": minimumVersion = .v13
+        case .some(let text): throw UsageError("--tls-min wants 1.2 or 1.3, not '\(text)'")
+        }
+    }
+}
+
+extension ParsedArguments {
+    /// The path of a file that can be read.
+    fileprivate func file(_ name: String) throws(InputError) -> String? {
+        guard let path = last(name) else { return nil }
+        if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
+        return path
+    }
+}

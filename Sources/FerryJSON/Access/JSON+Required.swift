@@ -1,0 +1,84 @@
+internal import CFerryJSON
+
+// What a value is, or an error that says where it stands and what was found there.
+extension JSON {
+    public func asBool() throws(JSONMismatch) -> Bool {
+        guard let bool else { throw JSONMismatch(at: self, expected: "bool") }
+        return bool
+    }
+
+    public func asInt() throws(JSONMismatch) -> Int { try asInteger() }
+
+    public func asUInt() throws(JSONMismatch) -> UInt { try asInteger() }
+
+    public func asDouble() throws(JSONMismatch) -> Double {
+        guard let double else { throw JSONMismatch(at: self, expected: "number") }
+        return double
+    }
+
+    public func asString() throws(JSONMismatch) -> String {
+        guard let string else { throw JSONMismatch(at: self, expected: "string") }
+        return string
+    }
+
+    public func asArray() throws(JSONMismatch) -> JSONArray {
+        guard let array else { throw JSONMismatch(at: self, expected: "array") }
+        return array
+    }
+
+    public func asObject() throws(JSONMismatch) -> JSONObject {
+        guard let object else { throw JSONMismatch(at: self, expected: "object") }
+        return object
+    }
+
+    @inline(__always)
+    func asInteger<T: FixedWidthInteger>(_ type: T.Type = T.self) throws(JSONMismatch) -> T {
+        guard let value = document.tape.integer(at: index, as: type) else {
+            throw kind == .number
+                ? JSONMismatch(at: self, expected: "\(type)", found: "number that is none")
+                : JSONMismatch(at: self, expected: "integer")
+        }
+        return value
+    }
+
+    /// The error to throw from an initialiser that finds something else than it needs here.
+    public func mismatch(expected: String) -> JSONMismatch {
+        JSONMismatch(at: self, expected: expected)
+    }
+}
+
+extension JSON {
+    /// The value as a type that knows how: scalars, optionals, arrays, dictionaries and one's own.
+    @inlinable
+    public func value<T: JSONConvertible>(as type: T.Type = T.self) throws -> T {
+        try T(json: self)
+    }
+
+    /// A member of this object. When it is absent, an optional is nil and anything else an error.
+    @inlinable
+    public func value<T: JSONConvertible>(_ key: String, as type: T.Type = T.self) throws -> T {
+        if let place = member(key) { return try T.value(at: place, in: self) }
+        guard kind == .object, let value = T.valueWhenAbsent else { throw absent(key, T.self) }
+        return value
+    }
+
+    /// An element of this array.
+    @inlinable
+    public func value<T: JSONConvertible>(at position: Int, as type: T.Type = T.self) throws -> T {
+        if let element = self[position] { return try T(json: element) }
+        guard kind == .array, let value = T.valueWhenAbsent else { throw absent(position, T.self) }
+        return value
+    }
+
+    @usableFromInline
+    func absent<T>(_ key: String, _ type: T.Type) -> JSONMismatch {
+        guard kind == .object else { return mismatch(expected: "object") }
+        return JSONMismatch(absent: .key(key), in: self, expected: "\(type)")
+    }
+
+    @usableFromInline
+    func absent<T>(_ position: Int, _ type: T.Type) -> JSONMismatch {
+        guard kind == .array else { return mismatch(expected: "array") }
+        return JSONMismatch(absent: .position(position), in: self, expected: "\(type)")
+    }
+}

@@ -1,0 +1,78 @@
+/// A type that makes itself from a JSON value, by hand and without the containers of `Codable`: the fastest way from a
+/// document to values.
+///
+///     struct User: JSONConvertible {
+///         let name: String, level: Int, tags: [String], bio: String?
+///         init(json: JSON) throws {
+///             name = try json.value("name")
+///             level = try json.value("level")
+///             tags = try json.value("tags")
+///             bio = try json.value("bio")        // absent or null: nil
+///         }
+///     }
+public protocol JSONConvertible {
+    init(json: JSON) throws
+
+    /// What stands for a member that is absent; nil, the default, makes that an error.
+    static var valueWhenAbsent: Self? { get }
+
+    /// The value at a place in the document that `json` is of. The default makes a `JSON` of it first, which types like
+    /// the scalars do not need.
+    static func value(at place: JSON.Place, in json: JSON) throws -> Self
+}
+
+extension JSONConvertible {
+    @inlinable
+    public static var valueWhenAbsent: Self? { nil }
+
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> Self {
+        try Self(json: json.view(at: place))
+    }
+}
+
+extension Optional: JSONConvertible where Wrapped: JSONConvertible {
+    @inlinable
+    public init(json: JSON) throws { self = json.isNull ? nil : .some(try Wrapped(json: json)) }
+
+    @inlinable
+    public static var valueWhenAbsent: Wrapped?? { .some(nil) }
+
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> Wrapped? {
+        json.isNull(at: place) ? nil : .some(try Wrapped.value(at: place, in: json))
+    }
+}
+
+extension Array: JSONConvertible where Element: JSONConvertible {
+    @inlinable
+    public init(json: JSON) throws { self = try Self.value(at: json.place, in: json) }
+
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> [Element] {
+        var places = try json.elements(at: place)
+        var array: [Element] = []
+        array.reserveCapacity(places.count)
+        while let place = json.next(&places) { array.append(try Element.value(at: place, in: json)) }
+        return array
+    }
+}
+
+extension Dictionary: JSONConvertible where Key == String, Value: JSONConvertible {
+    @inlinable
+    public init(json: JSON) throws {
+        let members = try json.asObject()
+        self.init(minimumCapacity: members.count)
+        for (key, value) in members { self[key] = try Value(json: value) }
+    }
+}
+
+extension JSONConvertible where Self: RawRepresentable, RawValue: JSONConvertible {
+    @inlinable
+    public init(json: JSON) throws {
+        guard let value = Self(rawValue: try RawValue(json: json)) else {
+            throw json.mismatch(expected: "a value of \(Self.self)")
+        }
+        self = value
+    }
+}

@@ -1,0 +1,49 @@
+public import FoundationEssentials
+
+/// Decodes values from JSON, with the strategies and results of Foundation's `JSONDecoder`.
+///
+/// A value type: configure a copy. It differs from Foundation's where a document is concerned, not a type: of a key that
+/// stands twice the last value counts, a comma before a closing bracket is an error, the text is UTF-8, and an integer
+/// beyond 64 bits makes the document invalid. Errors are `DecodingError`s with the same coding paths; a text that is not
+/// JSON is `dataCorrupted` with a `JSONSyntaxError` beneath.
+public struct FerryJSONDecoder: Sendable {
+    /// How dates are written. The default is `deferredToDate`, seconds since 2001.
+    public var dateDecodingStrategy = DateDecodingStrategy.deferredToDate
+    /// How bytes are written. The default is `base64`.
+    public var dataDecodingStrategy = DataDecodingStrategy.base64
+    /// How numbers that JSON cannot write are written. The default is `throw`.
+    public var nonConformingFloatDecodingStrategy = NonConformingFloatDecodingStrategy.throw
+    /// How keys are written. The default is `useDefaultKeys`, as they are.
+    public var keyDecodingStrategy = KeyDecodingStrategy.useDefaultKeys
+    /// What the types being decoded are told.
+    public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+    public init() {}
+
+    /// Decodes a value from a text in UTF-8.
+    public func decode<T: Decodable>(_ type: T.Type, from text: some ContiguousBytes) throws -> T {
+        try text.withUnsafeBytes { try decode(type, from: $0, spare: 0) }
+    }
+
+    /// Decodes a value from bytes behind which `spare` more may be read; with 64 or more they are not copied.
+    public func decode<T: Decodable>(
+        _ type: T.Type, from bytes: UnsafeRawBufferPointer, spare: Int
+    ) throws -> T {
+        let json: JSON
+        do {
+            json = try JSON(parsing: bytes, spare: spare)
+        } catch {
+            let context = DecodingError.Context(
+                codingPath: [], debugDescription: error.description, underlyingError: error)
+            throw DecodingError.dataCorrupted(context)
+        }
+        let session = DecodingSession(json, options: self, text: bytes)
+        defer { session.forgetText() }
+        return try session.decode(type, at: json.index)
+    }
+
+    /// Decodes a value from one that was parsed before.
+    public func decode<T: Decodable>(_ type: T.Type, from json: JSON) throws -> T {
+        try DecodingSession(json, options: self, text: nil).decode(type, at: json.index)
+    }
+}

@@ -1,0 +1,39 @@
+internal import CFerryJSON
+public import FoundationEssentials
+
+extension JSON {
+    /// Parses a text in UTF-8, which may begin with a byte order mark.
+    ///
+    /// The text is copied while it is parsed, and not needed afterwards. The document's memory comes from a pool and goes
+    /// back there with the last view of it; to keep a small part of a large document for long, keep its values or
+    /// `detached()`.
+    public init(parsing text: some ContiguousBytes) throws(JSONSyntaxError) {
+        let result = text.withUnsafeBytes { bytes in
+            Result { () throws(JSONSyntaxError) in try JSON(parsing: bytes, spare: 0) }
+        }
+        self = try result.get()
+    }
+
+    public init(parsing text: String) throws(JSONSyntaxError) {
+        var text = text
+        let result = text.withUTF8 { bytes in
+            Result { () throws(JSONSyntaxError) in try JSON(parsing: UnsafeRawBufferPointer(bytes), spare: 0) }
+        }
+        self = try result.get()
+    }
+
+    /// Parses bytes behind which `spare` more may be read, whatever they are: with 64 or more nothing is copied.
+    public init(parsing bytes: UnsafeRawBufferPointer, spare: Int) throws(JSONSyntaxError) {
+        self.init(document: JSONDocument(parsed: try JSON.parse(bytes, spare: spare)), index: 1)
+    }
+
+    /// The parser's own document, to be released by the caller.
+    static func parse(_ bytes: UnsafeRawBufferPointer, spare: Int) throws(JSONSyntaxError) -> OpaquePointer {
+        var document: OpaquePointer?
+        var offset = 0
+        let text = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        let code = ferry_json_parse(text, bytes.count, spare, &document, &offset)
+        guard let document else { throw JSONSyntaxError(code: code, offset: offset) }
+        return document
+    }
+}

@@ -1,0 +1,90 @@
+// The words that schemas are written in.
+extension JSONSchema {
+    public static let string = JSONSchema(SchemaShape(.string))
+    public static let number = JSONSchema(SchemaShape(.number))
+    public static let integer = JSONSchema(SchemaShape(.integer))
+    public static let bool = JSONSchema(SchemaShape(.bool))
+    public static let null = JSONSchema(SchemaShape(.null))
+    public static let object = JSONSchema(SchemaShape(.object))
+    public static let array = JSONSchema(SchemaShape(.array))
+    public static let any = JSONSchema(SchemaShape(.any))
+
+    /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to have
+    /// it cover the whole. Patterns are ECMAScript's without look-around, lazy quantifiers, back-references and Unicode
+    /// classes, and take linear time. One that is not understood ends the program.
+    public static func string(
+        minLength: Int = 0, maxLength: Int? = nil, matching pattern: String? = nil
+    ) -> JSONSchema {
+        JSONSchema(
+            SchemaShape(.string) {
+                $0.minLength = minLength
+                $0.maxLength = maxLength
+                $0.pattern = pattern.map(SchemaPattern.init(trusted:))
+            })
+    }
+
+    /// A number within the range: `0...1`, `0..<1`, `0...`, `..<1`.
+    public static func number(in range: some RangeExpression<Double> & Sendable) -> JSONSchema {
+        let bounds = SchemaBounds(range)
+        return JSONSchema(
+            SchemaShape(.number) {
+                $0.minimum = bounds.minimum.map { .init(value: JSON($0)) }
+                $0.maximum = bounds.maximum.map { .init(value: JSON($0), isExclusive: bounds.excludesMaximum) }
+            })
+    }
+
+    public static func integer(in range: some RangeExpression<Int> & Sendable) -> JSONSchema {
+        let bounds = SchemaBounds(range)
+        return JSONSchema(
+            SchemaShape(.integer) {
+                $0.minimum = bounds.minimum.map { .init(value: JSON($0)) }
+                $0.maximum = bounds.maximum.map { .init(value: JSON($0), isExclusive: bounds.excludesMaximum) }
+            })
+    }
+
+    /// An array with so many elements of one schema.
+    public static func array(of element: JSONSchema, minCount: Int = 0, maxCount: Int? = nil) -> JSONSchema {
+        JSONSchema(
+            SchemaShape(.array) {
+                $0.items = .each(element)
+                $0.minItems = minCount
+                $0.maxItems = maxCount
+            })
+    }
+
+    /// An object with any keys, whose values all fit one schema.
+    public static func dictionary(of value: JSONSchema) -> JSONSchema {
+        JSONSchema(SchemaShape(.object) { $0.others = .each(value) })
+    }
+
+    /// One of these values: `.enumeration("red", "green", .null)`.
+    public static func enumeration(_ values: JSON...) -> JSONSchema {
+        JSONSchema(SchemaShape(.any) { $0.enumeration = values })
+    }
+
+    /// Exactly one of the schemas fits.
+    public static func oneOf(_ schemas: JSONSchema...) -> JSONSchema {
+        JSONSchema(SchemaShape(.any) { $0.oneOf = schemas })
+    }
+
+    /// At least one of the schemas fits.
+    public static func anyOf(_ schemas: JSONSchema...) -> JSONSchema {
+        JSONSchema(SchemaShape(.any) { $0.anyOf = schemas })
+    }
+
+    /// The same, or the key is absent.
+    public var optional: JSONSchema { with { $0.isOptional = true } }
+
+    /// The same, or null.
+    public var nullable: JSONSchema {
+        guard shape.hasAlternatives else { return with { $0.kinds.insert(.null) } }
+        return JSONSchema(
+            SchemaShape(.any) {
+                $0.anyOf = [self, .null]
+                $0.isOptional = shape.isOptional
+            })
+    }
+
+    /// The same object, but keys that are not named are an error.
+    public var closed: JSONSchema { with { $0.others = .none } }
+}

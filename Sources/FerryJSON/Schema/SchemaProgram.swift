@@ -1,0 +1,53 @@
+internal import CFerryJSON
+
+/// A compiled schema: flat arrays that the checker reads.
+///
+/// Sendable because nothing changes after the initialiser.
+final class SchemaProgram: @unchecked Sendable {
+    let schema: ferry_json_schema
+    let rules: [ferry_json_rule]
+    let properties: [SchemaCompiler.Property]
+    let patterns: [UInt32: SchemaPattern]
+    private let constants: JSON
+    private let memory: [UnsafeMutableRawPointer]
+
+    init(compiled: SchemaCompiler) {
+        constants = compiled.constants
+        properties = compiled.properties
+        patterns = compiled.patterns
+        rules = compiled.rules
+        var memory: [UnsafeMutableRawPointer] = []
+        let keys = properties.map { property in
+            let copy = Self.copy(Array(property.key.utf8), into: &memory)
+            return ferry_json_property(
+                key: copy, count: UInt32(property.key.utf8.count), rule: property.rule, required: property.isRequired)
+        }
+        schema = ferry_json_schema(
+            rules: Self.copy(rules, into: &memory), properties: Self.copy(keys, into: &memory),
+            alternatives: Self.copy(compiled.alternatives, into: &memory), constants: constants.document.tape)
+        self.memory = memory
+    }
+
+    deinit {
+        for pointer in memory { pointer.deallocate() }
+    }
+
+    /// Checks the value at `index`; nil when it fits.
+    func check(_ tape: ferry_json_tape, at index: Int) -> JSONMismatch? {
+        var mismatch = ferry_json_mismatch()
+        let fits = withUnsafePointer(to: schema) { ferry_json_check($0, tape, index, &mismatch) }
+        return fits ? nil : SchemaReport(program: self, tape: tape, mismatch: mismatch).mismatch
+    }
+
+    /// The texts of constants: those of an enumeration, or a bound's.
+    func constant(at index: UInt32) -> JSON {
+        JSON(document: constants.document, index: Int(index))
+    }
+
+    private static func copy<T>(_ values: [T], into memory: inout [UnsafeMutableRawPointer]) -> UnsafePointer<T> {
+        let copy = UnsafeMutablePointer<T>.allocate(capacity: max(values.count, 1))
+        copy.initialize(from: values, count: values.count)
+        memory.append(UnsafeMutableRawPointer(copy))
+        return UnsafePointer(copy)
+    }
+}

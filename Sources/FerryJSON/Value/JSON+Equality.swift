@@ -1,0 +1,44 @@
+internal import CFerryJSON
+
+extension JSON: Hashable {
+    /// Numbers are equal by their value (`1` and `1.0`), strings by their Unicode scalars, objects in any order of their
+    /// members.
+    public static func == (a: JSON, b: JSON) -> Bool {
+        ferry_json_equal(a.document.tape, a.index, b.document.tape, b.index)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        let tape = document.tape
+        switch ferry_json_tag(tape, index) {
+        case JSONTag.string: hasher.combine(bytes: UnsafeRawBufferPointer(tape.utf8(at: index)))
+        case JSONTag.signed, JSONTag.unsigned, JSONTag.double: hashNumber(into: &hasher)
+        case JSONTag.array:
+            hasher.combine(count)
+            for element in JSONArray(document: document, index: index) { element.hash(into: &hasher) }
+        case JSONTag.object:
+            // Of the members only the keys, in any order; equal objects have as many different ones.
+            hasher.combine(Set(JSONObject(document: document, index: index).keys))
+        case let tag: hasher.combine(tag)
+        }
+    }
+
+    private var count: Int { ferry_json_count(document.tape, index) }
+
+    private func hashNumber(into hasher: inout Hasher) {
+        let tape = document.tape
+        if let signed = tape.integer(at: index, as: Int64.self) {
+            hasher.combine(signed)
+        } else if let unsigned = tape.integer(at: index, as: UInt64.self) {
+            hasher.combine(unsigned)
+        } else {
+            hasher.combine(ferry_json_double(tape, index))
+        }
+    }
+}
+
+extension JSON {
+    /// The order of two numbers by their value: negative, 0 or positive.
+    func compared(to other: JSON) -> Int {
+        Int(ferry_json_compare_numbers(document.tape, index, other.document.tape, other.index))
+    }
+}

@@ -1,0 +1,146 @@
+import Ferry
+import FerryMeasurement
+import FerryTesting
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable import FerryCommand
+
+/// What comes out of `ferry fetch`, and where.
+@Suite(.timeLimit(.minutes(2))) struct FetchCommandTests {
+    private struct Outcome {
+        var output: [UInt8] = []
+        var said = ""
+        var code = ExitCode.success
+        var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    private func fetch(_ line: String...) async throws -> Outcome {
+        let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
+        var outcome = Outcome()
+        outcome.code = await FetchCommand.send(plan) {
+            outcome.output += $0
+        } saying: {
+            outcome.said += $0
+        }
+        return outcome
+    }
+
+    /// The built command, by a shell.
+    private func run(_ script: String, _ arguments: String..., environment: [String: String] = [:]) throws
+        -> ChildProcess.End
+    {
+        let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
+        let program = URL(filePath: bundle).deletingLastPathComponent().appending(path: "ferry").path
+        return try ChildProcess(["/bin/sh", "-c", script, program] + arguments, environment: environment).finish()
+    }
+
+    @Test func theBodyGoesOutAndNothingElse() async throws {
+        try await withLoopbackServer { server in
+            let outcome = try await fetch(server.baseURL + "/hello")
+            #expect(outcome.text == "Hello, ferry" && outcome.said == "" && outcome.code == .success)
+        }
+    }
+
+    @Test func theBodyIsPutOutAsItComes() async throws {
+        try await withLoopbackServer { server in
+            server.script(
+                path: "/slow",
+                [.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), .wait("go"), .send("def"), .close])
+            let plan = try FetchPlan(ParsedArguments([server.baseURL + "/slow"], of: FetchCommand.allOptions))
+            var pieces: [[UInt8]] = []
+            let code = await FetchCommand.send(plan) { piece in
+                pieces.append(Array(piece))
+                server.signal("go")
+            } saying: { _ in
+            }
+            // Had it been held, nobody would have let the rest pass.
+            #expect(code == .success && pieces.first == Array("abc".utf8))
+            #expect(pieces.flatMap { $0 } == Array("abcdef".utf8))
+        }
+    }
+
+    @Test func aBodyThatIsCutOffIsPutOutAndFails() async throws {
+        try await withLoopbackServer { server in
+            server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), .close])
+            let outcome = try await fetch(server.baseURL + "/cut")
+            #expect(outcome.text == "abc" && outcome.code == .transferFailed)
+            #expect(outcome.said.hasPrefix("ferry fetch: incompleteBody: expected: 6, got: 3"))
+        }
+    }
+
+    @Test func anErrorStatusHasItsBodyAndALine() async throws {
+        try await withLoopbackServer { server in
+            let outcome = try await fetch(server.baseURL + "/status/503?body=later")
+            #expect(outcome.text == "later" && outcome.code == .statusNotAccepted)
+            #expect(outcome.said == "ferry fetch: invalidStatusCode: status 503 is not accepted\n")
+        }
+    }
+
+    @Test func repetitionsAreALineEach() async throws {
+        try await withLoopbackServer { server in
+            let outcome = try await fetch(server.baseURL + "/hello", "--json", "--repeat", "3", "-d", "x")
+            let lines = outcome.text.split(separator: "\n")
+            #expect(lines.count == 3 && lines.allSatisfy { $0.hasPrefix("{\"attempts\":1,") })
+            #expect(lines.dropFirst().allSatisfy { $0.contains("\"reusedConnection\":true") })
+            #expect(outcome.said == "")
+        }
+    }
+
+    @Test func standardInputIsTheBody() async throws {
+        try await withLoopbackServer { server in
+            let url = server.baseURL + "/hello"
+            #expect(try run(#"printf 'a=1' | "$0" fetch -d @- "$1""#, url).code == 0)
+            let once = try #require(server.requests.last)
+            #expect(once.text == "a=1" && once.headers["Transfer-Encoding"] == "chunked")
+            #expect(try run(#"printf 'a=1' | "$0" fetch -d @- --repeat 2 "$1""#, url).code == 0)
+            #expect(server.requests.suffix(2).map(\.text) == ["a=1", "a=1"])
+        }
+    }
+
+    @Test func theProxyOfTheEnvironmentIsTakenOnRequest() async throws {
+        try await withLoopbackServer { proxy in
+            let environment = ["http_proxy": "http://127.0.0.1:\(proxy.port)", "no_proxy": ""]
+            let url = "http://site.test/hello"
+            let end = try run(#""$0" fetch --proxy-env "$1""#, url, environment: environment)
+            #expect(end.output == "Hello, ferry" && proxy.requests.last?.target == url)
+            let direct = try run(#""$0" fetch --deadline 5 "$1""#, "http://127.0.0.1:1/", environment: environment)
+            #expect(direct.code == 3 && proxy.requestCount == 1)
+        }
+    }
+
+    @Test func verboseSpeaksOnStandardErrorAndKeepsSecrets() async throws {
+        try await withLoopbackServer { server in
+            server.handle("/x") { _ in LoopbackResponse(headers: ["Set-Cookie": "canary", "X-A": "b"], text: "body") }
+            let end = try run(
+                #""$0" fetch -v -u kim:canary -H 'X-Api-Key: canary' --query t=canary "$1" 2>&1 >/dev/null"#,
+                server.baseURL + "/x")
+            #expect(end.code == 0 && end.output.contains("status=200") && end.output.contains("X-A: b"))
+            #expect(end.output.contains("new connection to 127.0.0.1"))
+            #expect(!end.output.contains("canary") && !end.output.contains("body"))
+        }
+    }
+
+    @Test func toCurlSendsNothingAndKeepsSecrets() async throws {
+        try await withLoopbackServer { server in
+            let shown = #""$0" fetch -u kim:canary -d canary --query t=canary "$1" "#
+            let redacted = try run(shown + "--to-curl", server.baseURL + "/hello")
+            #expect(redacted.code == 0 && redacted.output.hasPrefix("curl ") && !redacted.output.contains("canary"))
+            #expect(server.requestCount == 0)
+            let whole = try run(shown + "--to-curl --show-secrets", server.baseURL + "/hello")
+            #expect(try run(whole.output).output == "Hello, ferry")
+            let seen = try #require(server.requests.last)
+            #expect(seen.text == "canary" && seen.query == "t=canary")
+            #expect(seen.headers["Authorization"] == "Basic a2ltOmNhbmFyeQ==")
+        }
+    }
+
+    @Test func theHelpNamesEveryOption() {
+        for option in FetchCommand.allOptions { #expect(FetchCommand.help.contains("--\(option.name)")) }
+        #expect(FetchCommand.help.split(separator: "\n").allSatisfy { $0.count <= 100 })
+        #expect(Set(FetchCommand.allOptions.map(\.name)).count == FetchCommand.allOptions.count)
+        let letters = FetchCommand.allOptions.compactMap(\.letter)
+        #expect(Set(letters).count == letters.count)
+    }
+}

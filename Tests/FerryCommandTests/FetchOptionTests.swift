@@ -1,0 +1,260 @@
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+@testable import FerryCommand
+
+/// What each option of `ferry fetch` does on the wire.
+@Suite(.timeLimit(.minutes(2))) struct FetchOptionTests {
+    private func report(_ line: String...) async throws -> FetchReport {
+        let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
+        return await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+            await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
+        }
+    }
+
+    // MARK: Bodies
+
+    @Test func aFileIsTheBody() async throws {
+        try await withLoopbackServer { server in
+            let file = try TemporaryFile(LoopbackServer.pattern(0..<300_000))
+            let report = try await report(server.baseURL + "/upload", "-X", "PUT", "-d", "@" + file.path)
+            #expect(report.exitCode == .success)
+            let seen = try #require(server.requests.last)
+            #expect(seen.method == "PUT" && seen.bodyLength == 300_000)
+            #expect(seen.headers["Content-Length"] == "300000" && seen.headers["Transfer-Encoding"] == nil)
+        }
+    }
+
+    @Test func severalPiecesOfDataAreJoined() async throws {
+        try await withLoopbackServer { server in
+            let file = try TemporaryFile(Array("b=2".utf8))
+            _ = try await report(server.baseURL + "/hello", "-d", "a=1", "-d", "@" + file.path)
+            #expect(server.requests.last?.text == "a=1&b=2")
+            #expect(server.requests.last?.headers["Content-Type"] == "application/x-www-form-urlencoded")
+        }
+    }
+
+    @Test func partsOfAFormAreTextAndFiles() async throws {
+        try await withLoopbackServer { server in
+            let file = try TemporaryFile([0, 1, 0xFF])
+            _ = try await report(
+                server.baseURL + "/hello", "-F", "a=b;type=c", "-F", "f=@\(file.path)",
+                "-F", "g=@\(file.path);type=image/png;filename=x.png")
+            let seen = try #require(server.requests.last)
+            #expect(seen.headers["Content-Type"]?.hasPrefix("multipart/form-data; boundary=") == true)
+            #expect(seen.text.contains("name=\"a\"\r\n\r\nb;type=c\r\n"))
+            let own = String(file.path.split(separator: "/").last ?? "")
+            #expect(
+                seen.text.contains("name=\"f\"; filename=\"\(own)\"\r\nContent-Type: application/octet-stream\r\n"))
+            #expect(seen.text.contains("name=\"g\"; filename=\"x.png\"\r\nContent-Type: image/png\r\n"))
+            #expect(seen.body.firstRange(of: [0x0D, 0x0A, 0, 1, 0xFF, 0x0D, 0x0A]) != nil)
+        }
+    }
+
+    // MARK: Credentials
+
+    @Test func digestAnswersTheChallenge() async throws {
+        try await withLoopbackServer { server in
+            server.handle("/vault") { request in
+                if request.headers["Authorization"]?.hasPrefix("Digest username=\"kim\"") == true {
+                    return LoopbackResponse(text: "open")
+                }
+                let challenge = #"Digest realm="r", nonce="n", algorithm=SHA-256, qop="auth""#
+                return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": LoopbackHeaders.Value(challenge)])
+            }
+            let report = try await report(server.baseURL + "/vault", "--digest", "kim:secret")
+            #expect(report.response?.text == "open" && report.exitCode == .success)
+            #expect(server.requests.first?.headers["Authorization"] == nil)
+            #expect(server.requests.allSatisfy { $0.headers["Authorization"]?.contains("secret") != true })
+        }
+    }
+
+    @Test func aBearerTokenIsSentAtOnce() async throws {
+        try await withLoopbackServer { server in
+            _ = try await report(server.baseURL + "/hello", "--bearer", "t0k")
+            #expect(server.requests.map { $0.headers["Authorization"] } == ["Bearer t0k"])
+        }
+    }
+
+    // MARK: Bounds
+
+    @Test func statusNamesWhatIsAccepted() async throws {
+        try await withLoopbackServer { server in
+            let named = try await report(server.baseURL + "/status/404", "--status", "200,404")
+            #expect(named.exitCode == .success)
+            let other = try await report(server.baseURL + "/hello", "--status", "404")
+            #expect(other.exitCode == .statusNotAccepted)
+        }
+    }
+
+    @Test func redirectsAreFollowedAndListed() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/redirect/2")
+            #expect(report.exitCode == .success && report.response?.redirects.count == 2)
+            let object = try #require(decoded(report.json))
+            #expect(object.redirects.count == 2 && object.redirects.allSatisfy { $0.hasPrefix(server.baseURL) })
+            #expect(object.url == object.redirects.last && object.attempts == 3)
+        }
+    }
+
+    @Test func redirectsHaveALimitAndZeroFollowsNone() async throws {
+        try await withLoopbackServer { server in
+            let tooMany = try await report(server.baseURL + "/redirect/3", "--max-redirects", "2")
+            #expect(tooMany.fault?.code == "tooManyRedirects" && tooMany.exitCode == .transferFailed)
+            let before = server.requestCount
+            let none = try await report(server.baseURL + "/redirect/3", "--max-redirects", "0")
+            #expect(none.response?.status == 302 && none.exitCode == .statusNotAccepted)
+            #expect(server.requestCount == before + 1)
+        }
+    }
+
+    @Test func retriesAreMadeAndCounted() async throws {
+        try await withLoopbackServer { server in
+            server.script(path: "/flaky", uses: 2, [.close])
+            server.handle("/flaky") { _ in LoopbackResponse(text: "at last") }
+            let report = try await report(server.baseURL + "/flaky", "--retries", "2")
+            #expect(report.response?.text == "at last")
+            #expect(decoded(report.json)?.attempts == 3)
+            server.script(path: "/post", uses: 1, [.close])
+            let post = try await self.report(server.baseURL + "/post", "--retries", "2", "-d", "x")
+            #expect(post.fault?.code == "connectionClosed" && post.fault?.mayHaveBeenProcessed == true)
+        }
+    }
+
+    @Test func maxBodyBoundsTheBody() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/bytes/1001", "--max-body", "1000")
+            #expect(report.fault?.code == "responseTooLarge")
+            #expect(try await self.report(server.baseURL + "/bytes/1000", "--max-body", "1000").exitCode == .success)
+        }
+    }
+
+    @Test func timeoutsNameTheirPart() async throws {
+        try await withLoopbackServer { server in
+            let total = try await report(server.baseURL + "/delay/60000", "--timeout", "0.05")
+            #expect(total.fault?.code == "timeout" && total.fault?.phase == "waitingHead")
+            let deadline = try await report(server.baseURL + "/delay/60000", "--deadline", "0.05")
+            #expect(deadline.fault?.code == "timeout" && deadline.fault?.message.hasPrefix("deadline") == true)
+        }
+        var full = LoopbackServer.Options()
+        full.accepting = .none
+        try await withLoopbackServer(full) { server in
+            let connect = try await report(server.baseURL, "--connect-timeout", "0.05")
+            #expect(connect.fault?.code == "timeout" && connect.fault?.message.hasPrefix("connect") == true)
+        }
+    }
+
+    // MARK: The way
+
+    @Test func aProxyIsAskedForTheWholeURL() async throws {
+        try await withLoopbackServer { proxy in
+            let way = ["-x", "http://ann:pw@127.0.0.1:\(proxy.port)"]
+            let plan = try FetchPlan(ParsedArguments(["http://site.test/hello"] + way, of: FetchCommand.allOptions))
+            let report = await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+                await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
+            }
+            #expect(report.response?.text == "Hello, ferry")
+            #expect(proxy.requests.last?.target == "http://site.test/hello")
+            #expect(proxy.requests.last?.headers["Proxy-Authorization"] == "Basic YW5uOnB3")
+        }
+    }
+
+    @Test func hostsMayBeReachedWithoutTheProxy() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(
+                server.baseURL + "/hello", "--proxy", "http://127.0.0.1:1", "--no-proxy", "site.test,127.0.0.1")
+            #expect(report.response?.text == "Hello, ferry")
+            #expect(server.requests.last?.target == "/hello")
+        }
+    }
+
+    @Test func aProxyThatRefusesIsNamed() async throws {
+        try await withLoopbackServer { proxy in
+            proxy.script([.expectHead, .send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), .close])
+            let report = try await report("https://site.test/", "--proxy", "127.0.0.1:\(proxy.port)")
+            #expect(report.fault?.code == "proxy" && report.fault?.message.hasPrefix("refused") == true)
+            #expect(proxy.requests.last?.method == "CONNECT" && proxy.requests.last?.target == "site.test:443")
+        }
+    }
+
+    @Test func publicOnlyNeverReachesTheLoopback() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/hello", "--public-only")
+            #expect(report.fault?.code == "addressForbidden" && report.fault?.mayHaveBeenProcessed == false)
+            #expect(server.connectionCount == 0)
+        }
+    }
+
+    @Test func compressedIsTheDefaultAndTheLastWordCounts() async throws {
+        try await withLoopbackServer { server in
+            _ = try await report(server.baseURL + "/hello")
+            _ = try await report(server.baseURL + "/hello", "--no-compressed")
+            _ = try await report(server.baseURL + "/hello", "--no-compressed", "--compressed")
+            #expect(server.requests.map { $0.headers["Accept-Encoding"] } == ["gzip, deflate", nil, "gzip, deflate"])
+            #expect(try await report(server.baseURL + "/gzip/5000").response?.bodyLength == 5000)
+        }
+    }
+
+    @Test func cookiesAreKeptOnRequest() throws {
+        func plan(_ line: String...) throws -> FetchPlan {
+            try FetchPlan(ParsedArguments(["http://h/"] + line, of: FetchCommand.allOptions))
+        }
+        #expect(try !plan().configuration.keepsCookies && plan("--cookies").configuration.keepsCookies)
+        #expect(try plan().configuration.http2 == .never && plan("--http2").configuration.http2 == .negotiated)
+    }
+
+    // MARK: Trust
+
+    @Test func aServerIsTrustedByItsAuthorityOrByNothing() async throws {
+        let certificate = try ServerCertificate()
+        try await withLoopbackServer(.init(certificate: certificate)) { server in
+            let url = server.baseURL + "/hello"
+            let stranger = try await report(url)
+            #expect(stranger.fault?.message.hasPrefix("untrusted") == true)
+            #expect(try await report(url, "--cacert", certificate.authorityFile).exitCode == .success)
+            #expect(try await report(url, "--insecure").exitCode == .success)
+            #expect(try await report(url, "-k", "--pin", certificate.publicKeyPin).exitCode == .success)
+            let other = try ServerCertificate().publicKeyPin
+            #expect(try await report(url, "-k", "--pin", other).fault?.message.hasPrefix("pinMismatch") == true)
+        }
+    }
+
+    @Test func theClientShowsItsCertificate() async throws {
+        let certificate = try ServerCertificate()
+        var options = LoopbackServer.Options(certificate: certificate)
+        options.demandsClientCertificate = true
+        try await withLoopbackServer(options) { server in
+            let url = server.baseURL + "/hello"
+            let trust = certificate.authorityFile
+            #expect(try await report(url, "--cacert", trust).fault?.code != nil)
+            let report = try await report(
+                url, "--cacert", trust, "--cert", certificate.clientCertificateFile, "--key",
+                certificate.clientKeyFile)
+            #expect(report.exitCode == .success)
+        }
+    }
+
+    @Test func theOldestVersionOfTLSIsSet() async throws {
+        var options = LoopbackServer.Options(certificate: try ServerCertificate())
+        options.tlsVersions = 12...12
+        try await withLoopbackServer(options) { server in
+            let url = server.baseURL + "/hello"
+            let old = try await report(url, "-k", "--tls-min", "1.2")
+            #expect(old.exitCode == .success)
+            #expect(try await report(url, "-k", "--tls-min", "1.3").fault?.code == "tls")
+        }
+    }
+}
+
+/// The part of a report that these tests look at.
+private struct ReportObject: Decodable {
+    var url: String
+    var redirects: [String]
+    var attempts: Int
+}
+
+private func decoded(_ json: String) -> ReportObject? {
+    try? JSONDecoder().decode(ReportObject.self, from: Data(json.utf8))
+}

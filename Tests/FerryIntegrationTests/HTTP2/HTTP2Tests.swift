@@ -1,0 +1,202 @@
+import Ferry
+import Testing
+
+/// HTTP/2 with nginx and with nghttp2's own server.
+@Suite(.timeLimit(.minutes(2))) struct HTTP2Tests {
+    private func configuration(_ use: HTTP2Use = .negotiated) throws -> NetworkConfiguration {
+        var configuration = try NetworkConfiguration.trusting
+        configuration.http2 = use
+        return configuration
+    }
+
+    @Test("a thousand requests share a few connections")
+    func reuse() async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent(configuration()) { agent in
+            try await all(1000) {
+                let reply = try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .http2)))
+                #expect(reply.text == "Hello, ferry" && reply.httpVersion == .http2)
+            }
+            let lines = try await nginx.log(mark, count: 1000)
+            #expect(lines.count == 1000 && lines.allSatisfy { $0.version == "HTTP/2.0" })
+            #expect(Set(lines.map(\.connection)).count <= 4)
+        }
+    }
+
+    @Test("a server that speaks only HTTP/1.1 is spoken to in it, and one that was not asked likewise")
+    func negotiated() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(configuration()) { agent in
+            for site in [Nginx.Site.tls, .http] {
+                let reply = try await agent.send(Get(nginx.url("/hello.txt", site)))
+                #expect(reply.httpVersion == .http11)
+            }
+        }
+        try await withAgent(configuration(.never)) { agent in
+            let reply = try await agent.send(Get(nginx.url("/hello.txt", .http2)))
+            #expect(reply.httpVersion == .http11)
+        }
+    }
+
+    @Test("64 megabytes in 64 streams arrive as they were sent", arguments: [true, false])
+    func large(isNginx: Bool) async throws {
+        let nginx = try Nginx.shared
+        let other = try isNginx ? nil : NGHTTPServer()
+        let url = other?.url("/1m.bin") ?? nginx.url("/1m.bin", .http2)
+        let right = sha256(Nginx.pattern(1024 * 1024))
+        try await withAgent(configuration()) { agent in
+            try await all(64) {
+                let reply = try await agent.send(Get(url))
+                #expect(sha256(reply.bytes) == right && reply.httpVersion == .http2)
+            }
+        }
+    }
+
+    @Test("priorities, small and large bodies mix")
+    func priorities() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(configuration()) { agent in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<120 {
+                    group.addTask {
+                        let priority = [RequestPriority.low, .normal, .high][number % 3]
+                        let name = number % 2 == 0 ? "/64k.bin" : "/hello.txt"
+                        let reply = try await agent.send(Prioritized(nginx.url(name, .http2), priority))
+                        #expect(reply.bodyLength == (number % 2 == 0 ? 65_536 : 12))
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    private struct Prioritized: Request {
+        var path: String
+        var priority: RequestPriority
+
+        init(_ path: String, _ priority: RequestPriority) { (self.path, self.priority) = (path, priority) }
+    }
+
+    @Test("uploads arrive as they were sent, many at once")
+    func uploads() async throws {
+        let nginx = try Nginx.shared
+        let bytes = Nginx.pattern(300_000)
+        let right = sha256(bytes)
+        try await withAgent(configuration()) { agent in
+            try await all(20) {
+                let request = GetEcho(nginx.url("/echo", .http2), .post, body: .bytes(bytes))
+                let echo = try await agent.send(request).value
+                #expect(echo.sha256 == right && echo.length == bytes.count)
+            }
+        }
+    }
+
+    @Test("a large upload of a file, and one of no known length")
+    func sources() async throws {
+        let nginx = try Nginx.shared
+        let folder = try ServerFolder()
+        let bytes = Nginx.pattern(10 * 1024 * 1024)
+        try folder.write(bytes, to: "upload")
+        try await withAgent(configuration()) { agent in
+            let file = GetEcho(nginx.url("/echo", .http2), .put, body: .file(folder.file("upload")))
+            let echo = try await agent.send(file).value
+            #expect(echo.sha256 == sha256(bytes))
+            let pieces = AsyncStream<[UInt8]> { continuation in
+                for start in stride(from: 0, to: bytes.count, by: 100_000) {
+                    continuation.yield(Array(bytes[start..<min(start + 100_000, bytes.count)]))
+                }
+                continuation.finish()
+            }
+            let stream = GetEcho(nginx.url("/echo", .http2), .put, body: .stream(once: pieces))
+            let streamed = try await agent.send(stream).value
+            #expect(streamed.sha256 == sha256(bytes))
+        }
+    }
+
+    @Test("compressed, HEAD, 204, 304 and redirects are as ever")
+    func usual() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(configuration()) { agent in
+            let long = try await agent.send(Get(nginx.url("/long.txt", .http2)))
+            #expect(long.bodyLength == 72_000 && long.metrics.bytesReceived < 5000)
+            let head = try await agent.send(Full(nginx.url("/64k.bin", .http2), .head))
+            #expect(head.bodyLength == 0 && head.headers["Content-Length"] == "65536")
+            let none = try await agent.send(Get(nginx.url("/no-content", .http2)))
+            #expect(none.status == 204)
+            let redirected = try await agent.send(GetEcho(nginx.url("/307", .http2), .post, body: .string("text")))
+            #expect(redirected.value.length == 4 && redirected.redirects.count == 1)
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(Get(nginx.url("/private/secret.txt", .http2)))
+            }
+            #expect(error?.code == .invalidStatusCode(401))
+        }
+    }
+
+    @Test("a cancelled stream leaves the others alone")
+    func cancel() async throws {
+        let nginx = try Nginx.shared
+        let mark = token()
+        try await withAgent(configuration()) { agent in
+            let slow = (0..<10).map { _ in
+                Task { try await agent.send(Get(nginx.url("/slow/64k.bin?\(mark)", .http2))) }
+            }
+            try await all(50) { _ = try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .http2))) }
+            for run in slow.dropFirst(5) { run.cancel() }
+            for run in slow.prefix(5) { #expect(try await run.value.bytes == Nginx.pattern(65_536)) }
+            for run in slow.dropFirst(5) {
+                let error = await #expect(throws: RequestError.self) { try await run.value }
+                #expect(error?.code == .cancelled)
+            }
+            let lines = try await nginx.log(mark, count: 60)
+            #expect(Set(lines.map(\.connection)).count <= 2)
+        }
+    }
+
+    @Test("a reload of nginx under load fails no request: GOAWAY ends a connection in peace")
+    func reload() async throws {
+        let nginx = try Nginx(.init(upstream: Upstream.shared.port))
+        try await withAgent(configuration()) { agent in
+            for _ in 0..<3 {
+                let load = Task {
+                    try await all(600) { _ = try await agent.send(Get(nginx.url("/hello.txt", .http2))) }
+                }
+                nginx.reload()
+                try await load.value
+            }
+        }
+    }
+
+    @Test("without TLS by prior knowledge, where it is asked for")
+    func priorKnowledge() async throws {
+        let server = try FaultyHTTP2Server(isSecure: false)
+        try await withAgent(configuration(.priorKnowledge)) { agent in
+            let reply = try await agent.send(Get(server.url("/bytes/1000")))
+            #expect(reply.httpVersion == .http2 && reply.bytes == Nginx.pattern(1000))
+        }
+    }
+
+    @Test("through squid's tunnel")
+    func tunnel() async throws {
+        let (nginx, squid) = try (Nginx.shared, Squid.shared)
+        var configuration = try configuration()
+        configuration.proxy = .http("127.0.0.1", port: squid.port(.open))
+        try await withAgent(configuration) { agent in
+            try await all(50) {
+                let reply = try await agent.send(Get(nginx.url("/hello.txt", .http2)))
+                #expect(reply.httpVersion == .http2)
+            }
+        }
+    }
+
+    /// `count` of them, 64 at once; the first failure is thrown.
+    private func all(_ count: Int, _ send: @escaping @Sendable () async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<count {
+                if number >= 64 { try await group.next() }
+                group.addTask { try await send() }
+            }
+            try await group.waitForAll()
+        }
+    }
+}

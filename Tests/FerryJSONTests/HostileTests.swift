@@ -1,0 +1,60 @@
+import FerryJSON
+import Testing
+
+@Suite struct HostileTests {
+    private func nested(_ open: String, _ close: String, _ depth: Int) -> String {
+        String(repeating: open, count: depth) + "1" + String(repeating: close, count: depth)
+    }
+
+    @Test func nestingEndsAt1023WithAnErrorNotACrash() throws {
+        _ = try JSON(parsing: nested("[", "]", 1023))
+        let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: nested("[", "]", 1024)) }
+        #expect(error == JSONSyntaxError(reason: .tooDeep, offset: 1023))
+        #expect(throws: JSONSyntaxError.self) { try JSON(parsing: nested("[", "]", 1_000_000)) }
+        #expect(throws: JSONSyntaxError.self) { try JSON(parsing: String(repeating: "[", count: 1_000_000)) }
+        #expect(throws: JSONSyntaxError.self) { try JSON(parsing: String(repeating: #"{"a":"#, count: 1_000_000)) }
+    }
+
+    @Test func theDeepestDocumentCanBeUsed() throws {
+        let json = try JSON(parsing: nested("[", "]", 1023))
+        #expect(json.description.utf8.count == 2047)
+        #expect(json.detached() == json)
+        #expect(json.hashValue == json.detached().hashValue)
+        var value = json
+        while let inner = value[0] { value = inner }
+        #expect(value.int == 1)
+        let error = #expect(throws: JSONMismatch.self) { try value.asString() }
+        #expect(error?.path.utf8.count == 1 + 3 * 1023)
+    }
+
+    @Test(
+        "What is wrong is named, with the offset where it begins",
+        arguments: [
+            ("", .empty, 0), ("  \n ", .empty, 4), (#"{"a":"b}"#, .unterminatedString, 8),
+            ("[\"a\u{1}b\"]", .controlCharacter, 3),
+            (#"["ok","\ud800"]"#, .invalidEscape, 6), (#"["ok","\q"]"#, .invalidEscape, 6),
+            ("[1,2,03]", .invalidNumber, 5),
+            ("[1,2,1e999]", .invalidNumber, 5), ("[true,nulL]", .invalidLiteral, 6), ("[1,2", .structure, 4),
+            ("[1]x", .structure, 3),
+            (#"{"a":1,}"#, .structure, 7), (#"{"a":1 "b":2}"#, .structure, 7), ("[1,]", .structure, 3),
+            ("\u{FEFF}[1,]", .structure, 6),
+        ] as [(String, JSONSyntaxError.Reason, Int)])
+    func named(_ text: String, _ reason: JSONSyntaxError.Reason, _ offset: Int) {
+        let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text) }
+        #expect(error == JSONSyntaxError(reason: reason, offset: offset))
+    }
+
+    @Test func aMillionDigitsAreReadOrRefused() throws {
+        let digits = String(repeating: "9", count: 1_000_000)
+        #expect(throws: JSONSyntaxError.self) { try JSON(parsing: digits) }
+        #expect(try JSON(parsing: "0." + digits).double == 1)
+        #expect(throws: JSONSyntaxError.self) { try JSON(parsing: "1e" + digits) }
+    }
+
+    @Test func aNULWithinAKeyIsPartOfIt() throws {
+        let json = try JSON(parsing: #"{"a\u0000b":1,"a":2}"#)
+        #expect(json["a"]?.int == 2)
+        #expect(json["a\u{0}b"]?.int == 1)
+        #expect(json.object?.keys == ["a\u{0}b", "a"])
+    }
+}

@@ -1,0 +1,129 @@
+import FerryJSON
+import Testing
+
+@Suite struct JSONTests {
+    let user = try! JSON(
+        parsing:
+            #"{"nick":"kim","level":7,"ratio":0.5,"on":true,"none":null,"tags":["a","b"],"deep":{"x":[1,{"y":2}]}}"#)
+
+    @Test func scalarsAreReadByKind() {
+        #expect(user["nick"]?.string == "kim")
+        #expect(user["level"]?.int == 7)
+        #expect(user["level"]?.uint == 7)
+        #expect(user["level"]?.double == 7)
+        #expect(user["ratio"]?.double == 0.5)
+        #expect(user["on"]?.bool == true)
+        #expect(user["none"]?.isNull == true)
+        #expect(user.object?.map(\.value.kind) == [.string, .number, .number, .bool, .null, .array, .object])
+    }
+
+    @Test func anotherKindIsNil() {
+        #expect(user["nick"]?.int == nil)
+        #expect(user["level"]?.string == nil)
+        #expect(user["level"]?.bool == nil)
+        #expect(user["on"]?.int == nil)
+        #expect(user["none"]?.string == nil)
+        #expect(user["tags"]?.object == nil)
+        #expect(user["deep"]?.array == nil)
+        #expect(user["ratio"]?.int == nil)
+        #expect(user[0] == nil)
+        #expect(user["tags"]?["a"] == nil)
+        #expect(user["absent"] == nil)
+        #expect(user["tags"]?[2] == nil)
+        #expect(user["tags"]?[-1] == nil)
+    }
+
+    @Test func theThrowingFormsSayWhereAndWhat() {
+        func message(_ body: () throws -> some Any) -> String {
+            do {
+                _ = try body()
+                return "no error"
+            } catch {
+                return "\(error)"
+            }
+        }
+        #expect(message { try user["nick"]!.asInt() } == "$.nick: expected integer, found string")
+        #expect(message { try user["ratio"]!.asInt() } == "$.ratio: expected Int, found number that is none")
+        #expect(message { try user["level"]!.asString() } == "$.level: expected string, found number")
+        #expect(message { try user["none"]!.asBool() } == "$.none: expected bool, found null")
+        #expect(message { try user["deep"]!.asArray() } == "$.deep: expected array, found object")
+        #expect(message { try user["tags"]!.asObject() } == "$.tags: expected object, found array")
+        #expect(message { try user["tags"]![1]!.asDouble() } == "$.tags[1]: expected number, found string")
+        #expect(
+            message { try user["deep"]!["x"]![1]!["y"]!.asString() } == "$.deep.x[1].y: expected string, found number")
+        #expect(message { try user.value("absent", as: Int.self) } == "$.absent: expected Int, found nothing")
+        #expect(message { try user["tags"]!.value(at: 5, as: Int.self) } == "$.tags[5]: expected Int, found nothing")
+        #expect(message { try user["nick"]!.value("x", as: Int.self) } == "$.nick: expected object, found string")
+    }
+
+    @Test func signedUnsignedAndDoubleStayApart() throws {
+        let numbers = try JSON(
+            parsing: "[9223372036854775807,18446744073709551615,-9223372036854775808,9007199254740993,1.0]")
+        #expect(numbers[0]?.int == .max)
+        #expect(numbers[0]?.uint == UInt(Int.max))
+        #expect(numbers[1]?.int == nil)
+        #expect(numbers[1]?.uint == .max)
+        #expect(numbers[2]?.int == .min)
+        #expect(numbers[2]?.uint == nil)
+        #expect(numbers[3]?.int == 9_007_199_254_740_993)
+        #expect(numbers[4]?.int == 1)
+        #expect(
+            numbers.description
+                == "[9223372036854775807,18446744073709551615,-9223372036854775808,9007199254740993,1.0]")
+    }
+
+    @Test func anIntegerBeyond64BitsIsRefusedNotRounded() {
+        let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: #"{"a":[1,18446744073709551616]}"#) }
+        #expect(error == JSONSyntaxError(reason: .invalidNumber, offset: 8))
+    }
+
+    @Test func ofAKeyThatStandsTwiceTheLastCounts() throws {
+        let json = try JSON(parsing: #"{"a":1,"b":2,"a":{"c":3},"a":4}"#)
+        #expect(json["a"]?.int == 4)
+        #expect(json.object?["a"]?.int == 4)
+        #expect(try [String: Int](json: JSON(parsing: #"{"a":1,"a":2}"#)) == ["a": 2])
+        #expect(json.value(atPointer: "/a")?.int == 4)
+    }
+
+    @Test func membersAndElementsComeInTheOrderOfTheDocument() throws {
+        let json = try JSON(parsing: #"{"z":[3,1,2],"a":{},"m":[]}"#)
+        #expect(json.object?.keys == ["z", "a", "m"])
+        #expect(json["z"]?.array?.map(\.int) == [3, 1, 2])
+        #expect(json["z"]?.array?.count == 3)
+        #expect(json["m"]?.array?.isEmpty == true)
+        #expect(json["a"]?.object?.isEmpty == true)
+        #expect(json["z"]?.array.map { $0.indices.map { json["z"]!.array![$0].int } } == [3, 1, 2])
+    }
+
+    @Test func aViewOutlivesTheTextAndTheOtherViews() throws {
+        func inner() throws -> JSON {
+            let text = String(repeating: " ", count: 100) + #"{"a":{"b":"still here"}}"#
+            return try JSON(parsing: text)["a"]!["b"]!
+        }
+        let value = try inner()
+        for _ in 0..<100 { _ = try JSON(parsing: #"{"other":"text in the same memory, perhaps"}"#) }
+        #expect(value.string == "still here")
+    }
+
+    @Test func aDetachedValueIsTheSame() {
+        let deep = user["deep"]!
+        #expect(deep.detached() == deep)
+        #expect(deep.detached().description == deep.description)
+        #expect(user["tags"]!.detached()[1]?.string == "b")
+    }
+
+    @Test func bytesWithRoomBehindThemAreParsedWhereTheyStand() throws {
+        let text = Array(#"["in place"]"#.utf8)
+        let room = text + [UInt8](repeating: 0xff, count: 64)
+        let json = try room.withUnsafeBytes {
+            try JSON(parsing: UnsafeRawBufferPointer(rebasing: $0[..<text.count]), spare: 64)
+        }
+        #expect(json[0]?.string == "in place")
+    }
+
+    @Test func moreThan16MillionElementsAreCounted() throws {
+        let count = 0x100_0000 + 5
+        let text = "[" + String(repeating: "0,", count: count - 1) + "0]"
+        #expect(try JSON(parsing: text).array?.count == count)
+    }
+}

@@ -1,0 +1,40 @@
+import Ferry
+import Testing
+
+/// The code of the article "Connections".
+@Suite struct ConnectionsExamples {
+    struct Preview: Request {
+        typealias Value = String
+        let path: String  // whatever somebody typed
+        var addressPolicy: AddressPolicy? { .publicOnly }
+        var redirectPolicy: RedirectPolicy? { .follow(upTo: 3) }
+        var maxBodyBytes: Int? { 256 * 1024 }
+        var deadline: Duration? { .seconds(10) }
+    }
+
+    @Test func allOfItIsInTheConfiguration() {
+        var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
+        configuration.proxy = .http(
+            "proxy.example.com", port: 3128, credential: Credential(user: "kim", password: "secret")
+        )
+        .except("localhost", ".internal", "10.0.0.0/8")
+        #expect("\(configuration.proxy)" == "http: http://proxy.example.com:3128, https: http://proxy.example.com:3128")
+        configuration.proxy = .environment  // http_proxy, https_proxy, all_proxy, no_proxy
+        configuration.proxy = .schemes(http: .none, https: .url("socks5h://gate:1080"))
+        #expect("\(configuration.proxy)" == "http: none, https: socks5h://gate:1080")
+        configuration.tls = TLSConfiguration(
+            authorityFile: "/etc/shop/authorities.pem",
+            pinnedKeys: ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="],
+            clientCertificate: ClientCertificate(
+                certificateFile: "/etc/shop/client.pem", keyFile: "/etc/shop/client.key"),
+            minimumVersion: .v13)
+        configuration.http2 = .negotiated
+        configuration.keepsCookies = true
+        configuration.limits.concurrentTransfers = 256
+        configuration.limits.transfersPerHost = 32
+        configuration.idleConnectionTime = .seconds(20)
+        configuration.loops = 2  // threads, each with connections of its own
+        #expect(configuration.tls.minimumVersion == .v13 && configuration.http2 == .negotiated)
+        #expect(Preview(path: "http://127.0.0.1/").addressPolicy == .publicOnly)
+    }
+}

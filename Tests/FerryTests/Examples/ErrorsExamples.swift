@@ -1,0 +1,39 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// The code of the article "Errors".
+@Suite struct ErrorsExamples {
+    private struct Transfer: Request {
+        let amount: Int
+        var path: String { "/transfer" }
+        var method: HTTPMethod { .post }
+        var arguments: Arguments { ["amount": .integer(amount)] }
+    }
+
+    private func transfer(by agent: NetworkAgent) async -> String {
+        do throws(RequestError) {
+            try await agent.send(Transfer(amount: 100))
+        } catch .timeout(.connect) {
+            return "nobody there"  // certainly nothing was done
+        } catch .invalidStatusCode(409) {
+            return "done before"
+        } catch let error where error.mayHaveBeenProcessed {
+            return "look before sending it again"
+        } catch {
+            return "\(error.code) in \(error.phase)"
+        }
+        return "done"
+    }
+
+    private func total(_ response: Response) throws -> Int {
+        throw RequestError(.decoding, message: "the answer has no total")
+    }
+
+    @Test(arguments: [(200, "done"), (409, "done before"), (500, "look before sending it again")])
+    func codesAreMatchedInTheirOrder(status: Int, said: String) async {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response(status: status)))
+        #expect(await transfer(by: agent) == said)
+        await agent.shutdown()
+    }
+}

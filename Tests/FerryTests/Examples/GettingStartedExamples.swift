@@ -1,0 +1,88 @@
+import Dispatch
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+/// The code of the article "Getting started".
+@Suite struct GettingStartedExamples {
+    struct Profile: Decodable, Sendable {
+        let nick: String
+        let level: Int
+    }
+
+    struct UserInfo: Request {
+        typealias Value = Profile
+        let id: Int
+        var path: String { "/users/\(id)" }
+    }
+
+    final class Screen: RequestDelegate {
+        func requestFinished<R: Request>(_ task: RequestTask<R.Value>, _ request: R, reply: Reply<R.Value>) {
+            if let profile = reply.value as? Profile { print(profile.nick) }
+        }
+
+        func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError) {
+            print(error)
+        }
+    }
+
+    private let queue = DispatchQueue(label: "example")
+
+    private func makeAgent() -> NetworkAgent {
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: "https://api.example.com/v1"))
+        return agent
+    }
+
+    private func awaits(_ agent: NetworkAgent) async throws -> Int {
+        let reply = try await agent.send(UserInfo(id: 7))
+        print(reply.value.nick, reply.status, reply.headers["Date"] ?? "")
+        return reply.value.level
+    }
+
+    private func starts(_ agent: NetworkAgent) -> RequestTask<Profile> {
+        let task = agent.start(UserInfo(id: 7), on: queue) { result in
+            switch result {
+            case .success(let reply): print(reply.value.nick)
+            case .failure(.cancelled): print("never mind")
+            case .failure(let error): print(error)
+            }
+        }
+        task.setPriority(.high)
+        return task
+    }
+
+    private func delegates(_ agent: NetworkAgent, to screen: Screen) {
+        agent.start(UserInfo(id: 7), delegate: screen)
+    }
+
+    private func matches(_ agent: NetworkAgent) async {
+        do throws(RequestError) {
+            try await agent.send(UserInfo(id: 7))
+        } catch .invalidStatusCode(404) {
+            print("no such user")
+        } catch .timeout {
+            print("later")
+        } catch {
+            print(error)  // one line, without secrets
+        }
+    }
+
+    @Test func allOfThemRunOnAStub() async throws {
+        let stub = StubTransport { request in
+            request.url.hasSuffix("/users/7")
+                ? .response(body: #"{"nick": "kim", "level": 3}"#) : .response(status: 404)
+        }
+        let tested = NetworkAgent(configuration: NetworkConfiguration(baseURL: "http://127.0.0.1"), stub: stub)
+        #expect(try await awaits(tested) == 3)
+        _ = starts(tested)
+        let screen = Screen()
+        delegates(tested, to: screen)
+        await matches(tested)
+        await tested.shutdown(grace: .seconds(60))
+        #expect(stub.requests.count == 4)
+        let agent = makeAgent()
+        #expect(agent.configuration.baseURL == "https://api.example.com/v1")
+        await agent.shutdown(grace: .zero)
+    }
+}

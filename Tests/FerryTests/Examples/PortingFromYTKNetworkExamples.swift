@@ -1,0 +1,38 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// The code of the article "Porting from YTKNetwork".
+@Suite struct PortingFromYTKNetworkExamples {
+    class ShopBase: BaseRequest, @unchecked Sendable {
+        override var headers: Headers { ["X-Shop": "7"] }  // requestHeaderFieldValueDictionary
+        override var timeouts: Timeouts? { Timeouts(idle: .seconds(30)) }  // requestTimeoutInterval
+    }
+
+    final class RegisterRequest: ShopBase, @unchecked Sendable {
+        let user: String
+        init(user: String) { self.user = user }
+
+        override var path: String { "/register" }  // requestUrl
+        override var method: HTTPMethod { .post }  // requestMethod
+        override var arguments: Arguments { ["user": .string(user)] }  // requestArgument
+    }
+
+    private func starts(_ agent: NetworkAgent) {
+        agent.start(RegisterRequest(user: "kim")) { result in
+            switch result {
+            case .success(let reply): print(reply.text)  // responseString
+            case .failure(let error): print(error)
+            }
+        }
+    }
+
+    @Test func theHierarchySaysWhatIsSent() async throws {
+        let stub = StubTransport(always: .response(body: "ok"))
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        starts(agent)
+        await agent.shutdown(grace: .seconds(60))
+        let seen = try #require(stub.requests.first)
+        #expect(seen.method == .post && seen.text == "user=kim" && seen.headers["X-Shop"] == "7")
+    }
+}

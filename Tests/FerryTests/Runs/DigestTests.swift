@@ -1,0 +1,51 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// Credentials of a request that answer a challenge, on all ways that a run can take.
+@Suite struct DigestTests {
+    private let kim = Credential(user: "kim", password: "pw")
+
+    private func sent(
+        _ answers: [StubTransport.Answer], headers: Headers = [:],
+        _ change: (inout NetworkConfiguration) -> Void = { _ in }
+    ) async throws -> [Credential?] {
+        var configuration = NetworkConfiguration.test
+        change(&configuration)
+        let stub = StubTransport(answers: answers)
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        try await agent.send(Full(headers: headers, authorization: .digest("kim", "pw")))
+        #expect(stub.requests.allSatisfy { $0.headers["Authorization"] == headers["Authorization"] })
+        return stub.requests.map(\.credential)
+    }
+
+    @Test func itIsReadyForTheFirstChallenge() async throws {
+        #expect(try await sent([.response()]) == [kim])
+    }
+
+    @Test func itIsReadyWithAdaptersToo() async throws {
+        #expect(try await sent([.response()]) { $0.adapters = [Adapt { _, _ in }] } == [kim])
+    }
+
+    @Test func itIsReadyForEveryAttempt() async throws {
+        let credentials = try await sent([.response(status: 503), .response()]) {
+            $0.retryPolicy = .exponential(attempts: 2, base: .zero)
+        }
+        #expect(credentials == [kim, kim])
+    }
+
+    @Test func itStaysWithinItsOrigin() async throws {
+        #expect(try await sent([.redirect(to: "/y"), .response()]) == [kim, kim])
+        #expect(
+            try await sent([.redirect(to: "http://other/"), .redirect(to: "http://h/back"), .response()])
+                == [kim, nil, nil])
+    }
+
+    @Test func aHeaderOfTheRequestsWins() async throws {
+        #expect(try await sent([.response()], headers: ["Authorization": "own"]) == [nil])
+        #expect(
+            try await sent([.response()], headers: ["Authorization": "own"]) { $0.adapters = [Adapt { _, _ in }] } == [
+                nil
+            ])
+    }
+}

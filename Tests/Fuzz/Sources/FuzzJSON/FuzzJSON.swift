@@ -1,0 +1,100 @@
+import FerryJSON
+import FoundationEssentials
+
+/// One input of the fuzzer, through parser, view, writer, schema, vocabulary and decoder. A fault ends the process: the
+/// sanitizer's, or a promise of the module that does not hold.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzJSON(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let bytes = UnsafeRawBufferPointer(start: start, count: count)
+    let json: JSON
+    do {
+        json = try JSON(parsing: bytes, spare: 0)
+    } catch {
+        precondition((0...count).contains(error.offset), "an offset outside of the text")
+        expectSameError(bytes)
+        return 0
+    }
+    walk(json)
+    checkText(json)
+    checkSchemas(json)
+    decode(json, bytes)
+    return 0
+}
+
+/// Every view, and the pointer that leads there.
+private func walk(_ json: JSON, depth: Int = 0) {
+    guard depth < 100 else { return }
+    _ = (json.bool, json.int, json.uint, json.double, json.string, json.isNull)
+    if let array = json.array {
+        precondition(array.map { _ in 1 }.count == array.count, "an array has another count")
+        for element in array { walk(element, depth: depth + 1) }
+    }
+    for key in json.object?.keys.prefix(50) ?? [] {
+        guard let value = json[key] else { preconditionFailure("a key that is there is not found") }
+        let pointer = "/" + key.replacing("~", with: "~0").replacing("/", with: "~1")
+        precondition(json.value(atPointer: pointer) == value, "the pointer leads elsewhere")
+        walk(value, depth: depth + 1)
+    }
+}
+
+/// What is written is read as the same again.
+private func checkText(_ json: JSON) {
+    for text in [json.bytes(), json.bytes(pretty: true)] {
+        guard let again = try? JSON(parsing: text) else { preconditionFailure("own text is not read") }
+        precondition(again == json && again.hashValue == json.hashValue, "own text is read as something else")
+    }
+    precondition(json.detached() == json, "a detached value is another")
+}
+
+private let schemas: [JSONSchema] = [
+    ["a": .string, "b": .integer(in: 0...9).optional, "c": [.number], "d": .any.nullable],
+    [["id": .number, "tags": [.string(minLength: 1, maxLength: 5, matching: "^[a-z]+$")]]],
+    .anyOf(.dictionary(of: .integer), .array(of: .oneOf(.string, .enumeration(1, "x", .null)), maxCount: 4)),
+    (["x": ["y": ["z": .bool]]] as JSONSchema).closed,
+]
+
+private func checkSchemas(_ json: JSON) {
+    for schema in schemas {
+        do {
+            try schema.check(json)
+        } catch {
+            precondition(error.path.hasPrefix("$"), "an error without a path")
+        }
+    }
+    if let schema = try? JSONSchema(document: json) {
+        try? schema.check(json)
+    }
+}
+
+private struct Record: Codable {
+    var a: String?
+    var b: [Int]?
+    var c: [String: [Double]]?
+    var d: Date?
+    var e: Kind?
+    var f: [Int: JSON]?
+    var g: Decimal?
+    var h: [Record]?
+}
+
+private enum Kind: Codable {
+    case none, one(Int), two(x: String, y: URL?)
+}
+
+private func decode(_ json: JSON, _ bytes: UnsafeRawBufferPointer) {
+    var decoder = FerryJSONDecoder()
+    _ = try? decoder.decode(Record.self, from: bytes, spare: 0)
+    _ = try? decoder.decode([Record].self, from: json)
+    _ = try? decoder.decode([String: JSON].self, from: json)
+    _ = try? decoder.decode([Decimal].self, from: bytes, spare: 0)
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    decoder.dateDecodingStrategy = .iso8601
+    _ = try? decoder.decode(Record.self, from: json)
+    _ = try? decoder.decode([Kind].self, from: json)
+}
+
+/// A text that is refused is refused by the decoder and the schema too.
+private func expectSameError(_ bytes: UnsafeRawBufferPointer) {
+    precondition((try? FerryJSONDecoder().decode(JSON.self, from: bytes, spare: 0)) == nil, "the decoder takes it")
+    precondition((try? schemas[0].check(parsing: bytes, spare: 0)) == nil, "the schema takes it")
+}
