@@ -26,6 +26,7 @@ extension RequestError {
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
         facts.attempts = trail?.attempts(result) ?? result.attempts
         facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed || trail?.earlier.mayHaveBeenProcessed == true
+        facts.redirects = trail?.redirects ?? []
         self.init(facts)
     }
 
@@ -42,6 +43,7 @@ extension RequestError {
         facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
         facts.attempts = response.attempts
         facts.mayHaveBeenProcessed = response.attempts > 0
+        facts.redirects = response.redirects
         facts.response = Part(
             status: response.status, headers: Headers(response.headers.fields),
             body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))
@@ -55,6 +57,15 @@ extension RequestError {
         facts.message = message
         facts.cause = cause
         self.init(facts)
+    }
+
+    /// The cancel of a run that was about to end with this: what is known of it stays true.
+    var cancelled: RequestError {
+        var facts = facts
+        let failure = TransferFailure(.cancelled)
+        (facts.code, facts.message, facts.cause) = (Code(failure), Self.words(failure), nil)
+        (facts.curlCode, facts.errno, facts.response) = (0, 0, nil)
+        return RequestError(facts)
     }
 
     /// libcurl's words, or ours where it had none.

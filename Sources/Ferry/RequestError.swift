@@ -41,8 +41,11 @@ public struct RequestError: Error, Sendable {
     /// How often the request was (begun to be) sent.
     public var attempts: Int { storage.facts.attempts }
 
-    /// Whether the server may have acted on the request.
+    /// Whether a server may have acted on the request, in this attempt or in one before it.
     public var mayHaveBeenProcessed: Bool { storage.facts.mayHaveBeenProcessed }
+
+    /// The redirects that were followed before it failed, in their order.
+    public var redirects: [Redirect] { storage.facts.redirects }
 
     /// What the server answered, where a whole answer came: `invalidStatusCode`, and faults of processing.
     public var response: Part? { storage.facts.response }
@@ -71,6 +74,7 @@ public struct RequestError: Error, Sendable {
         var bytesReceived: UInt64 = 0
         var attempts = 0
         var mayHaveBeenProcessed = false
+        var redirects: [Redirect] = []
         var response: Part?
     }
 

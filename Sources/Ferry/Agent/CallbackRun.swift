@@ -99,7 +99,8 @@ class CallbackRun: Run, @unchecked Sendable {
     private static func cancellation(_ answer: Answer, url: String) -> RequestError {
         switch answer {
         case .refused(let error): error
-        case .result(let result), .arrived(let result, _): .cancelled(result, url: url)
+        case .result(let result): .cancelled(result, url: url)
+        case .arrived(let result, let trail): .cancelled(result, url: url, trail: trail)
         case .unsent: .cancelled(nil, url: url)
         }
     }
@@ -115,7 +116,7 @@ class CallbackRun: Run, @unchecked Sendable {
         }
         switch action {
         case .result: callBack()
-        case .cancelled: pending = .refused(.cancelled(nil, url: url))
+        case .cancelled: pending = .refused(cancellation)
         case .none: break
         }
         withExtendedLifetime(core) {}
@@ -127,5 +128,7 @@ class CallbackRun: Run, @unchecked Sendable {
     func finish(_ answer: Answer, _ core: AgentCore) {}
     func fail(_ error: RequestError, _ answer: Answer) {}
     var end: RunState { .failed }
+    /// Cancelled when its result was on its way.
+    var cancellation: RequestError { .cancelled(nil, url: url) }
     func callBack() {}
 }

@@ -15,9 +15,10 @@ struct EarlierAttempts: Sendable {
 
 extension RequestError {
     /// The same, of a run that was sent before it came to this. One that speaks of an answer knows already.
-    func after(_ earlier: EarlierAttempts) -> RequestError {
-        if earlier.count == 0 || response != nil { return self }
+    func after(_ earlier: EarlierAttempts, _ redirects: [Redirect]) -> RequestError {
+        if response != nil || (earlier.count == 0 && redirects.isEmpty) { return self }
         var facts = facts
+        facts.redirects = redirects
         facts.attempts += earlier.count
         facts.mayHaveBeenProcessed = facts.mayHaveBeenProcessed || earlier.mayHaveBeenProcessed
         return RequestError(facts)

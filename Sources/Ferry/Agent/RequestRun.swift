@@ -58,6 +58,14 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
     }
 
+    override var cancellation: RequestError {
+        switch reply {
+        case .success(let reply): .cancelled(reply.response.result, url: url, trail: reply.response.trail)
+        case .failure(let error): error.cancelled
+        case nil: super.cancellation
+        }
+    }
+
     override func callBack() {
         guard let receiver = receiver.take(), let reply = reply.take() else { return }
         let outcome = watch.map { _ in RunOutcome(reply) }

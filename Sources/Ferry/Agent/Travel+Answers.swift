@@ -79,6 +79,8 @@ extension Travel {
         leave(result)
         if redirects.history.isEmpty { return .again }
         leg = try await withToken(asked)
+        // The new token is meant for the first server, too.
+        added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
         return .goOn
     }
 

@@ -61,7 +61,7 @@ struct Travel {
         var answer = first
         while true {
             switch await next(after: answer) {
-            case .deliver(.refused(let error)): return .refused(error.after(earlier))
+            case .deliver(.refused(let error)): return .refused(error.after(earlier, redirects.history))
             case .deliver(let answer): return answer
             // What follows a redirect is sent as it is: the adapters meant the first server.
             case .again: if redirects.history.isEmpty { leg = nil }

@@ -37,3 +37,11 @@ public struct RedirectHop: Sendable, CustomStringConvertible {
     /// One line without secrets.
     public var description: String { "\(number): \(Redirect(status: status, source: source, target: target))" }
 }
+
+extension RedirectHop: CustomReflectable {
+    /// The description's members: `dump` shows no query either.
+    public var customMirror: Mirror {
+        Mirror(
+            self, children: ["number": number, "redirect": Redirect(status: status, source: source, target: target)])
+    }
+}

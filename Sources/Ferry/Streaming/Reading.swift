@@ -1,3 +1,4 @@
+import FerryTransport
 import FoundationEssentials
 import Synchronization
 
@@ -35,6 +36,7 @@ final class Reading: Sendable {
                 stop(finished)
                 return nil
             case .failure(let error):
+                let error = head.trail.map { error.after($0.earlier, $0.redirects) } ?? error
                 stop(RunOutcome(error))
                 throw error
             }
@@ -52,7 +54,9 @@ final class Reading: Sendable {
     private var finished: RunOutcome { .finished(status: head.status, isFromCache: head.isFromCache) }
 
     private func abandon(_ outcome: RunOutcome) {
-        if stop(outcome), case .run(let run) = source { run.abandon(expecting: nil) }
+        guard stop(outcome), case .run(let run) = source else { return }
+        let isEncoded = head.headers.contains("Content-Encoding")
+        run.abandon(expecting: head.result.contentLength, isEncoded: isEncoded)
     }
 
     /// Tells the observers, the first time. False afterwards.

@@ -1,3 +1,4 @@
+import Dispatch
 import FerryTransport
 import FoundationEssentials
 import Synchronization
@@ -21,6 +22,8 @@ final class StreamRun: Run, @unchecked Sendable {
         var hasGivenHead = false
         var buffered: [UInt8] = []
         var isPaused = false
+        /// Bytes of the body so far, decoded.
+        var received = 0
         /// Nobody wants the rest.
         var isAbandoned = false
         var end: Piece?
@@ -40,7 +43,9 @@ final class StreamRun: Run, @unchecked Sendable {
     /// Above this the socket is left unread.
     private static let highWater = 512 * 1024
     /// What is read to its end of a body that nobody wants, so that its connection can be kept.
-    static let drained: UInt64 = 64 * 1024
+    private static let drained: Int64 = 64 * 1024
+    /// How long that may take, in seconds.
+    private static let drainTime = 1
 
     init(url: String, tag: String?, core: AgentCore) {
         self.core = core
@@ -59,6 +64,7 @@ final class StreamRun: Run, @unchecked Sendable {
 
     override func received(chunk: UnsafeRawBufferPointer) -> TransferFlow {
         let (flow, wake) = stream.withLock { state -> (TransferFlow, Wake) in
+            state.received += chunk.count
             if state.isAbandoned { return (.proceed, .none) }
             if let reader = state.reader.take() { return (.proceed, .reader(reader, .chunk(Data(chunk)))) }
             state.buffered.append(contentsOf: chunk)
@@ -152,18 +158,22 @@ final class StreamRun: Run, @unchecked Sendable {
     }
 
     /// Nobody wants the rest. A short one is read to its end, which keeps the connection; else it is closed.
-    func abandon(expecting length: Int64?) {
-        let (isOver, wasPaused) = stream.withLock { state -> (Bool, Bool) in
+    ///
+    /// `length` is what the server has announced of the whole, `isEncoded` says that it is not what is delivered.
+    func abandon(expecting length: Int64?, isEncoded: Bool = false) {
+        let (isOver, wasPaused, received) = stream.withLock { state -> (Bool, Bool, Int) in
             state.isAbandoned = true
             state.buffered = []
             defer { state.isPaused = false }
-            return (state.end != nil, state.isPaused)
+            return (state.end != nil, state.isPaused, state.received)
         }
         if isOver { return }
-        if let length, length <= Self.drained {
-            if wasPaused { core.transport.resume(id) }
-        } else {
-            core.cancel(self)
+        let rest = length.map { isEncoded ? $0 : $0 - Int64(received) }
+        guard let rest, rest <= Self.drained else { return core.cancel(self) }
+        if wasPaused { core.transport.resume(id) }
+        // A server that takes its time for it is not worth its place among those that run.
+        core.processingQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
+            if let self { core.cancel(self) }
         }
     }
 }

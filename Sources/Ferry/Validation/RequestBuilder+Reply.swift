@@ -87,9 +87,9 @@ extension RequestBuilder {
 
 extension RequestError {
     /// `result` is what had come of the transfer, if it came to one.
-    static func cancelled(_ result: TransferResult?, url: String) -> RequestError {
+    static func cancelled(_ result: TransferResult?, url: String, trail: Trail? = nil) -> RequestError {
         let failure = TransferFailure(.cancelled)
         guard let result else { return RequestError(failure, url: url) }
-        return RequestError(failure, of: result, url: url)
+        return RequestError(failure, of: result, url: trail?.url ?? url, trail: trail)
     }
 }

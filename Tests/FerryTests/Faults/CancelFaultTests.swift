@@ -20,7 +20,10 @@ import Testing
         for way in Way.allCases {
             let server = try LoopbackServer(setup.server)
             if !script.steps.isEmpty { server.install(.init(setup.place ?? .path("/fault"), uses: 1, script)) }
-            let agent = NetworkAgent(configuration: setup.configuration)
+            let watch = SecretWatch()
+            var configuration = setup.configuration
+            watch.look(into: &configuration)
+            let agent = NetworkAgent(configuration: configuration)
             var probe = setup.probe
             probe.path = "\(server.baseURL)/fault?\(Canary.query)"
             let outcome = TimedOutcome()
@@ -46,6 +49,7 @@ import Testing
             #expect(next.text == "Hello, ferry", sourceLocation: sourceLocation)
             if way == .closure { #expect(task?.state == .cancelled, sourceLocation: sourceLocation) }
             await agent.shutdown()
+            await watch.expectNoSecret(agent.core, asking: probe, sourceLocation)
             #expect(outcome.count == (way == .closure ? 1 : 0), sourceLocation: sourceLocation)
             let transport = agent.core.transport
             #expect(await eventually { transport.isAtRest }, sourceLocation: sourceLocation)

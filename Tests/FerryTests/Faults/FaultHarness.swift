@@ -22,7 +22,8 @@ struct ExpectedFault {
 func expectFault(
     _ script: LoopbackScript = [], _ code: RequestError.Code, _ phases: RequestPhase..., processed: Bool = true,
     attempts: Int = 1, received: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation,
-    setUp: (inout FaultSetup) throws -> Void = { _ in }, after: (LoopbackServer) throws -> Void = { _ in }
+    setUp: (inout FaultSetup) throws -> Void = { _ in },
+    after: (LoopbackServer) throws -> Void = { _ in }, error look: (RequestError) -> Void = { _ in }
 ) async throws {
     var setup = FaultSetup()
     try setUp(&setup)
@@ -34,7 +35,9 @@ func expectFault(
         switch result {
         case .success(let reply):
             Issue.record("\(way): \(reply.status) with \(reply.bodyLength) bytes", sourceLocation: sourceLocation)
-        case .failure(let error): check(error, expected, url: setup.checksURL ? url : nil, sourceLocation)
+        case .failure(let error):
+            check(error, expected, url: setup.checksURL ? url : nil, sourceLocation)
+            look(error)
         }
         try after(server)
         server.stop()
@@ -59,12 +62,13 @@ func expectAnswer(
     }
 }
 
-/// One run of a case through an agent of its own: I1, I2, I4 and I5 are checked here.
+/// One run of a case through an agent of its own: I1, I2, I4 to I6 are checked here.
 private func play(
     _ script: LoopbackScript, _ setup: FaultSetup, _ way: Way, _ server: LoopbackServer,
     _ sourceLocation: SourceLocation
 ) async throws -> (Result<Reply<Response>, RequestError>, String) {
     if !script.steps.isEmpty { server.install(.init(setup.place ?? .path("/fault"), script)) }
+    setup.install(server)
     let origin = setup.host.map { "http://\($0):\(server.port)" } ?? server.baseURL
     var probe = setup.probe
     if probe.path.isEmpty {
@@ -72,12 +76,17 @@ private func play(
         let query = setup.query.map { $0 + "&" } ?? ""
         probe.path = "\(origin[..<mark])\(Canary.userInfo)\(origin[mark...])\(setup.path)?\(query)\(Canary.query)"
     }
-    var agent: NetworkAgent? = NetworkAgent(configuration: setup.configuration)
+    let watch = SecretWatch()
+    var configuration = setup.configuration
+    watch.look(into: &configuration)
+    var agent: NetworkAgent? = NetworkAgent(configuration: configuration)
     let (result, outcome) = await start(probe, way, agent!, by: setup.bound, sourceLocation)
     let other = try setup.next == .otherServer ? LoopbackServer() : server
     if setup.next != .nowhere { await next(agent!, other.baseURL, sourceLocation) }
     await agent!.shutdown()
     #expect(outcome.count == (way == .closure ? 1 : 0), "I1: exactly one callback", sourceLocation: sourceLocation)
+    watch.keep(result)
+    await watch.expectNoSecret(agent!.core, asking: probe, sourceLocation)
     let transport = agent!.core.transport
     weak let core = agent!.core
     agent = nil
@@ -151,7 +160,10 @@ func check(
     #expect(expected.phases.contains(error.phase), "\(error)", sourceLocation: sourceLocation)
     #expect(error.mayHaveBeenProcessed == expected.processed, "\(error)", sourceLocation: sourceLocation)
     #expect(error.attempts == expected.attempts, "\(error)", sourceLocation: sourceLocation)
-    #expect((error.bytesSent > 0) == expected.processed, "\(error)", sourceLocation: sourceLocation)
+    // Those of the last attempt only.
+    if error.redirects.isEmpty {
+        #expect((error.bytesSent > 0) == expected.processed, "\(error)", sourceLocation: sourceLocation)
+    }
     if let received = expected.received {
         #expect(error.bytesReceived == received, "\(error)", sourceLocation: sourceLocation)
     }
@@ -162,11 +174,12 @@ func check(
 
 /// I6.
 func expectNoSecret(in error: RequestError, _ sourceLocation: SourceLocation = #_sourceLocation) {
-    let texts = [
-        String(describing: error), String(reflecting: error), error.message, error.url, error.code.description,
-        (error as any Error).localizedDescription, "\(Optional(error) as Any)",
-        "\(Result<Int, RequestError>.failure(error))", error.cause.map { String(describing: $0) } ?? "",
-    ]
+    let texts =
+        SecretWatch.texts(of: error) + [
+            error.message, error.url, error.code.description, (error as any Error).localizedDescription,
+            "\(Optional(error) as Any)", "\(Result<Int, RequestError>.failure(error))",
+            error.cause.map { String(describing: $0) } ?? "",
+        ]
     for text in texts {
         for word in Canary.words { #expect(!text.contains(word), "I6", sourceLocation: sourceLocation) }
     }

@@ -5,6 +5,7 @@ import FerryTesting
 enum Canary {
     static let authorization = "Bearer canary-authorization"
     static let cookie = "session=canary-cookie"
+    static let proxy = "Basic canary-proxy"
     static let userInfo = "canary-user:canary-password@"
     static let query = "token=canary-token"
     /// A field of an answer.
@@ -21,13 +22,18 @@ struct Probe: Request {
     var method: HTTPMethod {
         didSet { isIdempotent = method.isIdempotent }
     }
-    var headers: Headers = ["Authorization": Canary.authorization, "Cookie": Canary.cookie]
+    var headers: Headers = [
+        "Authorization": Canary.authorization, "Cookie": Canary.cookie, "Proxy-Authorization": Canary.proxy,
+    ]
     var body: RequestBody?
     var timeouts: Timeouts?
     var deadline: Duration?
     var maxBodyBytes: Int?
     var statusValidation: StatusValidation?
     var authorization: Authorization?
+    var redirectPolicy: RedirectPolicy?
+    var retryPolicy: RetryPolicy?
+    var addressPolicy: AddressPolicy?
     /// What the method says, unless it is set.
     var isIdempotent: Bool
 
@@ -49,6 +55,8 @@ struct FaultSetup {
     var query: String?
     /// The name the server is called by; its address when this is nil.
     var host: String?
+    /// Handlers and further scripts.
+    var install: (LoopbackServer) -> Void = { _ in }
     /// Where the script is played; the default is at the path.
     var place: LoopbackScript.Rule.Place?
     /// Where the request after the fault goes.

@@ -1,6 +1,7 @@
-import Ferry
 import FerryTesting
 import Testing
+
+@testable import Ferry
 
 /// Kept connections that are dead (rows R76, R77), answers nobody reads (R74).
 @Suite(.timeLimit(.minutes(2))) struct ReuseFaultTests {
@@ -14,7 +15,10 @@ import Testing
             server.script(
                 connection: 1,
                 LoopbackScript([.expectHead, .send(answer("first")), .mark("first"), .wait("go")] + end))
-            let agent = NetworkAgent()
+            let watch = SecretWatch()
+            var configuration = NetworkConfiguration()
+            watch.look(into: &configuration)
+            let agent = NetworkAgent(configuration: configuration)
             #expect(try await agent.send(Get(server.baseURL + "/1")).text == "first")
             server.signal("go")
             if isClosedBefore { try await server.waitForOpenConnections(atMost: 0) }
@@ -34,6 +38,8 @@ import Testing
             try await check(result, server)
             #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
             await agent.shutdown()
+            watch.keep(result)
+            await watch.expectNoSecret(agent.core, asking: request, #_sourceLocation)
             try await server.waitForOpenConnections(atMost: 0)
         }
     }

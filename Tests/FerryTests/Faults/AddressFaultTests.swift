@@ -1,0 +1,91 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Addresses that the policy forbids: row R41.
+@Suite(.timeLimit(.minutes(2))) struct AddressFaultTests {
+    /// Ways to write addresses that are not of the public internet.
+    static let hosts = [
+        "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0x7f.1", "0", "0.0.0.0", "[::1]", "[::]",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::127.0.0.1]", "localhost", "LOCALHOST", "localhost.",
+        "169.254.169.254", "10.0.0.1", "192.168.0.1", "172.16.0.1", "100.64.0.1", "[fe80::1]", "[fc00::1]",
+        "224.0.0.1", "255.255.255.255",
+    ]
+
+    @Test("R41: no byte goes to an address that is not public, however it is written", arguments: hosts)
+    func forbidden(host: String) async throws {
+        try await expectFault(
+            [], .addressForbidden, .preparing, .dns, .connect, processed: false, attempts: 0, received: 0
+        ) {
+            $0.host = host
+            $0.probe.addressPolicy = .publicOnly
+            $0.checksURL = false
+            $0.next = .otherServer
+        } after: { server in
+            #expect(server.connectionCount == 0 && server.receivedByteCount == 0)
+        }
+    }
+
+    /// Answers the first request, as a server outside would.
+    private struct Outside: RequestInterceptor {
+        let location: String
+        func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse? {
+            guard request.url.contains("outside.example") else { return nil }
+            return InterceptedResponse(status: 302, headers: ["Location": location])
+        }
+    }
+
+    @Test("R41: nor by a redirect from outside", arguments: hosts)
+    func redirected(host: String) async throws {
+        let inside = try LoopbackServer()
+        try await expectFault(
+            [], .addressForbidden, .preparing, .dns, .connect, processed: false, attempts: 0, received: 0
+        ) {
+            $0.configuration.interceptors = [
+                Outside(location: "http://canary:canary@\(host):\(inside.port)/hello?\(Canary.query)")
+            ]
+            $0.probe.path = "http://outside.example/?\(Canary.query)"
+            $0.probe.addressPolicy = .publicOnly
+            $0.checksURL = false
+        } error: { error in
+            #expect(error.redirects.count == 1)
+        }
+        #expect(inside.connectionCount == 0)
+    }
+
+    @Test("R41: a connection that is kept is no way around it", arguments: Way.allCases)
+    func keptConnection(way: Way) async throws {
+        for host in ["127.0.0.1", "localhost"] {
+            try await withFlow { server, agent in
+                let url = "http://\(host):\(server.port)/hello"
+                for _ in 0..<3 {
+                    #expect(try await agent.send(Get(url)).text == "Hello, ferry")
+                    var probe = Probe(path: url)
+                    probe.addressPolicy = .publicOnly
+                    let error = try #require(await agent.result(probe, way).error)
+                    #expect(error.code == .addressForbidden && !error.mayHaveBeenProcessed)
+                }
+                #expect(server.requestCount == 3)
+            }
+        }
+    }
+
+    @Test("R41: the configuration's policy holds for requests that say nothing, and is not widened by a redirect")
+    func ofTheConfiguration() async throws {
+        let inside = try LoopbackServer()
+        try await withFlow {
+            $0.addressPolicy = .publicOnly
+            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
+        } _: { server, agent in
+            for result in await agent.resultsOfBothWays(Get("/hello")) {
+                #expect(result.error?.code == .addressForbidden)
+            }
+            #expect(server.connectionCount == 0)
+            var probe = Probe(path: server.baseURL + "/redirect-to?url=\(inside.baseURL)/hello")
+            probe.addressPolicy = .any
+            let reply = try await agent.send(probe)
+            #expect(reply.text == "Hello, ferry")
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// What adapters, interceptors and complete requests bring along is looked at like all else: rows R42 to R47.
+@Suite(.timeLimit(.minutes(2))) struct LateRefusalFaultTests {
+    private struct Change: RequestAdapter {
+        let change: @Sendable (inout OutgoingRequest) -> Void
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws { change(&request) }
+    }
+
+    private struct Complete: Request {
+        var path: String { "/never" }
+        var custom: OutgoingRequest?
+    }
+
+    /// Who spoils the request.
+    enum Way: CaseIterable, Sendable {
+        case adapter, custom
+    }
+
+    private func expectRefusal(
+        _ code: RequestError.Code, _ way: Way, sourceLocation: SourceLocation = #_sourceLocation,
+        _ change: @escaping @Sendable (inout OutgoingRequest) -> Void
+    ) async throws {
+        try await withFlow {
+            if way == .adapter { $0.adapters = [Change(change: change)] }
+        } _: { server, agent in
+            var outgoing = OutgoingRequest(url: server.baseURL + "/hello")
+            if way == .custom { change(&outgoing) }
+            let results = await agent.resultsOfBothWays(Complete(custom: outgoing))
+            for result in results {
+                let error = try #require(result.error, sourceLocation: sourceLocation)
+                #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
+                #expect(error.phase == .preparing && error.attempts == 0 && !error.mayHaveBeenProcessed)
+                expectNoSecret(in: error, sourceLocation)
+            }
+            #expect(server.connectionCount == 0, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test(
+        "R42: a header that breaks out of its line", arguments: Way.allCases, ["canary\r\nEvil: 1", "canary\n", "a\0b"])
+    func headerValue(way: Way, value: String) async throws {
+        try await expectRefusal(.invalidRequest(.headerValue), way) { $0.headers.append("X", value) }
+        try await expectRefusal(.invalidRequest(.headerName), way) { $0.headers.append("X\r\nEvil", "1") }
+        try await expectRefusal(.invalidRequest(.method), way) { $0.method = HTTPMethod("GET /\r\nEvil: 1\r\n") }
+        try await expectRefusal(.invalidRequest(.headerValue), way) { $0.body = .bytes([1], contentType: value) }
+    }
+
+    @Test(
+        "R44: a URL that is none", arguments: Way.allCases,
+        ["http://127.0.0.1:1/a\r\nb?token=canary", "http://127.0.0.1:1 /", "http://", "http://canary:canary@/"])
+    func url(way: Way, url: String) async throws { try await expectRefusal(.invalidURL, way) { $0.url = url } }
+
+    @Test(
+        "R45: another scheme", arguments: Way.allCases,
+        ["file:///etc/passwd", "gopher://127.0.0.1:1/x", "ftp://canary:canary@127.0.0.1:1/", "/no/scheme", ""])
+    func scheme(way: Way, url: String) async throws {
+        try await expectRefusal(.unsupportedScheme, way) { $0.url = url }
+    }
+
+    @Test("R47: framing that is not the body's", arguments: Way.allCases, ["3", "5", "-4", "four"])
+    func framing(way: Way, length: String) async throws {
+        try await expectRefusal(.invalidRequest(.framing), way) {
+            $0.body = .string("four")
+            $0.headers.append("Content-Length", length)
+        }
+        try await expectRefusal(.invalidRequest(.framing), way) { $0.headers.append("Transfer-Encoding", "chunked") }
+    }
+
+    @Test("R42: an authenticator's token that breaks out of its line is refused")
+    func token() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: "canary\r\nEvil: 1")
+        } _: { server, agent in
+            for result in await agent.resultsOfBothWays(Call("/hello")) {
+                #expect(result.error?.code == .invalidRequest(.headerValue))
+            }
+            #expect(server.connectionCount == 0)
+        }
+    }
+
+    @Test(
+        "R42: what stands in a place to go does not break out of the request line", arguments: ["/a b", "/\u{fc}\u{1}"])
+    func location(location: String) async throws {
+        try await withFlow { server, agent in
+            server.script(
+                path: "/start", [.send(head("302 X", "Location: \(location)\r\nContent-Length: 0\r\n")), .serve])
+            for result in await agent.resultsOfBothWays(Call("/start")) {
+                let code = try #require(result.error).code
+                #expect(
+                    [.invalidStatusCode(404), .redirectForbidden(.invalidLocation), .malformedResponse(.header)]
+                        .contains(
+                            code), "\(code)")
+            }
+            #expect(server.requests.allSatisfy { !$0.target.contains(" ") && !$0.target.contains("\u{1}") })
+        }
+    }
+}

@@ -1,0 +1,222 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Proxies that want to know who asks, and where they are told of: rows R55 and R57.
+@Suite(.timeLimit(.minutes(2))) struct ProxyFaultTests {
+    private static let refusal =
+        "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"canary\"\r\nContent-Length: 3\r\n\r\nabc"
+    private static let tunnel: [LoopbackScript.Step] = [.send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve]
+    private static let credential = Credential(user: "canary-user", password: "canary-password")
+    /// As Basic writes it.
+    private static let basic = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
+
+    /// Proxy and origin are one server: the tunnel leads to itself.
+    private func withTunnel(
+        _ script: [LoopbackScript.Step], credential: Credential? = nil,
+        _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+        _ body: (LoopbackServer, NetworkAgent) async throws -> Void
+    ) async throws {
+        let certificate = try ServerCertificate()
+        let server = try LoopbackServer(.init(certificate: certificate))
+        server.script(LoopbackScript([.plain, .expectHead] + script))
+        try await withFlow {
+            $0.tls.authorityFile = certificate.authorityFile
+            $0.proxy = .http("127.0.0.1", port: Int(server.port), credential: credential)
+            configure(&$0)
+        } _: { _, agent in
+            try await body(server, agent)
+        }
+        server.stop()
+    }
+
+    private var probe: Probe { Probe(path: "https://localhost:1/hello?" + Canary.query) }
+
+    @Test(
+        "R55: a tunnel that wants credentials is a fault of the proxy, before anything is sent", arguments: Way.allCases
+    )
+    func authRequired(way: Way) async throws {
+        for credential in [nil, Credential(user: "canary", password: "canary")] {
+            try await withTunnel([.send(Self.refusal), .expectClose], credential: credential) { server, agent in
+                let error = try #require(await agent.result(probe, way).error)
+                #expect(error.code == .proxy(.authRequired) && !error.mayHaveBeenProcessed)
+                #expect(error.url == "https://localhost:1/hello?token=***")
+                expectNoSecret(in: error)
+                #expect(server.requests.allSatisfy { $0.method == "CONNECT" })
+                expectNoSecretsOfRequest(server.requests)
+            }
+        }
+    }
+
+    /// What is meant for the server does not stand in a request to the proxy.
+    private func expectNoSecretsOfRequest(_ requests: [LoopbackRequest]) {
+        for sent in requests {
+            #expect(sent.headers["Authorization"] == nil && sent.headers["Cookie"] == nil)
+            #expect(!sent.target.contains("token"))
+        }
+    }
+
+    @Test("R55: each side gets its own credentials, and none of the other's", arguments: Way.allCases)
+    func bothSides(way: Way) async throws {
+        try await withTunnel(Self.tunnel, credential: Self.credential) { server, agent in
+            var probe = probe
+            probe.headers["Proxy-Authorization"] = nil
+            for _ in 0..<2 {
+                let reply = try await agent.result(probe, way).get()
+                #expect(reply.text == "Hello, ferry")
+            }
+            #expect(server.requests.map(\.method) == ["CONNECT", "GET", "GET"])
+            #expect(server.requests[0].headers["Proxy-Authorization"] == Self.basic)
+            expectNoSecretsOfRequest([server.requests[0]])
+            for sent in server.requests.dropFirst() {
+                #expect(sent.headers["Proxy-Authorization"] == nil)
+                #expect(sent.headers["Authorization"] == Canary.authorization)
+            }
+        }
+    }
+
+    private final class Provider: CredentialProvider {
+        private let asked = Mutex<[CredentialChallenge]>([])
+        private let credential: Credential?
+
+        init(_ credential: Credential?) { self.credential = credential }
+
+        var challenges: [CredentialChallenge] { asked.withLock { $0 } }
+
+        func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+            asked.withLock { $0.append(challenge) }
+            return credential
+        }
+    }
+
+    @Test("R55: a provider is asked for the proxy, and its credential goes there only", arguments: Way.allCases)
+    func provider(way: Way) async throws {
+        let provider = Provider(Self.credential)
+        let steps: [LoopbackScript.Step] = [.send(Self.refusal), .expectHead] + Self.tunnel
+        try await withTunnel(steps) {
+            $0.credentialProvider = provider
+        } _: { server, agent in
+            var probe = probe
+            probe.headers["Proxy-Authorization"] = nil
+            // The first refusal ends its connection: only the second one is met on the same.
+            let reply = try await agent.result(probe, way).get()
+            #expect(reply.text == "Hello, ferry")
+            #expect(provider.challenges.map(\.asker) == [.proxy])
+            #expect(provider.challenges.first?.port == Int(server.port))
+            let connects = server.requests.filter { $0.method == "CONNECT" }
+            #expect(connects.last?.headers["Proxy-Authorization"] == Self.basic)
+            expectNoSecretsOfRequest(connects)
+            #expect(server.requests.last?.headers["Proxy-Authorization"] == nil)
+        }
+    }
+
+    @Test("R55: without a credential the fault is told")
+    func providerWithoutCredential() async throws {
+        let provider = Provider(nil)
+        try await withTunnel([.send(Self.refusal), .expectClose]) {
+            $0.credentialProvider = provider
+        } _: { _, agent in
+            #expect(await agent.result(probe).error?.code == .proxy(.authRequired))
+            #expect(provider.challenges.count == 1)
+        }
+    }
+
+    @Test("R55: a proxy that is asked for the URL itself gives its 407 as an answer")
+    func plainProxy() async throws {
+        let proxy = try LoopbackServer()
+        proxy.script(path: "/", [.send(Self.refusal), .serve])
+        try await withFlow {
+            $0.proxy = .http("127.0.0.1", port: Int(proxy.port))
+        } _: { server, agent in
+            for result in await agent.resultsOfBothWays(Probe(path: "http://x.invalid/hello")) {
+                #expect(result.error?.code == .invalidStatusCode(407) || result.error?.code == .proxy(.authRequired))
+            }
+            #expect(server.connectionCount == 0)
+        }
+    }
+
+    @Test("R55: a proxy that is not there, refuses, or breaks off is told apart")
+    func otherFaults() async throws {
+        let closed = try LoopbackServer(.refusing)
+        try await withFlow {
+            $0.proxy = .http("127.0.0.1", port: Int(closed.port), credential: Self.credential)
+        } _: { server, agent in
+            #expect(await agent.result(Get("/x")).error?.code == .proxy(.unreachable))
+            #expect(server.connectionCount == 0)
+        }
+        try await withTunnel([.send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), .close]) { _, agent in
+            #expect(await agent.result(probe).error?.code == .proxy(.refused))
+        }
+        try await withTunnel([.close]) { _, agent in
+            #expect(await agent.result(probe).error?.code == .proxy(.handshake))
+        }
+    }
+
+    @Test("R55: a redirect takes the proxy of its own target, and a server's secrets stay off it")
+    func redirectThroughProxy() async throws {
+        let proxy = try LoopbackServer()
+        proxy.handle("*") { _ in LoopbackResponse(text: "by proxy") }
+        try await withFlow {
+            $0.proxy = .http("127.0.0.1", port: Int(proxy.port), credential: Self.credential).except("127.0.0.1")
+        } _: { server, agent in
+            let location = "Location: http://x.invalid/there\r\nContent-Length: 0\r\n"
+            server.script(path: "/start", [.send(head("302 X", location)), .serve])
+            var probe = Probe(path: "/start")
+            probe.statusValidation = .any
+            for result in await agent.resultsOfBothWays(probe) {
+                let reply = try result.get()
+                #expect(reply.redirects.count == 1)
+            }
+            #expect(proxy.requests.allSatisfy { $0.target.hasPrefix("http://x.invalid/there") })
+            for sent in proxy.requests {
+                #expect(sent.headers["Proxy-Authorization"] == Self.basic)
+                #expect(sent.headers["Authorization"] == nil && sent.headers["Cookie"] == nil)
+            }
+            #expect(server.requests.allSatisfy { $0.headers["Proxy-Authorization"] != Self.basic })
+        }
+    }
+
+    // MARK: R57
+
+    @Test("R57: the environment is asked only by those who opt in, and its exceptions hold")
+    func environment() async throws {
+        let proxy = try LoopbackServer()
+        let variables = ["HTTP_PROXY": "http://canary:canary@127.0.0.1:\(proxy.port)", "NO_PROXY": "::1,127.0.0.0/8"]
+        try await withFlow {
+            $0.proxy = .environment(variables)
+        } _: { server, agent in
+            let reply = try await agent.send(Get("/hello"))
+            #expect(reply.text == "Hello, ferry")
+            #expect(proxy.connectionCount == 0 && server.requestCount == 1)
+            for result in await agent.resultsOfBothWays(Probe(path: "http://x.invalid/hello")) {
+                #expect(result.error == nil || result.error?.code == .invalidStatusCode(404))
+            }
+            #expect(proxy.requests.map(\.target) == ["http://x.invalid/hello", "http://x.invalid/hello"])
+            #expect(proxy.requests[0].headers["Proxy-Authorization"]?.hasPrefix("Basic ") ?? false)
+        }
+        // In a CGI program that variable is the client's.
+        let forged = variables.merging(["REQUEST_METHOD": "GET"]) { $1 }
+        try await withFlow {
+            $0.proxy = .environment(forged)
+        } _: { _, agent in
+            #expect(await agent.result(Get("http://x.invalid/hello")).error?.code == .dns(.notFound))
+        }
+        #expect(proxy.requestCount == 2)
+    }
+
+    @Test("R57: a proxy that makes no sense fails what would go through it, before anything is sent")
+    func nonsense() async throws {
+        for text in ["http://canary:canary@", "ftp://canary:canary@h", "http://h:99999", "http://a b/"] {
+            try await withFlow {
+                $0.proxy = .url(text).except("127.0.0.1")
+            } _: { server, agent in
+                #expect(try await agent.send(Get("/hello")).status == 200)
+                let error = try #require(await agent.result(Probe(path: "http://x.invalid/")).error)
+                #expect(error.code == .proxy(.configuration) && error.phase == .preparing)
+                expectNoSecret(in: error)
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// What of a request follows a redirect: rows R37 and R39.
+@Suite(.timeLimit(.minutes(2))) struct RedirectSecretTests {
+    /// Secrets that HTTP knows, one that the policy declares, one that the configuration does, and one of the
+    /// configuration's own fields.
+    private static let secrets = [
+        "Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Declared", "X-Common",
+    ]
+
+    private func request(_ path: String) -> Call {
+        var call = Call(path)
+        for name in Self.secrets where name != "X-Common" { call.headers.append(name, "canary-\(name)") }
+        call.headers.append("X-Own", "own")
+        call.redirectPolicy = .follow(sensitiveHeaders: ["x-api-key"])
+        return call
+    }
+
+    private func configure(_ configuration: inout NetworkConfiguration) {
+        configuration.headers = ["X-Common": "canary-common", "X-Trace": "trace"]
+        configuration.sensitiveHeaders = ["X-DECLARED", "x-common"]
+    }
+
+    private func point(_ server: LoopbackServer, _ path: String, to location: String, _ status: Int) {
+        server.script(
+            path: path,
+            [.expectBody, .send(head("\(status) Elsewhere", "Location: \(location)\r\nContent-Length: 0\r\n")), .serve])
+    }
+
+    @Test("R37: no secret reaches a second origin, nor the first one again", arguments: [301, 302, 303, 307, 308])
+    func otherPort(status: Int) async throws {
+        let second = try LoopbackServer()
+        try await withFlow(configure) { first, agent in
+            point(first, "/start", to: second.baseURL + "/there", status)
+            point(second, "/there", to: second.baseURL + "/on", status)
+            point(second, "/on", to: first.baseURL + "/back", status)
+            let reply = try await agent.sendBothWays(request("/start")) { $0.statusValidation = .any }
+            #expect(reply.map(\.status) == [404, 404])
+            #expect(reply[0].redirects.count == 3)
+            for sent in first.requests.filter({ $0.path == "/start" }) {
+                for name in Self.secrets { #expect(sent.headers[name]?.hasPrefix("canary") ?? false, "\(name)") }
+            }
+            let after = second.requests + first.requests.filter { $0.path == "/back" }
+            #expect(after.count == 6)
+            for sent in after {
+                expectNoSecret(in: sent)
+                #expect(sent.headers["X-Own"] == "own" && sent.headers["X-Trace"] == "trace")
+            }
+        }
+    }
+
+    @Test("R37: the same address by another name is another origin")
+    func otherName() async throws {
+        try await withFlow(configure) { server, agent in
+            point(server, "/start", to: "http://localhost:\(server.port)/hello", 302)
+            let reply = try await agent.sendBothWays(request("/start"))
+            #expect(reply.map(\.text) == ["Hello, ferry", "Hello, ferry"])
+            for sent in server.requests where sent.path == "/hello" {
+                expectNoSecret(in: sent)
+                #expect(sent.headers["Host"] == "localhost:\(server.port)")
+            }
+        }
+    }
+
+    @Test("R37: within an origin they go on", arguments: ["/hello", "hello", "//127.0.0.1:PORT/hello", "?x=1"])
+    func sameOrigin(location: String) async throws {
+        try await withFlow(configure) { server, agent in
+            point(server, "/start", to: location.replacing("PORT", with: "\(server.port)"), 302)
+            server.handle("/start") { _ in LoopbackResponse(text: "never") }
+            var call = request("/start")
+            call.redirectPolicy?.limit = 1
+            call.statusValidation = .any
+            _ = await agent.resultsOfBothWays(call)
+            for sent in server.requests where sent.path == "/hello" {
+                for name in Self.secrets { #expect(sent.headers[name]?.hasPrefix("canary") ?? false, "\(name)") }
+            }
+            #expect(server.requestCount == 4)
+        }
+    }
+
+    @Test("R37: user and password in a place to go are never sent")
+    func userInfoInLocation() async throws {
+        let second = try LoopbackServer()
+        try await withFlow { first, agent in
+            let place = second.baseURL.replacing("://", with: "://" + Canary.userInfo)
+            point(first, "/start", to: place + "/hello?" + Canary.query, 302)
+            let replies = try await agent.sendBothWays(Call("/start"))
+            #expect(replies[0].redirects.first?.target == second.baseURL + "/hello?token=***")
+            for sent in second.requests {
+                #expect(sent.headers["Authorization"] == nil)
+                #expect(sent.query == Canary.query, "the query is the server's own")
+            }
+            #expect(second.requestCount == 2)
+        }
+    }
+
+    @Test("R37: Host, Origin and Referer of the first server stay there")
+    func boundToOrigin() async throws {
+        let second = try LoopbackServer()
+        try await withFlow { first, agent in
+            point(first, "/start", to: second.baseURL + "/hello", 307)
+            var call = Call("/start")
+            call.headers = [
+                "Host": "first.example", "Origin": "http://first.example", "Referer": "http://first.example/",
+            ]
+            _ = try await agent.sendBothWays(call)
+            for sent in second.requests {
+                #expect(sent.headers["Host"] == "127.0.0.1:\(second.port)")
+                #expect(sent.headers["Origin"] == nil && sent.headers["Referer"] == nil)
+            }
+        }
+    }
+
+    // MARK: R39
+
+    enum Body: CaseIterable, Sendable {
+        case none, data, file, stream, form, once
+    }
+
+    @Test(
+        "R39: what becomes of method and body is the status' to say",
+        arguments: [HTTPMethod.get, .post, .put, .delete, .head], [301, 302, 303, 307, 308])
+    func methodAndBody(method: HTTPMethod, status: Int) async throws {
+        let bytes = LoopbackServer.pattern(0..<5000)
+        let file = try TemporaryFile(bytes)
+        let becomesGet = status == 303 || (status < 303 && method == .post)
+        let expected: HTTPMethod = status == 303 && method == .head ? .head : becomesGet ? .get : method
+        try await withFlow { server, agent in
+            point(server, "/start", to: "/target", status)
+            server.handle("/target") { _ in LoopbackResponse(text: "there") }
+            for body in Body.allCases where method != .head || body == .none {
+                for _ in Way.allCases {
+                    let from = server.requestCount
+                    var call = Call("/start", method: method)
+                    call.headers = ["Content-Language": "en", "X-Own": "own"]
+                    call.body = body.made(bytes, file)
+                    let isRefused = body == .once && !becomesGet
+                    let way: Way = (from / 2).isMultiple(of: 2) ? .awaited : .closure
+                    let result = await agent.result(call, way)
+                    let seen = Array(server.requests.dropFirst(from))
+                    #expect(seen.map(\.path) == (isRefused ? ["/start"] : ["/start", "/target"]), "\(body)")
+                    #expect(seen[0].method == method.rawValue)
+                    switch result {
+                    case .success(let reply):
+                        #expect(!isRefused && reply.redirects.count == 1)
+                        expectBody(seen[1], expected, isDropped: becomesGet, seen[0])
+                    case .failure(let error):
+                        #expect(isRefused && error.code == .bodyNotReplayable, "\(body): \(error)")
+                        #expect(error.mayHaveBeenProcessed && error.attempts == 1)
+                    }
+                }
+            }
+        }
+    }
+
+    private func expectBody(
+        _ sent: LoopbackRequest, _ method: HTTPMethod, isDropped: Bool, _ first: LoopbackRequest
+    ) {
+        #expect(sent.method == method.rawValue)
+        #expect(sent.headers["X-Own"] == "own")
+        #expect(sent.body.count == (isDropped ? 0 : first.body.count) && (isDropped || sent.body == first.body))
+        #expect((sent.headers["Content-Language"] == nil) == isDropped)
+        if !isDropped {
+            #expect(sent.headers["Content-Type"] == first.headers["Content-Type"])
+            #expect(sent.headers["Content-Length"] == first.headers["Content-Length"])
+        } else {
+            #expect(sent.headers["Content-Type"] == nil && sent.headers["Content-Length"] == nil)
+            #expect(sent.headers["Transfer-Encoding"] == nil)
+        }
+    }
+
+    @Test("R39: a policy that keeps the method keeps it", arguments: [301, 302])
+    func keptMethod(status: Int) async throws {
+        try await withFlow { server, agent in
+            point(server, "/start", to: "/target", status)
+            server.handle("/target") { _ in LoopbackResponse(text: "there") }
+            var call = Call("/start", method: .post)
+            call.body = .string("kept")
+            call.redirectPolicy = .follow(keepsMethodOn301And302: true)
+            _ = try await agent.sendBothWays(call)
+            #expect(server.requests.map(\.method) == ["POST", "POST", "POST", "POST"])
+            #expect(server.requests.allSatisfy { $0.text == "kept" })
+        }
+    }
+
+    @Test("R39: a body that is sent again goes without the secrets to the second origin")
+    func bodyToOtherOrigin() async throws {
+        let second = try LoopbackServer()
+        second.handle("/target") { _ in LoopbackResponse(text: "there") }
+        try await withFlow(configure) { first, agent in
+            point(first, "/start", to: second.baseURL + "/target", 307)
+            var call = request("/start")
+            call.method = .post
+            call.body = .string("kept")
+            _ = try await agent.sendBothWays(call)
+            #expect(second.requests.map(\.text) == ["kept", "kept"])
+            for sent in second.requests { expectNoSecret(in: sent) }
+        }
+    }
+}
+
+extension RedirectSecretTests.Body {
+    fileprivate func made(_ bytes: [UInt8], _ file: TemporaryFile) -> RequestBody? {
+        switch self {
+        case .none: nil
+        case .data: .bytes(bytes, contentType: "application/octet-stream")
+        case .file: .file(file.path)
+        case .stream: .stream { Pieces(pieces: [bytes, [1, 2, 3]]) }
+        case .form: .multipart(form(bytes))
+        case .once: .stream(once: Pieces(pieces: [bytes]))
+        }
+    }
+
+    private func form(_ bytes: [UInt8]) -> Multipart {
+        var form = Multipart(boundary: "B")
+        form.append("name", "value")
+        form.append("stream", stream: { Pieces(pieces: [bytes]) })
+        return form
+    }
+}

@@ -1,0 +1,86 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Keeps all that an agent tells of its runs, at the lowest level, and looks for secrets in it (row R107).
+final class SecretWatch: RequestObserver {
+    private struct State {
+        var texts: [String] = []
+        var started = 0
+        var stopped = 0
+    }
+
+    private let state = Mutex(State())
+    private let log = KeptLog(.trace)
+    private let recorder = MetricsRecorder(maxHosts: 8)
+
+    /// Makes the agents of this configuration tell all.
+    func look(into configuration: inout NetworkConfiguration) {
+        configuration.observers += [self, recorder]
+        configuration.logSink = log
+    }
+
+    func willStart(_ run: RunInfo) {
+        state.withLock { $0.started += 1 }
+        keep(run)
+    }
+
+    func willStop(_ run: RunInfo, _ outcome: RunOutcome) { keep(outcome) }
+
+    func didStop(_ run: RunInfo, _ outcome: RunOutcome) { state.withLock { $0.stopped += 1 } }
+
+    func metrics(_ run: RunInfo, _ metrics: RequestMetrics) { keep(metrics) }
+
+    /// Of runs that were answered: what else may be shown of them.
+    func keep(_ result: Result<Reply<Response>, RequestError>) {
+        switch result {
+        case .success(let reply):
+            keep(reply.response)
+            keep(reply.redirects)
+        case .failure(let error):
+            keep(error)
+            keep(error.redirects)
+            keep(error.message)
+        }
+    }
+
+    /// In each way that a value becomes a text.
+    private func keep<Value>(_ value: Value) {
+        let texts = Self.texts(of: value)
+        state.withLock { $0.texts += texts }
+    }
+
+    static func texts<Value>(of value: Value) -> [String] {
+        var dumped = ""
+        dump(value, to: &dumped)
+        return ["\(value)", String(reflecting: value), "\([value])", dumped]
+    }
+
+    /// Nothing of all this has a secret in it, and every run that was announced has ended once.
+    func expectNoSecret(_ core: AgentCore, asking request: Probe? = nil, _ sourceLocation: SourceLocation) async {
+        // Whom a task awaits is told of the end by that task, which may be late.
+        let areTold = await eventually { state.withLock { $0.started == $0.stopped } }
+        #expect(areTold, "I1: observers are told of every end once", sourceLocation: sourceLocation)
+        keep(recorder.snapshot)
+        keep(recorder.prometheusText())
+        keep(core.health.all)
+        for entry in log.entries { keep(entry) }
+        if let request { keep(command(for: request, core)) }
+        let (texts, started) = state.withLock { ($0.texts, $0.started) }
+        for word in Canary.words {
+            let telling = texts.first { $0.lowercased().contains(word.lowercased()) }
+            #expect(telling == nil, "R107", sourceLocation: sourceLocation)
+        }
+        #expect(log.entries.count >= 2 * started, "the log is not kept", sourceLocation: sourceLocation)
+    }
+
+    /// As it would be shown; empty for one that cannot be made.
+    private func command(for request: Probe, _ core: AgentCore) -> String {
+        guard let made = try? core.builder.outgoing(request, at: core.builder.servers) else { return "" }
+        return curlCommand(
+            method: made.method, url: made.url, headers: made.headers, body: .bytes(Array(Canary.body.utf8)),
+            sensitiveHeaders: core.configuration.sensitiveHeaders)
+    }
+}

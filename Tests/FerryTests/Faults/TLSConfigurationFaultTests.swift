@@ -1,0 +1,129 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Versions and client certificates that do not fit: the rest of R60 to R64.
+@Suite(.timeLimit(.minutes(2))) struct TLSConfigurationFaultTests {
+    private func expectHandshakeFault(
+        _ code: RequestError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+        setUp: (inout FaultSetup, ServerCertificate) -> Void
+    ) async throws {
+        let certificate = try ServerCertificate()
+        try await expectFault(
+            [], code, .tls, .connect, processed: false, attempts: 0, received: 0, sourceLocation: sourceLocation,
+            setUp: {
+                $0.server.certificate = certificate
+                $0.configuration.tls.authorityFile = certificate.authorityFile
+                $0.next = .otherServer
+                setUp(&$0, certificate)
+            }
+        ) {
+            #expect($0.requestCount == 0, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("A server that speaks only older TLS than is wanted is not spoken to")
+    func minimumVersion() async throws {
+        try await expectHandshakeFault(.tls(.handshake)) { setup, _ in
+            setup.server.tlsVersions = 12...12
+            setup.configuration.tls.minimumVersion = .v13
+        }
+    }
+
+    @Test("A version that both speak is spoken", arguments: [12...12, 12...13, 13...13])
+    func version(versions: ClosedRange<Int>) async throws {
+        let certificate = try ServerCertificate()
+        try await expectAnswer(setUp: {
+            $0.server.certificate = certificate
+            $0.server.tlsVersions = versions
+            $0.configuration.tls.authorityFile = certificate.authorityFile
+            $0.configuration.tls.minimumVersion = versions.upperBound == 13 ? .v13 : .v12
+            $0.path = "/hello"
+        }) { response, _ in
+            #expect(response.text == "Hello, ferry")
+        }
+    }
+
+    @Test("A client certificate whose files or password are wrong is our fault, before anything is sent")
+    func unusableClientCertificate() async throws {
+        for password in [nil, "canary-wrong"] {
+            try await expectHandshakeFault(.tls(.configuration)) { setup, certificate in
+                setup.server.demandsClientCertificate = true
+                setup.configuration.tls.clientCertificate = ClientCertificate(
+                    certificateFile: certificate.clientCertificateFile, keyFile: certificate.lockedClientKeyFile,
+                    keyPassword: password)
+            }
+        }
+        try await expectHandshakeFault(.tls(.configuration)) { setup, certificate in
+            setup.configuration.tls.clientCertificate = ClientCertificate(certificateFile: "/nowhere/client.pem")
+        }
+    }
+
+    @Test("A client certificate opens the server that demands one")
+    func clientCertificate() async throws {
+        let certificate = try ServerCertificate()
+        for isLocked in [false, true] {
+            try await expectAnswer(setUp: {
+                $0.server.certificate = certificate
+                $0.server.demandsClientCertificate = true
+                $0.configuration.tls.authorityFile = certificate.authorityFile
+                $0.configuration.tls.clientCertificate = ClientCertificate(
+                    certificateFile: certificate.clientCertificateFile,
+                    keyFile: isLocked ? certificate.lockedClientKeyFile : certificate.clientKeyFile,
+                    keyPassword: isLocked ? "ferry" : nil)
+                $0.path = "/hello"
+            }) { response, _ in
+                #expect(response.text == "Hello, ferry")
+            }
+        }
+    }
+
+    @Test("A server that demands one serves nobody without it")
+    func missingClientCertificate() async throws {
+        let certificate = try ServerCertificate()
+        for versions in [12...12, 13...13] {
+            var options = LoopbackServer.Options(certificate: certificate)
+            options.demandsClientCertificate = true
+            options.tlsVersions = versions
+            try await withFlow(server: options) { server, agent in
+                for result in await agent.resultsOfBothWays(Probe(path: "/hello?" + Canary.query)) {
+                    // Under TLS 1.3 the refusal comes after the client's part of the handshake.
+                    let error = try #require(result.error)
+                    #expect(.tls ~= error || .connectionReset ~= error || .connectionClosed ~= error, "\(error)")
+                }
+                #expect(server.requestCount == 0)
+            }
+        }
+    }
+
+    @Test("R60: faults of trust are not tried again, however much retrying is asked for")
+    func notRetried() async throws {
+        for kind in [ServerCertificate.Kind.expired, .wrongHost, .untrusted] {
+            let certificate = try ServerCertificate(kind)
+            try await withFlow(server: LoopbackServer.Options(certificate: certificate)) {
+                $0.retryPolicy = .exponential(attempts: 5, base: .milliseconds(1))
+                $0.retryPolicy.faults.append(.tls)
+                $0.retryPolicy.decide = { _ in .retry }
+            } _: { server, agent in
+                let error = try #require(await agent.result(Get("/hello")).error)
+                #expect(.tls ~= error)
+                #expect(server.connectionCount == 1)
+            }
+        }
+    }
+
+    @Test("R58: a redirect to a server that is not trusted ends there")
+    func redirectToUntrusted() async throws {
+        let certificate = try ServerCertificate()
+        let untrusted = try LoopbackServer(.init(certificate: ServerCertificate(.untrusted)))
+        try await withFlow(server: LoopbackServer.Options(certificate: certificate)) { server, agent in
+            let location = "Location: \(untrusted.baseURL)/hello\r\nContent-Length: 0\r\n"
+            server.script(path: "/start", [.send(head("302 X", location)), .serve])
+            for result in await agent.resultsOfBothWays(Probe(path: "/start")) {
+                #expect(result.error?.code == .tls(.untrusted) && result.error?.redirects.count == 1)
+            }
+            #expect(untrusted.requestCount == 0)
+        }
+    }
+}

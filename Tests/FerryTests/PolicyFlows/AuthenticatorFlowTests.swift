@@ -1,0 +1,244 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Tokens over a network: one refresh for many, and what becomes of those who wait for it.
+@Suite(.timeLimit(.minutes(2))) struct AuthenticatorFlowTests {
+    /// Starts runs at once, half by await, half by closure, and collects how they end.
+    private func results(_ agent: NetworkAgent, _ count: Int, _ path: String = "/data") async
+        -> [Result<Reply<Response>, RequestError>]
+    {
+        await withTaskGroup(of: Result<Reply<Response>, RequestError>.self) { group in
+            for index in 0..<count {
+                group.addTask { await agent.result(Call(path), index.isMultiple(of: 2) ? .awaited : .closure) }
+            }
+            var results: [Result<Reply<Response>, RequestError>] = []
+            for await result in group { results.append(result) }
+            return results
+        }
+    }
+
+    @Test("Fifty runs with a token that has expired: one refresh, and each is sent once more")
+    func oneRefreshForAll() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let all = Gate()
+            // All are on their way with the old token before the first of them is refused.
+            let tokens = TokenServer(on: server, refuses: { await all.pass(openingAt: 50) })
+            for result in await results(agent, 50) {
+                let reply = try result.get()
+                #expect(reply.attempts == 2)
+            }
+            #expect(tokens.issued == 1 && tokens.count("/token") == 1 && tokens.count("/data") == 100)
+            // The token is kept.
+            #expect(try await agent.send(Call("/data")).attempts == 1)
+        }
+    }
+
+    @Test("However they come, one refresh is enough")
+    func oneRefreshInAnyOrder() async throws {
+        for _ in 0..<5 {
+            try await withFlow {
+                $0.authenticator = Session(token: TokenServer.expired)
+            } _: { server, agent in
+                let tokens = TokenServer(on: server)
+                for result in await results(agent, 50) {
+                    let reply = try result.get()
+                    #expect(reply.status == 200)
+                }
+                #expect(tokens.issued == 1 && tokens.count("/data") <= 100)
+            }
+        }
+    }
+
+    @Test("Without a token one is fetched first, once, and no run goes out without it")
+    func fetchedFirst() async throws {
+        try await withFlow {
+            $0.authenticator = Session()
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            for result in await results(agent, 20) {
+                let reply = try result.get()
+                #expect(reply.attempts == 1)
+            }
+            #expect(tokens.issued == 1 && server.requests.first?.path == "/token" && tokens.count("/data") == 20)
+            #expect(server.requests.first?.headers["Authorization"] == nil)
+        }
+    }
+
+    @Test("A refusal that was on its way during the refresh is old news")
+    func lateRefusal() async throws {
+        let late = Gate()
+        let isFirst = Mutex(true)
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(
+                on: server,
+                refuses: {
+                    let waits = isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                    if waits { await late.pass() }
+                })
+            let first = Task { await agent.result(Call("/data")) }
+            try await server.waitForRequests(1)
+            #expect(try await agent.send(Call("/data")).attempts == 2)
+            late.open()
+            #expect(try await first.value.get().attempts == 2)
+            #expect(tokens.issued == 1)
+        }
+    }
+
+    // MARK: Refreshes that fail
+
+    @Test("When the refresh fails, each run ends with its own refusal, and none is sent again", arguments: [500, 401])
+    func failedRefresh(status: Int) async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let all = Gate(), waiting = Gate()
+            let tokens = TokenServer(
+                on: server, givesOut: { await waiting.pass() }, refuses: { await all.pass(openingAt: 50) })
+            tokens.refuseTokens(with: status)
+            async let ended = results(agent, 50)
+            // None is in the transport but the refresh: all others wait for it.
+            #expect(await eventually { tokens.count("/token") == 1 && agent.statistics.running == 1 })
+            waiting.open()
+            for result in await ended {
+                let error = try #require(result.error)
+                #expect(error.code == .invalidStatusCode(401) && error.attempts == 1)
+                #expect(error.response?.body == Array(Canary.body.utf8))
+            }
+            #expect(tokens.count("/data") == 50 && tokens.count("/token") == 1)
+            // The next refusal tries again.
+            tokens.refuseTokens(with: nil)
+            #expect(try await agent.send(Call("/data")).status == 200)
+        }
+    }
+
+    @Test("Runs that never were sent end with the fault of the refresh", arguments: Way.allCases)
+    func failedFirstToken(way: Way) async throws {
+        try await withFlow {
+            $0.authenticator = Session()
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            tokens.refuseTokens(with: 503)
+            let error = try #require(await agent.result(Call("/data"), way).error)
+            #expect(error.code == .invalidStatusCode(503) && error.url.hasSuffix("/token"))
+            #expect(tokens.count("/data") == 0)
+        }
+        try await withFlow {
+            $0.authenticator = Session(before: { _ in throw Oops() })
+        } _: { server, agent in
+            let error = try #require(await agent.result(Call("/data"), way).error)
+            #expect(error.code == .userError && error.cause is Oops && error.attempts == 0)
+            #expect(server.connectionCount == 0)
+        }
+    }
+
+    @Test("A server that refuses the new token too gives its refusal, once")
+    func refusedTwice() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            server.handle("/never") { _ in LoopbackResponse(status: 401) }
+            let tokens = TokenServer(on: server)
+            let error = try #require(await agent.result(Call("/never")).error)
+            #expect(error.code == .invalidStatusCode(401) && error.attempts == 2)
+            #expect(tokens.issued == 1 && tokens.count("/never") == 2)
+        }
+    }
+
+    @Test("A refresh whose own request is refused does not wait for itself", arguments: [true, false])
+    func refusedRefresh(hasToken: Bool) async throws {
+        try await withFlow { configuration in
+            configuration.retryPolicy = .exponential(attempts: 2, base: .milliseconds(1))
+            configuration.authenticator = Session(token: hasToken ? TokenServer.expired : nil, path: "/data")
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            #expect(await agent.result(Call("/data")).error?.code == .invalidStatusCode(401))
+            #expect(tokens.count("/data") == (hasToken ? 2 : 1))
+        }
+    }
+
+    // MARK: Ends
+
+    @Test("A run that waits for the refresh is cancelled at once; the refresh goes on for the others")
+    func cancelledWhileWaiting() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let gate = Gate()
+            let tokens = TokenServer(on: server, givesOut: { await gate.pass() })
+            let awaited = Task { await agent.result(Call("/data")) }
+            let outcome = Outcome<Response>()
+            let run = agent.start(Call("/data"), completion: outcome.take)
+            let stays = Task { await agent.result(Call("/data")) }
+            #expect(await eventually { gate.arrived == 1 && agent.statistics.running == 1 })
+            run.cancel()
+            awaited.cancel()
+            #expect(await outcome.code == .cancelled)
+            let error = try #require(await awaited.value.error)
+            #expect(error.code == .cancelled)
+            gate.open()
+            #expect(try await stays.value.get().status == 200)
+            #expect(tokens.issued == 1 && outcome.count == 1)
+        }
+    }
+
+    @Test("That it was sent before it waited is told of a cancelled run")
+    func cancelledAfterRefusal() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let gate = Gate()
+            _ = TokenServer(on: server, givesOut: { await gate.pass() })
+            let task = Task { await agent.result(Call("/data")) }
+            #expect(await eventually { gate.arrived == 1 })
+            task.cancel()
+            let error = try #require(await task.value.error)
+            #expect(error.code == .cancelled && error.attempts == 1)
+            gate.open()
+        }
+    }
+
+    @Test("The deadline holds for those who wait, too")
+    func deadlineWhileWaiting() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let gate = Gate()
+            _ = TokenServer(on: server, givesOut: { await gate.pass() })
+            var call = Call("/data")
+            call.deadline = .milliseconds(200)
+            for result in await agent.resultsOfBothWays(call) {
+                #expect(result.error?.code == .timeout(.deadline))
+            }
+            gate.open()
+        }
+    }
+
+    @Test("A shutdown during the refresh ends all that wait, though the refresh does not look at its end")
+    func shutdownWhileRefreshing() async throws {
+        let gate = Gate()
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, before: { _ in await gate.pass() })
+        } _: { server, agent in
+            _ = TokenServer(on: server)
+            async let ended = results(agent, 10)
+            #expect(await eventually { gate.arrived == 1 })
+            await agent.shutdown(grace: .zero)
+            for result in await ended {
+                // Some were not even sent when the refresh began.
+                #expect(result.error?.code == .shutdown)
+            }
+            #expect(await agent.result(Call("/data")).error?.code == .shutdown)
+            gate.open()
+        }
+    }
+}

@@ -1,0 +1,294 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Challenges of servers, met over a network.
+@Suite(.timeLimit(.minutes(2))) struct CredentialFlowTests {
+    /// Gives out what it is told to, and keeps what it was asked.
+    private final class Provider: CredentialProvider {
+        private let asked = Mutex<[CredentialChallenge]>([])
+        private let answer: @Sendable (CredentialChallenge) async throws -> Credential?
+
+        init(_ answer: @escaping @Sendable (CredentialChallenge) async throws -> Credential?) { self.answer = answer }
+
+        var challenges: [CredentialChallenge] { asked.withLock { $0 } }
+
+        func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+            asked.withLock { $0.append(challenge) }
+            return try await answer(challenge)
+        }
+    }
+
+    private static let right = Credential(user: "canary-user", password: "canary-password")
+    private static let wrong = Credential(user: "canary-user", password: "canary-wrong")
+    private static let basicPath = "/basic"
+    /// Of the right one.
+    private static let basicField = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
+
+    private func withProvider(
+        _ provider: Provider, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+        _ body: (LoopbackServer, NetworkAgent) async throws -> Void
+    ) async throws {
+        try await withFlow {
+            $0.credentialProvider = provider
+            configure(&$0)
+        } _: { server, agent in
+            server.handle(Self.basicPath) { request in
+                if request.headers["Authorization"] == Self.basicField { return LoopbackResponse(status: 200) }
+                return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+            }
+            try await body(server, agent)
+        }
+    }
+
+    @Test("Basic: the challenge is met by the second sending", arguments: Way.allCases)
+    func basic(way: Way) async throws {
+        let provider = Provider { _ in Self.right }
+        try await withProvider(provider) { server, agent in
+            let reply = try await agent.result(Call(Self.basicPath), way).get()
+            #expect(reply.status == 200 && reply.redirects.isEmpty)
+            #expect(server.requests.first?.headers["Authorization"] == nil)
+            let challenge = try #require(provider.challenges.first)
+            #expect(provider.challenges.count == 1 && challenge.asker == .server)
+            #expect(challenge.host == "127.0.0.1" && challenge.port == Int(server.port))
+            #expect(challenge.schemes == .basic)
+            // What is not challenged nobody is asked about.
+            #expect(try await agent.send(Call("/hello")).text == "Hello, ferry")
+            #expect(provider.challenges.count == 1)
+        }
+    }
+
+    @Test("No credential, and the refusal is the answer")
+    func none() async throws {
+        let provider = Provider { _ in nil }
+        try await withProvider(provider) { server, agent in
+            for result in await agent.resultsOfBothWays(Call(Self.basicPath)) {
+                #expect(result.error?.code == .invalidStatusCode(401) && result.error?.attempts == 1)
+            }
+            #expect(provider.challenges.count == 2 && server.requestCount == 2)
+        }
+    }
+
+    @Test("A wrong password is told by the refusal, and nobody is asked again", arguments: Way.allCases)
+    func wrongPassword(way: Way) async throws {
+        let provider = Provider { _ in Self.wrong }
+        try await withProvider(provider) { server, agent in
+            let error = try #require(await agent.result(Call(Self.basicPath), way).error)
+            #expect(error.code == .invalidStatusCode(401))
+            #expect(provider.challenges.count == 1 && server.requestCount <= 3)
+            expectNoSecret(in: error)
+        }
+    }
+
+    @Test("A provider that throws fails the run, and it is told that it had been sent")
+    func throwing() async throws {
+        let provider = Provider { _ in throw Oops() }
+        try await withProvider(provider) { server, agent in
+            for result in await agent.resultsOfBothWays(Call(Self.basicPath)) {
+                let error = try #require(result.error)
+                #expect(error.code == .userError && error.cause is Oops && error.attempts == 1)
+            }
+            #expect(server.requestCount == 2)
+        }
+    }
+
+    @Test("A challenge that no scheme of ours meets is the answer", arguments: ["Bearer realm=\"r\"", "Frob", ""])
+    func otherScheme(value: String) async throws {
+        let provider = Provider { _ in Self.right }
+        try await withProvider(provider) { server, agent in
+            server.handle("/x") { _ in LoopbackResponse(status: 401, headers: ["WWW-Authenticate": value]) }
+            #expect(await agent.result(Call("/x")).error?.code == .invalidStatusCode(401))
+            #expect(provider.challenges.isEmpty && server.requestCount == 1)
+        }
+    }
+
+    @Test("A user with a NUL is refused before anything is sent")
+    func unusable() async throws {
+        let provider = Provider { _ in Credential(user: "canary\0", password: "canary") }
+        try await withProvider(provider) { server, agent in
+            let error = try #require(await agent.result(Call(Self.basicPath)).error)
+            #expect(error.code == .invalidRequest)
+            expectNoSecret(in: error)
+            #expect(server.requestCount == 1)
+        }
+    }
+
+    // MARK: Digest
+
+    /// Of this user for `/digest`, realm `r`, nonce `abc`, without `qop`.
+    private static let digests = [
+        "MD5": ["GET": "b780ebf715c35c54f971f1bd704c9453", "POST": "f51ea0cff864d5a1fb384672617dfa97"],
+        "SHA-256": [
+            "GET": "d484377dbbcbf22d781038935a825675a139129e82fccd405bdf97116612a935",
+            "POST": "2f6d266efe1d1d29b02939e5de7336d241492077b805a929252884f04ad3f8d9",
+        ],
+    ]
+
+    private func serveDigest(_ server: LoopbackServer, _ algorithm: String) {
+        server.handle("/digest") { request in
+            let wanted = Self.digests[algorithm]?[request.method] ?? "none"
+            if request.headers["Authorization"]?.contains("response=\"\(wanted)\"") ?? false {
+                return LoopbackResponse(text: "in " + request.text)
+            }
+            let challenge = #"Digest realm="r", nonce="abc", algorithm=\#(algorithm)"#
+            return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": challenge])
+        }
+    }
+
+    @Test("Digest: by a provider, and by the request itself", arguments: ["MD5", "SHA-256"], Way.allCases)
+    func digest(algorithm: String, way: Way) async throws {
+        let provider = Provider { _ in Self.right }
+        try await withProvider(provider) { server, agent in
+            serveDigest(server, algorithm)
+            for method in [HTTPMethod.get, .post] {
+                var call = Call("/digest", method: method)
+                if method == .post { call.body = .string("body") }
+                let reply = try await agent.result(call, way).get()
+
+                #expect(reply.text == (method == .post ? "in body" : "in "))
+                call.authorization = .digest("canary-user", "canary-password")
+                #expect(try await agent.result(call, way).get().status == 200)
+            }
+            #expect(provider.challenges.count == 2, "who brings a digest along needs no provider")
+            #expect(server.requests.allSatisfy { !($0.headers["Authorization"] ?? "").contains("canary-password") })
+        }
+    }
+
+    @Test("Digest: a wrong password is told by the refusal", arguments: Way.allCases)
+    func wrongDigest(way: Way) async throws {
+        try await withFlow { server, agent in
+            serveDigest(server, "MD5")
+            var call = Call("/digest")
+            call.authorization = .digest("canary-user", "canary-wrong")
+            let error = try #require(await agent.result(call, way).error)
+            #expect(error.code == .invalidStatusCode(401) && server.requestCount <= 3)
+        }
+    }
+
+    @Test("Digest: an open server is not told who asks")
+    func openServer() async throws {
+        try await withFlow { server, agent in
+            var call = Call("/hello")
+            call.authorization = .digest("canary-user", "canary-password")
+            _ = try await agent.sendBothWays(call)
+            #expect(server.requests.allSatisfy { $0.headers["Authorization"] == nil } && server.requestCount == 2)
+        }
+    }
+
+    // MARK: Along the way
+
+    @Test("A body is sent again, unless it can be read only once")
+    func bodies() async throws {
+        let provider = Provider { _ in Self.right }
+        let file = try TemporaryFile(LoopbackServer.pattern(0..<100_000))
+        try await withProvider(provider) { server, agent in
+            for body in [.bytes(LoopbackServer.pattern(0..<100_000)), .file(file.path)] as [RequestBody] {
+                var call = Call(Self.basicPath, method: .post)
+                call.body = body
+                let replies = try await agent.sendBothWays(call)
+                #expect(replies.map(\.status) == [200, 200])
+            }
+            #expect(server.requests.allSatisfy { $0.bodyLength == 100_000 })
+            let asked = provider.challenges.count
+            var once = Call(Self.basicPath, method: .post)
+            once.body = .stream(once: Pieces(pieces: [[1, 2, 3]]))
+            #expect(await agent.result(once).error?.code == .invalidStatusCode(401))
+            #expect(provider.challenges.count == asked)
+        }
+    }
+
+    @Test("A credential stays with the origin that it was given for")
+    func otherOrigin() async throws {
+        let provider = Provider { $0.realm == "first" ? Self.right : nil }
+        let second = try LoopbackServer()
+        second.handle("/there") { _ in
+            LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"second\""])
+        }
+        try await withProvider(provider) { server, agent in
+            server.handle("/start") { request in
+                request.headers["Authorization"] == nil
+                    ? LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"first\""])
+                    : LoopbackResponse(status: 307, headers: ["Location": second.baseURL + "/there"])
+            }
+            let error = try #require(await agent.result(Call("/start")).error)
+            #expect(error.code == .invalidStatusCode(401) && error.redirects.count == 1)
+            #expect(provider.challenges.map(\.realm) == ["first", "second"])
+            #expect(provider.challenges.last?.port == Int(second.port))
+            for sent in second.requests { expectNoSecret(in: sent) }
+        }
+    }
+
+    @Test("A header that was not accepted does not stand in the way of the credential")
+    func staleHeader() async throws {
+        let provider = Provider { _ in Self.right }
+        try await withProvider(provider) { server, agent in
+            var call = Call(Self.basicPath)
+            call.headers = ["Authorization": "Bearer canary-stale"]
+            let reply = try await agent.sendBothWays(call)
+            #expect(reply.map(\.status) == [200, 200])
+        }
+    }
+
+    @Test("What was met once holds for the retry behind it")
+    func retryBehindChallenge() async throws {
+        let provider = Provider { _ in Self.right }
+        let count = Mutex(0)
+        try await withProvider(provider) {
+            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+        } _: { server, agent in
+            server.handle("/x") { request in
+                if request.headers["Authorization"] == nil {
+                    return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+                }
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                return LoopbackResponse(status: number < 3 ? 503 : 200)
+            }
+            let reply = try await agent.send(Call("/x"))
+            #expect(reply.status == 200)
+            #expect(provider.challenges.count == 1)
+        }
+    }
+
+    enum End: CaseIterable, Sendable {
+        case cancel, deadline, shutdown
+    }
+
+    @Test("A provider that thinks for long holds nobody up", arguments: End.allCases)
+    func slowProvider(end: End) async throws {
+        let gate = Gate()
+        let provider = Provider { _ in
+            await gate.pass()
+            return Self.right
+        }
+        try await withProvider(provider) { server, agent in
+            var call = Call(Self.basicPath)
+            if end == .deadline { call.deadline = .milliseconds(200) }
+            let outcome = Outcome<Response>()
+            let run = agent.start(call, completion: outcome.take)
+            let awaited = Task { [call] in await agent.result(call).error }
+            #expect(await eventually { gate.arrived == 2 || outcome.count > 0 })
+            switch end {
+            case .cancel:
+                run.cancel()
+                awaited.cancel()
+            case .deadline: break
+            case .shutdown: await agent.shutdown(grace: .zero)
+            }
+            let code: RequestError.Code =
+                switch end {
+                case .cancel: .cancelled
+                case .deadline: .timeout(.deadline)
+                case .shutdown: .shutdown
+                }
+            for error in [await outcome.error, await awaited.value] {
+                #expect(error?.code == code && error?.attempts == 1)
+            }
+            gate.open()
+        }
+    }
+}

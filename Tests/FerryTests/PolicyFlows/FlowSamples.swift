@@ -1,0 +1,173 @@
+import FerryTesting
+import FerryTransport
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// A request with every policy to be set.
+struct Call: Request {
+    var path: String
+    var method: HTTPMethod {
+        didSet { isIdempotent = method.isIdempotent }
+    }
+    var headers = Headers()
+    var body: RequestBody?
+    var authorization: Authorization?
+    var deadline: Duration?
+    var statusValidation: StatusValidation?
+    var maxBodyBytes: Int?
+    /// What the method says, unless it is set.
+    var isIdempotent: Bool
+    var redirectPolicy: RedirectPolicy?
+    var retryPolicy: RetryPolicy?
+    var usesAuthenticator = true
+    var tag: String?
+
+    init(_ path: String = "/x", method: HTTPMethod = .get) {
+        self.path = path
+        self.method = method
+        isIdempotent = method.isIdempotent
+    }
+}
+
+/// A server, an agent for it that is watched for secrets, and at the end the look that nothing is left of the runs.
+func withFlow(
+    server options: LoopbackServer.Options = .init(), _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (LoopbackServer, NetworkAgent) async throws -> Void
+) async throws {
+    let server = try LoopbackServer(options)
+    var configuration = NetworkConfiguration(baseURL: server.baseURL)
+    if let certificate = options.certificate { configuration.tls.authorityFile = certificate.authorityFile }
+    configure(&configuration)
+    let watch = SecretWatch()
+    watch.look(into: &configuration)
+    let agent = NetworkAgent(configuration: configuration)
+    try await body(server, agent)
+    await agent.shutdown()
+    await watch.expectNoSecret(agent.core, sourceLocation)
+    let (transport, core) = (agent.core.transport, agent.core)
+    #expect(await eventually { transport.isAtRest }, "\(transport.statistics)", sourceLocation: sourceLocation)
+    #expect(await eventually { core.isAtRest }, "a run is left", sourceLocation: sourceLocation)
+    server.stop()
+}
+
+extension AgentCore {
+    /// No run is known any more.
+    var isAtRest: Bool {
+        state.withLock { $0.table.count == 0 && $0.journeys.isEmpty && $0.resting == 0 && $0.undelivered == 0 }
+    }
+}
+
+extension NetworkAgent {
+    /// The result of one run.
+    func result<R: Request>(_ request: R, _ way: Way = .awaited) async -> Result<Reply<R.Value>, RequestError> {
+        switch way {
+        case .awaited:
+            do throws(RequestError) {
+                return .success(try await send(request))
+            } catch {
+                return .failure(error)
+            }
+        case .closure:
+            let outcome = Outcome<R.Value>()
+            start(request, completion: outcome.take)
+            return await outcome.result
+        }
+    }
+
+    /// One run by await, then one by closure.
+    func resultsOfBothWays<R: Request>(_ request: R) async -> [Result<Reply<R.Value>, RequestError>] {
+        [await result(request, .awaited), await result(request, .closure)]
+    }
+
+    /// Likewise, of runs that are to succeed.
+    func sendBothWays<R: Request>(_ request: R) async throws -> [Reply<R.Value>] {
+        try await resultsOfBothWays(request).map { try $0.get() }
+    }
+
+    /// Likewise, with a last change.
+    func sendBothWays<R: Request>(_ request: R, _ change: (inout R) -> Void) async throws -> [Reply<R.Value>] {
+        var request = request
+        change(&request)
+        return try await sendBothWays(request)
+    }
+}
+
+extension Result where Failure == RequestError {
+    var error: RequestError? { if case .failure(let error) = self { error } else { nil } }
+}
+
+/// Keeps those who wait until it is opened, once and for all.
+final class Gate: Sendable {
+    private struct State {
+        var isOpen = false
+        var waiters: [CheckedContinuation<Void, Never>] = []
+        var arrived = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// How many have come so far.
+    var arrived: Int { state.withLock { $0.arrived } }
+
+    func open() {
+        let waiters = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits until it is open; the one who makes the count full opens it.
+    func pass(openingAt count: Int = .max) async {
+        await withCheckedContinuation { continuation in
+            let released = state.withLock { state in
+                state.arrived += 1
+                state.waiters.append(continuation)
+                if state.arrived >= count { state.isOpen = true }
+                if !state.isOpen { return [CheckedContinuation<Void, Never>]() }
+                defer { state.waiters = [] }
+                return state.waiters
+            }
+            for waiter in released { waiter.resume() }
+        }
+    }
+}
+
+extension RetryPolicy {
+    /// Four attempts, without waits to speak of, and none at random.
+    static let quick = RetryPolicy.exponential(attempts: 4, base: .milliseconds(1), jitter: .none)
+
+    /// Likewise, with a change.
+    static func quick(_ change: (inout RetryPolicy) -> Void) -> RetryPolicy {
+        var policy = quick
+        change(&policy)
+        return policy
+    }
+}
+
+/// An answer without a body, behind whatever the request carries.
+func unwanted(_ status: Int, _ fields: String = "") -> LoopbackScript {
+    [.expectBody, .send(head("\(status) X", fields + "Content-Length: 0\r\n")), .serve]
+}
+
+extension ResponseBody {
+    /// Reads all of it, counts the bytes, and returns the fault that it ends with.
+    func failure(into bytes: inout Int) async -> RequestError? {
+        do throws(RequestError) {
+            for try await piece in self { bytes += piece.count }
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+extension NetworkAgent {
+    /// The fault of a stream that does not begin.
+    func streamFailure(_ call: Call) async -> RequestError? {
+        await fault { () throws(RequestError) in try await stream(call) }
+    }
+}

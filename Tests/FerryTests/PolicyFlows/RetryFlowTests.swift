@@ -1,0 +1,148 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Retries over a network: row R78 and what goes with it.
+@Suite(.timeLimit(.minutes(2))) struct RetryFlowTests {
+    @Test("R78: it is sent until it is answered well, and every sending counts", arguments: Way.allCases)
+    func attemptsAreCounted(way: Way) async throws {
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            server.script(path: "/hello", uses: 2, unwanted(503))
+            let reply = try await agent.result(Get("/hello"), way).get()
+            #expect(reply.text == "Hello, ferry" && reply.attempts == 3)
+            #expect(reply.metrics.attempts == 3)
+            #expect(server.requestCount == 3 && server.connectionCount == 1)
+        }
+    }
+
+    @Test("R78: when no attempt is left, the last answer is the answer", arguments: [408, 429, 502, 503, 504])
+    func exhausted(status: Int) async throws {
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            server.script(path: "/x", unwanted(status))
+            for result in await agent.resultsOfBothWays(Get("/x")) {
+                let error = try #require(result.error)
+                #expect(error.code == .invalidStatusCode(status) && error.attempts == 4)
+                expectNoSecret(in: error)
+            }
+            #expect(server.requestCount == 8)
+        }
+    }
+
+    @Test("R78: answers of other kinds are not asked for again", arguments: [400, 401, 403, 404, 407, 413, 500, 501])
+    func notRetried(status: Int) async throws {
+        try await withFlow {
+            $0.retryPolicy = .quick { if status == 401 || status == 407 { $0.statuses.insert(status) } }
+        } _: { server, agent in
+            server.script(path: "/x", unwanted(status, "WWW-Authenticate: Basic realm=\"canary\"\r\n"))
+            for result in await agent.resultsOfBothWays(Get("/x")) {
+                #expect(result.error?.code == .invalidStatusCode(status) && result.error?.attempts == 1)
+            }
+            #expect(server.requestCount == 2)
+        }
+    }
+
+    @Test("R78: a connection that dies before its answer is tried again on another one")
+    func closedConnection() async throws {
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            for end in [LoopbackScript.Step.close, .reset] {
+                server.script(path: "/hello", uses: 2, [.expectHead, end])
+                let reply = try await agent.send(Get("/hello"))
+                #expect(reply.text == "Hello, ferry" && reply.attempts == 3)
+            }
+            server.script(path: "/x", [.send(head("200 OK", "Content-Length: 10\r\n") + "abc"), .close])
+            let error = try #require(await agent.result(Get("/x")).error)
+            #expect(error.code == .incompleteBody(expected: 10, got: 3) && error.attempts == 4)
+        }
+    }
+
+    @Test("The waits grow as the policy says, and the log tells them")
+    func waits() async throws {
+        let log = KeptLog(.debug)
+        let server = try LoopbackServer()
+        server.script(path: "/x", unwanted(503))
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.retryPolicy = .exponential(
+            attempts: 6, base: .milliseconds(2), factor: 3, cap: .milliseconds(20), jitter: .none)
+        configuration.logSink = log
+        let agent = NetworkAgent(configuration: configuration)
+        let start = ContinuousClock.now
+        _ = await agent.result(Get("/x"))
+        let waits = log.entries.filter { $0.message == "retrying" }
+        #expect(
+            waits.map { ($0.duration ?? .zero) / .microseconds(1) }.map { $0.rounded() } == [
+                2000, 6000, 18000, 20000, 20000,
+            ])
+        #expect(waits.map(\.attempt) == [1, 2, 3, 4, 5])
+        #expect(waits.allSatisfy { $0.error == .invalidStatusCode(503) })
+        #expect(ContinuousClock.now - start >= .milliseconds(66), "no wait is cut short")
+        await agent.shutdown()
+    }
+
+    // MARK: Bounds
+
+    @Test("A budget that is spent means no retry, for any run of that host; another host has its own")
+    func budget() async throws {
+        let other = try LoopbackServer()
+        other.script(path: "/hello", uses: 1, unwanted(503))
+        try await withFlow {
+            $0.retryPolicy = .quick { $0.attempts = 10 }
+            $0.retryBudget = RetryBudget(ratio: 0, minimumPerSecond: 0, burst: 3)
+        } _: { server, agent in
+            server.script(path: "/x", unwanted(503))
+            #expect(await agent.result(Get("/x")).error?.attempts == 4)
+            #expect(await agent.result(Get("/x"), .closure).error?.attempts == 1)
+            #expect(server.requestCount == 5)
+            let reply = try await agent.send(Get(other.baseURL + "/hello"))
+            #expect(reply.attempts == 2)
+        }
+    }
+
+    @Test("Requests that may be retried pay into the budget")
+    func deposits() async throws {
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.retryBudget = RetryBudget(ratio: 0.5, minimumPerSecond: 0, burst: 1)
+        } _: { server, agent in
+            server.script(path: "/x", unwanted(503))
+            #expect(await agent.result(Get("/x")).error?.attempts == 2)
+            #expect(await agent.result(Get("/x")).error?.attempts == 1)
+            #expect(await agent.result(Get("/x")).error?.attempts == 2)
+        }
+    }
+
+    @Test("A wait that the deadline would cut short is not begun")
+    func deadlineBeforeWait() async throws {
+        try await withFlow {
+            $0.retryPolicy = .exponential(attempts: 3, base: .seconds(600), cap: .seconds(600), jitter: .none)
+        } _: { server, agent in
+            server.script(path: "/x", unwanted(503))
+            var call = Call("/x")
+            call.deadline = .seconds(60)
+            for result in await agent.resultsOfBothWays(call) {
+                #expect(result.error?.code == .invalidStatusCode(503) && result.error?.attempts == 1)
+            }
+        }
+    }
+
+    @Test("The deadline is over all attempts together", arguments: Way.allCases)
+    func deadlineInSecondAttempt(way: Way) async throws {
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            server.script(path: "/x", uses: 1, unwanted(503))
+            server.script(path: "/x", [.expectHead, .keepOpen])
+            var call = Call("/x")
+            call.deadline = .milliseconds(200)
+            let error = try #require(await agent.result(call, way).error)
+            #expect(error.code == .timeout(.deadline) && error.attempts == 2 && error.phase == .waitingHead)
+            #expect(error.mayHaveBeenProcessed)
+        }
+    }
+}

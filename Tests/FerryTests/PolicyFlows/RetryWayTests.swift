@@ -1,0 +1,87 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Retries beside the other policies, and runs that are ended while they wait for theirs.
+@Suite(.timeLimit(.minutes(2))) struct RetryWayTests {
+    @Test("A retry behind a redirect goes where the redirect led, without the secrets")
+    func retryBehindRedirect() async throws {
+        let second = try LoopbackServer()
+        second.script(path: "/hello", uses: 2, unwanted(503))
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { first, agent in
+            for way in Way.allCases {
+                let target = way == .awaited ? first.baseURL + "/close" : second.baseURL + "/hello"
+                first.script(
+                    path: "/start", uses: 1, unwanted(302, "Location: \(target)?\(Canary.query)\r\n"))
+                if way == .awaited { first.script(path: "/close", uses: 2, unwanted(503)) }
+                var call = Call("/start")
+                call.headers = ["Authorization": Canary.authorization]
+                let reply = try await agent.result(call, way).get()
+                #expect(reply.attempts == 4 && reply.redirects.count == 1 && reply.text == "Hello, ferry")
+            }
+            #expect(first.requests.map(\.path) == ["/start", "/close", "/close", "/close", "/start"])
+            #expect(second.requests.map(\.path) == ["/hello", "/hello", "/hello"])
+            #expect(second.requests.allSatisfy { $0.headers["Authorization"] == nil })
+        }
+    }
+
+    @Test("Adapters run anew for every attempt")
+    func adaptersRunAgain() async throws {
+        struct Stamp: RequestAdapter {
+            let tally: Tally
+            func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
+                tally.add()
+                request.headers["X-Attempt"] = "\(tally.value)"
+            }
+        }
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.adapters = [Stamp(tally: Tally())]
+        } _: { server, agent in
+            server.script(path: "/hello", uses: 2, unwanted(503))
+            let reply = try await agent.send(Get("/hello"))
+            #expect(reply.attempts == 3)
+            #expect(server.requests.map { $0.headers["X-Attempt"] } == ["1", "2", "3"])
+        }
+    }
+
+    enum End: CaseIterable, Sendable {
+        case cancel, cancelAll, shutdown
+    }
+
+    @Test("R71: a run that waits for its retry is ended at once", arguments: End.allCases, Way.allCases)
+    func endedInBackOff(end: End, way: Way) async throws {
+        let waits = Gate()
+        try await withFlow {
+            $0.retryPolicy = .exponential(attempts: 3, base: .seconds(600), cap: .seconds(600), jitter: .none)
+            $0.retryPolicy.decide = { _ in
+                waits.open()
+                return .byPolicy
+            }
+        } _: { server, agent in
+            server.script(path: "/x", unwanted(503))
+            let outcome = Outcome<Response>()
+            let run = way == .closure ? agent.start(Get("/x"), completion: outcome.take) : nil
+            let task = Task { [agent] in way == .awaited ? await agent.result(Get("/x")).error : nil }
+            await waits.pass()
+            switch end {
+            case .cancel:
+                run?.cancel()
+                task.cancel()
+            case .cancelAll:
+                // The rule is asked a moment before the wait begins; whichever comes first, it ends.
+                agent.cancelAll()
+            case .shutdown: await agent.shutdown(grace: .zero)
+            }
+            var found = await task.value
+            if way == .closure { found = await outcome.error }
+            let error = try #require(found)
+            #expect(error.code == (end == .shutdown ? .shutdown : .cancelled))
+            #expect(error.attempts == 1 && error.mayHaveBeenProcessed)
+            #expect(server.requestCount == 1 && outcome.count == (way == .closure ? 1 : 0))
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import Ferry
+
+/// Streamed responses: how they end, and what comes before them.
+@Suite(.timeLimit(.minutes(2))) struct StreamFlowTests {
+    // MARK: Ends
+
+    @Test("R71: a reader that is cancelled while it waits is told so, and the connection goes")
+    func cancelledReader() async throws {
+        try await withFlow { server, agent in
+            server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
+            let response = try await agent.stream(Call("/x"))
+            let first = Gate()
+            let reader = Task { () -> (Int, RequestError?) in
+                var bytes = 0
+                do throws(RequestError) {
+                    for try await piece in response.body {
+                        bytes += piece.count
+                        first.open()
+                    }
+                    return (bytes, nil)
+                } catch {
+                    return (bytes, error)
+                }
+            }
+            await first.pass()
+            reader.cancel()
+            let (bytes, error) = await reader.value
+            #expect(bytes == 3 && error?.code == .cancelled && error?.phase == .body)
+            try await server.waitForOpenConnections(atMost: 0)
+        }
+    }
+
+    @Test("R71: cancelling before the head ends the run too")
+    func cancelledBeforeHead() async throws {
+        try await withFlow { server, agent in
+            server.script(path: "/x", [.mark("asked"), .keepOpen])
+            let task = Task { await agent.streamFailure(Call("/x")) }
+            try await server.waitForMark("asked")
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            try await server.waitForOpenConnections(atMost: 0)
+            let late = Task {
+                while !Task.isCancelled { await Task.yield() }
+                return await agent.streamFailure(Call("/hello"))
+            }
+            late.cancel()
+            #expect(await late.value?.code == .cancelled)
+            #expect(server.requestCount == 1)
+        }
+    }
+
+    @Test("What came before a fault is read, then the fault")
+    func faultInTheMiddle() async throws {
+        let cut = head("200 OK", "Content-Length: 1000000\r\n")
+        let chunks = head("200 OK", "Transfer-Encoding: chunked\r\n") + "186a0\r\n"
+        let cases: [([LoopbackScript.Step], RequestError.Code)] = [
+            ([.send(cut), .pattern(bytes: 100_000), .close], .incompleteBody(expected: 1_000_000, got: 100_000)),
+            ([.send(chunks), .pattern(bytes: 100_000), .send("\r\nZZ\r\n"), .keepOpen], .malformedResponse(.chunk)),
+            ([.send(chunks), .pattern(bytes: 100_000), .send("\r\n"), .close], .incompleteBody),
+        ]
+        for (steps, code) in cases {
+            try await withFlow { server, agent in
+                server.script(path: "/x", LoopbackScript(steps))
+                var bytes = 0
+                let found = try await agent.stream(Call("/x")).body.failure(into: &bytes)
+                let error = try #require(found)
+                #expect(code ~= error && error.phase == .body && error.mayHaveBeenProcessed, "\(error)")
+                #expect(bytes == 100_000 && error.attempts == 1)
+                expectNoSecret(in: error)
+            }
+        }
+    }
+
+    @Test("A compressed stream that is cut short is a fault, however much of it came")
+    func cutGzip() async throws {
+        try await withFlow { server, agent in
+            var bytes = 0
+            let response = try await agent.stream(Call("/gzip/4000000?cut=1"))
+            let end = await response.body.failure(into: &bytes)
+            #expect(end?.code == .contentDecoding(.truncated))
+        }
+    }
+
+    @Test("A compressed stream is read decoded, piece by piece")
+    func gzip() async throws {
+        try await withFlow { server, agent in
+            var whole: [UInt8] = []
+            for try await piece in try await agent.stream(Call("/gzip/300000")).body { whole += piece }
+            #expect(whole == LoopbackServer.pattern(0..<300_000))
+        }
+    }
+
+    @Test("Deadline and shutdown end a stream that is being read", arguments: [true, false])
+    func endedFromOutside(byDeadline: Bool) async throws {
+        try await withFlow { server, agent in
+            server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
+            var call = Call("/x")
+            if byDeadline { call.deadline = .milliseconds(200) }
+            let response = try await agent.stream(call)
+            let reader = Task {
+                var bytes = 0
+                return await response.body.failure(into: &bytes)
+            }
+            if !byDeadline { await agent.shutdown(grace: .zero) }
+            #expect(await reader.value?.code == (byDeadline ? .timeout(.deadline) : .shutdown))
+        }
+    }
+
+    @Test("An endless body is bounded where the request says so, and only there")
+    func ownBound() async throws {
+        try await withFlow {
+            $0.limits.bodyBytes = 1000
+        } _: { server, agent in
+            var bytes = 0
+            let end = try await agent.stream(Call("/chunked/5000")).body.failure(into: &bytes)
+            #expect(end == nil)
+            #expect(bytes == 5000)
+            var call = Call("/chunked/50000")
+            call.maxBodyBytes = 10_000
+            bytes = 0
+            let bounded = try await agent.stream(call).body.failure(into: &bytes)
+            #expect(bounded?.code == .responseTooLarge)
+            #expect(bytes <= 10_000)
+        }
+    }
+
+    // MARK: Collecting
+
+    @Test("Collecting takes what the limit says, to the byte", arguments: [0, 1, 70_000])
+    func collect(size: Int) async throws {
+        try await withFlow { server, agent in
+            let all = try await agent.stream(Call("/bytes/\(size)")).body.collect(upTo: size)
+            #expect(Array(all) == LoopbackServer.pattern(0..<size))
+            if size == 0 { return }
+            let body = try await agent.stream(Call("/bytes/\(size)")).body
+            let error = await fault { () throws(RequestError) in try await body.collect(upTo: size - 1) }
+            #expect(error?.code == .responseTooLarge)
+        }
+    }
+
+    @Test("Collecting takes the rest of what was read before")
+    func collectRest() async throws {
+        try await withFlow { server, agent in
+            let response = try await agent.stream(Call("/bytes/300000"))
+            var iterator = response.body.makeAsyncIterator()
+            var all = Array(try await iterator.next() ?? Data())
+            all += Array(try await response.body.collect(upTo: 300_000))
+            #expect(all == LoopbackServer.pattern(0..<300_000))
+        }
+    }
+
+    // MARK: Before the stream
+
+    @Test("Redirect, refresh, challenge and retry come before the stream")
+    func policiesBefore() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.script(
+                path: "/start", uses: 1, [.send(head("503 X", "Content-Length: 3\r\n") + "abc"), .serve])
+            server.handle("/start") { _ in
+                LoopbackResponse(status: 302, headers: ["Location": "/data"], text: "elsewhere")
+            }
+            let response = try await agent.stream(Call("/start"))
+            #expect(response.status == 200 && response.attempts == 4 && response.redirects.count == 1)
+            #expect(try await response.body.collect(upTo: 100) == Data("data ".utf8))
+            #expect(server.requests.map(\.path) == ["/start", "/start", "/data", "/token", "/data"])
+            #expect(tokens.issued == 1)
+            // Short bodies that nobody wanted were read to their ends.
+            #expect(server.connectionCount <= 2)
+        }
+    }
+
+    @Test("A refusal that is not helped is thrown with the beginning of its body")
+    func refusal() async throws {
+        try await withFlow { server, agent in
+            server.handle("/x") { _ in LoopbackResponse(status: 401, text: Canary.body) }
+            let error = try await #require(agent.streamFailure(Call("/x")))
+            #expect(error.code == .invalidStatusCode(401) && error.response?.body == Array(Canary.body.utf8))
+            server.script(path: "/loop", [.send(head("302 X", "Location: /loop\r\nContent-Length: 0\r\n")), .serve])
+            #expect(await agent.streamFailure(Call("/loop"))?.code == .tooManyRedirects)
+        }
+    }
+
+    @Test("A fault in the stream knows the attempts before it")
+    func attemptsBeforeFault() async throws {
+        try await withFlow {
+            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+        } _: { server, agent in
+            server.script(path: "/x", uses: 2, [.expectHead, .close])
+            server.script(path: "/x", [.send(head("200 OK", "Content-Length: 10\r\n") + "abc"), .close])
+            var bytes = 0
+            let found = try await agent.stream(Call("/x")).body.failure(into: &bytes)
+            let error = try #require(found)
+            #expect(bytes == 3 && error.attempts == 3)
+            #expect(error.code == .incompleteBody(expected: 10, got: 3), "a body half read is not asked for again")
+            #expect(server.requestCount == 3)
+        }
+    }
+}

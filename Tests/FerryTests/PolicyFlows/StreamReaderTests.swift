@@ -1,0 +1,148 @@
+import FerryTesting
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Streamed responses: what slow and impatient readers do to a server (rows R69 and R74).
+@Suite(.timeLimit(.minutes(2))) struct StreamReaderTests {
+    // MARK: Backpressure
+
+    @Test("R69: what nobody reads the server cannot send")
+    func unreadBodyStopsTheServer() async throws {
+        try await withFlow { server, agent in
+            let size = 100_000_000
+            server.script(
+                path: "/big",
+                [.send(head("200 OK", "Content-Length: \(size)\r\n")), .pattern(bytes: size), .mark("sent"), .serve])
+            let isSent = Mutex(false)
+            let watch = Task {
+                try await server.waitForMark("sent")
+                isSent.withLock { $0 = true }
+            }
+            let response = try await agent.stream(Call("/big"))
+            // Loop and server are at work meanwhile, on the same threads.
+            for _ in 0..<100 { #expect(try await agent.send(Get("/bytes/100000")).status == 200) }
+            #expect(!isSent.withLock { $0 })
+            var bytes = 0
+            let end = await response.body.failure(into: &bytes)
+            #expect(end == nil)
+            #expect(bytes == size)
+            try await watch.value
+        }
+    }
+
+    #if !FERRY_TSAN
+    @Test("R69: a body of 1 GB costs no memory, however slowly it is read")
+    func memoryOfLargeBody() async throws {
+        try await withFlow { server, agent in
+            let size = 1_000_000_000
+            // What is allocated once.
+            var warm = 0
+            _ = try await agent.stream(Call("/bytes/20000000")).body.failure(into: &warm)
+            var call = Call("/bytes/\(size)")
+            // A reader that lets it wait is not an idle server.
+            call.deadline = .seconds(100)
+            let start = residentBytes()
+            var peak = start
+            var bytes = 0
+            let response = try await agent.stream(call)
+            var next = 0
+            for try await piece in response.body {
+                bytes += piece.count
+                if bytes < next { continue }
+                next += 20_000_000
+                try await Task.sleep(for: .milliseconds(5))
+                peak = max(peak, residentBytes())
+            }
+            #expect(bytes == size)
+            #expect(peak - start < 8 << 20, "it grew by \(peak - start) bytes")
+        }
+    }
+    #endif
+
+    private func residentBytes() -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+        return (Int(text.split(separator: " ").dropFirst().first ?? "") ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    @Test("R69: an idle timeout counts the server's silence, not the reader's")
+    func slowReaderIsNotAnIdleServer() async throws {
+        try await withFlow {
+            $0.timeouts = Timeouts(idle: .milliseconds(150))
+        } _: { server, agent in
+            let response = try await agent.stream(Call("/bytes/30000000"))
+            var iterator = response.body.makeAsyncIterator()
+            var bytes = try await iterator.next()?.count ?? 0
+            // There is no event for time that passes.
+            try await Task.sleep(for: .milliseconds(500))
+            while let piece = try await iterator.next() { bytes += piece.count }
+            #expect(bytes == 30_000_000)
+        }
+    }
+
+    // MARK: Readers that leave
+
+    @Test("R74: a short rest is read to its end, and the connection is kept")
+    func shortRestKeepsTheConnection() async throws {
+        try await withFlow { server, agent in
+            for path in ["/bytes/60000", "/bytes/1", "/bytes/0", "/gzip/60000"] {
+                for reads in [0, 1] {
+                    try await leave(agent, path, after: reads)
+                    #expect(await eventually { agent.statistics.running == 0 })
+                }
+            }
+            #expect(try await agent.send(Get("/hello")).isReusedConnection)
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test("R74: so is the short end of a long body")
+    func shortEndKeepsTheConnection() async throws {
+        try await withFlow { server, agent in
+            let response = try await agent.stream(Call("/bytes/1000000"))
+            var iterator: ResponseBody.Iterator? = response.body.makeAsyncIterator()
+            var bytes = 0
+            while bytes < 950_000 { bytes += try await iterator?.next()?.count ?? 0 }
+            iterator = nil
+            _ = consume response
+            #expect(await eventually { agent.statistics.running == 0 })
+            #expect(try await agent.send(Get("/hello")).isReusedConnection)
+        }
+    }
+
+    @Test(
+        "R74: a long rest, or one of unknown length, is closed",
+        arguments: ["/bytes/1000000000", "/chunked/1000000000"])
+    func longRestIsClosed(path: String) async throws {
+        try await withFlow { server, agent in
+            for reads in [0, 1] {
+                try await leave(agent, path, after: reads)
+                try await server.waitForOpenConnections(atMost: 0)
+            }
+            #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
+            #expect(server.connectionCount == 3)
+        }
+    }
+
+    @Test("R74: a server that takes its time for a short rest is not waited for")
+    func slowShortRest() async throws {
+        try await withFlow { server, agent in
+            server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
+            try await leave(agent, "/x", after: 1)
+            try await server.waitForOpenConnections(atMost: 0)
+            #expect(await eventually { agent.statistics.running == 0 })
+        }
+    }
+
+    private func leave(_ agent: NetworkAgent, _ path: String, after reads: Int) async throws {
+        let response = try await agent.stream(Call(path))
+        var left = reads
+        if left == 0 { return }
+        for try await _ in response.body {
+            left -= 1
+            if left == 0 { break }
+        }
+    }
+}

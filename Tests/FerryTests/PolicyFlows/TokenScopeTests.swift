@@ -1,0 +1,143 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Where tokens go, and what is a refusal of one.
+@Suite(.timeLimit(.minutes(2))) struct TokenScopeTests {
+    @Test("Neither token nor refresh for another origin", arguments: ["Authorization", "X-Session"])
+    func otherOrigin(field: String) async throws {
+        let second = try LoopbackServer()
+        second.handle("/there") { _ in LoopbackResponse(status: 401) }
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, field: field)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.script(
+                path: "/start",
+                [.send(head("307 X", "Location: \(second.baseURL)/there\r\nContent-Length: 0\r\n")), .serve])
+            for result in await agent.resultsOfBothWays(Call("/start")) {
+                #expect(result.error?.code == .invalidStatusCode(401))
+            }
+            #expect(second.requestCount == 2 && tokens.count("/token") == 0)
+            for sent in second.requests { expectNoSecret(in: sent) }
+        }
+    }
+
+    @Test("A token that was refreshed behind a redirect stays with its origin as well")
+    func refreshedBehindRedirect() async throws {
+        let second = try LoopbackServer()
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, field: "X-Session")
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.handle("/start") { _ in LoopbackResponse(status: 307, headers: ["Location": "/middle"]) }
+            server.handle("/middle") { request in
+                request.headers["X-Session"] == TokenServer.token(1)
+                    ? LoopbackResponse(status: 307, headers: ["Location": second.baseURL + "/hello"])
+                    : LoopbackResponse(status: 401)
+            }
+            let reply = try await agent.send(Call("/start"))
+            #expect(reply.text == "Hello, ferry" && reply.redirects.count == 2 && reply.attempts == 4)
+            #expect(tokens.issued == 1)
+            for sent in second.requests { expectNoSecret(in: sent) }
+        }
+    }
+
+    @Test("A request without the authenticator goes without a token, and its refusal is its answer")
+    func withoutAuthenticator() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            var call = Call("/data")
+            call.usesAuthenticator = false
+            for result in await agent.resultsOfBothWays(call) {
+                #expect(result.error?.code == .invalidStatusCode(401) && result.error?.attempts == 1)
+            }
+            #expect(tokens.count("/token") == 0)
+            #expect(server.requests.allSatisfy { $0.headers["Authorization"] == nil })
+        }
+    }
+
+    // MARK: What else there is
+
+    @Test("What a refusal is, the authenticator says", arguments: [403, 419, 200])
+    func otherRefusal(status: Int) async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, refusal: status)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server, status: status)
+            var call = Call("/data")
+            call.statusValidation = .any
+            if status == 200 {
+                // One that takes every answer for a refusal gets the second one.
+                let reply = try await agent.send(call)
+                #expect(reply.attempts == 2)
+            } else {
+                #expect(try await agent.sendBothWays(call).map(\.status) == [200, 200])
+            }
+            #expect(tokens.issued == 1)
+            server.handle("/other") { _ in LoopbackResponse(status: 401) }
+            #expect(await agent.result(Call("/other")).error?.attempts == 1)
+        }
+    }
+
+    @Test("A body is sent again with the new token, unless it can be read only once")
+    func bodies() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            let file = try TemporaryFile(Array("abc".utf8))
+            for body in [.string("abc"), .file(file.path), .stream { Pieces(pieces: [Array("abc".utf8)]) }]
+                as [RequestBody]
+            {
+                tokens.expire()
+                var call = Call("/data", method: .post)
+                call.body = body
+                #expect(try await agent.send(call).text == "data abc")
+            }
+            tokens.expire()
+            let issued = tokens.issued
+            var call = Call("/data", method: .post)
+            call.body = .stream(once: Pieces(pieces: [Array("abc".utf8)]))
+            #expect(await agent.result(call).error?.code == .invalidStatusCode(401))
+            #expect(tokens.issued == issued, "a run that cannot be sent again needs no token")
+        }
+    }
+
+    @Test("Redirect, refresh and retry in one run")
+    func allTogether() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.handle("/start") { _ in LoopbackResponse(status: 302, headers: ["Location": "/data"]) }
+            for way in Way.allCases {
+                tokens.expire()
+                let unavailable: LoopbackScript = [.send(head("503 X", "Content-Length: 0\r\n")), .serve]
+                server.script(path: "/data", uses: 1, unavailable)
+                let reply = try await agent.result(Call("/start"), way).get()
+                #expect(reply.attempts == 4 && reply.redirects.count == 1 && reply.status == 200)
+            }
+            #expect(tokens.issued == 2)
+        }
+    }
+
+    @Test("The old token is shown to the refresh")
+    func oldToken() async throws {
+        let seen = Mutex<[String?]>([])
+        try await withFlow {
+            $0.authenticator = Session(before: { old in seen.withLock { $0.append(old) } })
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            try await agent.send(Call("/data"))
+            tokens.expire()
+            try await agent.send(Call("/data"))
+        }
+        #expect(seen.withLock { $0 } == [nil, TokenServer.token(1)])
+    }
+}

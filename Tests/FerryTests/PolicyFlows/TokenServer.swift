@@ -1,0 +1,94 @@
+import Ferry
+import FerryTesting
+import Synchronization
+
+/// Serves `/data` to whoever shows the token of the moment, and gives out the next one at `/token`.
+final class TokenServer: Sendable {
+    private struct State {
+        var valid: String?
+        var issued = 0
+        var refusal: Int?
+    }
+
+    private let server: LoopbackServer
+    private let state: Mutex<State>
+    /// What a refused request is answered with.
+    private let status: Int
+
+    /// `waitsFor` is passed before a token is given out, `waitsBefore401` before one is refused.
+    init(
+        on server: LoopbackServer, valid: String? = nil, status: Int = 401,
+        givesOut: @escaping @Sendable () async -> Void = {}, refuses: @escaping @Sendable () async -> Void = {}
+    ) {
+        self.server = server
+        self.status = status
+        state = Mutex(State(valid: valid))
+        server.handle("/data") { [self] request in
+            if isValid(request) { return LoopbackResponse(text: "data " + request.text) }
+            await refuses()
+            return LoopbackResponse(status: status, text: Canary.body)
+        }
+        server.handle("/token") { [self] _ in
+            await givesOut()
+            return next()
+        }
+    }
+
+    /// One that no server accepts any more.
+    static let expired = "canary-old"
+
+    /// The token of this server that is given out as the nth.
+    static func token(_ number: Int) -> String { "canary-token-\(number)" }
+
+    var issued: Int { state.withLock { $0.issued } }
+
+    /// `/token` is answered with this status from here on.
+    func refuseTokens(with status: Int?) { state.withLock { $0.refusal = status } }
+
+    /// What was given out is not accepted any more.
+    func expire() { state.withLock { $0.valid = nil } }
+
+    func count(_ path: String) -> Int { server.requests.count { $0.path == path } }
+
+    private func isValid(_ request: LoopbackRequest) -> Bool {
+        let sent = [request.headers["Authorization"], request.headers["X-Session"].map { "Bearer " + $0 }]
+        return state.withLock { state in state.valid.map { sent.contains("Bearer " + $0) } ?? false }
+    }
+
+    private func next() -> LoopbackResponse {
+        state.withLock { state in
+            if let refusal = state.refusal { return LoopbackResponse(status: refusal, text: Canary.body) }
+            state.issued += 1
+            let token = Self.token(state.issued)
+            state.valid = token
+            return LoopbackResponse(text: token)
+        }
+    }
+}
+
+/// Fetches tokens from a ``TokenServer``.
+struct Session: Authenticator {
+    var token: String?
+    var path = "/token"
+    /// The field that carries it.
+    var field = "Authorization"
+    var refusal = 401
+    /// What the refresh does before it asks.
+    var before: @Sendable (String?) async throws -> Void = { _ in }
+
+    func apply(_ token: String, to request: inout OutgoingRequest) {
+        request.headers[field] = field == "Authorization" ? "Bearer \(token)" : token
+    }
+
+    func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+        try await before(old)
+        return try await agent.send(Fetch(path: path)).value
+    }
+
+    func isRefused(_ response: Response) -> Bool { response.status == refusal }
+
+    private struct Fetch: Request {
+        typealias Value = String
+        let path: String
+    }
+}
