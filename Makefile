@@ -50,6 +50,7 @@ test-tsan: setup ## Runs the tests under the thread sanitizer
 	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
 test-asan: setup ## Runs the tests under the address sanitizer
+	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan
 
 fuzz: setup ## Fuzzes JSON for ten minutes under the address sanitizer (FUZZ_SECONDS)
