@@ -13,7 +13,7 @@ final class Journey: Sendable {
     private struct State {
         var end: End?
         /// Ends what it is doing now.
-        var interrupt: (@Sendable () -> Void)?
+        var interrupt: (@Sendable (End) -> Void)?
         /// The place among those that wait, where it was changed after the start.
         var priority: RequestPriority?
         /// The transfer it is carrying now.
@@ -36,15 +36,16 @@ final class Journey: Sendable {
 
     /// Ends it: what it does now is broken off, and nothing new is begun. The first reason counts. Any thread.
     func end(_ reason: End) {
-        let interrupt = state.withLock { state -> (@Sendable () -> Void)? in
-            if state.end == nil { state.end = reason }
-            return state.interrupt.take()
+        let (interrupt, first) = state.withLock { state in
+            let first = state.end ?? reason
+            state.end = first
+            return (state.interrupt.take(), first)
         }
-        interrupt?()
+        interrupt?(first)
     }
 
     /// Says how to break off what begins now. False, and nothing kept, when the journey has ended.
-    private func begin(_ interrupt: @escaping @Sendable () -> Void) -> Bool {
+    private func begin(_ interrupt: @escaping @Sendable (End) -> Void) -> Bool {
         state.withLock { state in
             if state.end != nil { return false }
             state.interrupt = interrupt
@@ -70,7 +71,8 @@ final class Journey: Sendable {
 
     /// Hands a transfer over. False when the journey has ended.
     private func hand(_ run: Run, _ built: inout BuiltRequest, to core: AgentCore) -> Bool {
-        guard begin({ core.cancel(run) }) else { return false }
+        // The transport is shut down next, and tells the run of that.
+        guard begin({ if $0 == .cancelled { core.cancel(run) } }) else { return false }
         let priority = state.withLock { state in
             state.run = run
             return state.priority
@@ -108,7 +110,7 @@ final class Journey: Sendable {
     func pause(_ duration: Duration) async -> Bool {
         if duration <= .zero { return end == nil }
         let sleep = Task { try? await Task.sleep(for: duration) }
-        guard begin({ sleep.cancel() }) else {
+        guard begin({ _ in sleep.cancel() }) else {
             sleep.cancel()
             return false
         }
@@ -135,7 +137,7 @@ final class Journey: Sendable {
                 first.finish(.failure(RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)))
             }
         }
-        if !begin({ first.finish(.failure(CancellationError())) }) { first.finish(.failure(CancellationError())) }
+        if !begin({ _ in first.finish(.failure(CancellationError())) }) { first.finish(.failure(CancellationError())) }
         let result = await first.value()
         done()
         task.cancel()

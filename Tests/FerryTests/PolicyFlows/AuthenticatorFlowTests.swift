@@ -234,7 +234,7 @@ import Testing
             #expect(await eventually { gate.arrived == 1 })
             await agent.shutdown(grace: .zero)
             for result in await ended {
-                // Some were not even sent when the refresh began.
+                // Some wait for the refresh, some are in the transport, and some were not even sent.
                 #expect(result.error?.code == .shutdown)
             }
             #expect(await agent.result(Call("/data")).error?.code == .shutdown)
