@@ -197,12 +197,22 @@ import Testing
         }
     }
 
-    @Test func cookiesAreKeptOnRequest() throws {
-        func plan(_ line: String...) throws -> FetchPlan {
-            try FetchPlan(ParsedArguments(["http://h/"] + line, of: FetchCommand.allOptions))
+    @Test func cookiesAreKeptOnRequest() async throws {
+        try await withLoopbackServer { server in
+            server.handle("/set") { _ in
+                LoopbackResponse(status: 302, headers: ["Set-Cookie": "a=1; Path=/", "Location": "/hello"])
+            }
+            _ = try await report(server.baseURL + "/set")
+            #expect(server.requests.last?.headers["Cookie"] == nil)
+            _ = try await report(server.baseURL + "/set", "--cookies")
+            #expect(server.requests.last?.path == "/hello" && server.requests.last?.headers["Cookie"] == "a=1")
         }
-        #expect(try !plan().configuration.keepsCookies && plan("--cookies").configuration.keepsCookies)
-        #expect(try plan().configuration.http2 == .never && plan("--http2").configuration.http2 == .negotiated)
+    }
+
+    @Test func http2IsSpokenOnRequest() throws {
+        let plain = try FetchPlan(ParsedArguments(["http://h/"], of: FetchCommand.allOptions))
+        let asked = try FetchPlan(ParsedArguments(["http://h/", "--http2"], of: FetchCommand.allOptions))
+        #expect(plain.configuration.http2 == .never && asked.configuration.http2 == .negotiated)
     }
 
     // MARK: Trust

@@ -12,6 +12,21 @@ import Testing
         var deadline: Duration? { .seconds(10) }
     }
 
+    private func empties(_ agent: NetworkAgent) -> [String] {
+        agent.cookies.set(Cookie(name: "session", value: "7c1f", domain: "api.example.com", isSecure: true))
+        let names = agent.cookies.all.map(\.name)
+        agent.cookies.removeAll()
+        return names
+    }
+
+    @Test func theJarIsAddedToAndEmptied() async {
+        var configuration = NetworkConfiguration()
+        configuration.keepsCookies = true
+        let agent = NetworkAgent(configuration: configuration)
+        #expect(empties(agent) == ["session"] && agent.cookies.all.isEmpty)
+        await agent.shutdown(grace: .zero)
+    }
+
     @Test func allOfItIsInTheConfiguration() {
         var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
         configuration.proxy = .http(
