@@ -15,8 +15,9 @@ import Testing
         let isCancelled = Mutex(false)
 
         func hold() async {
-            entered.note("in")
             await withTaskCancellationHandler {
+                // From here on a cancel is told at once.
+                entered.note("in")
                 await withCheckedContinuation { continuation in
                     let isOpen = state.withLock { state in
                         if !state.isOpen { state.waiting.append(continuation) }
