@@ -8,6 +8,8 @@ import Synchronization
 ///
 /// What has come and was not read is bounded: when there is enough of it the socket is left unread, until it has been
 /// read.
+///
+/// Sendable like every `Run`; what it adds is constant or behind its lock.
 final class StreamRun: Run, @unchecked Sendable {
     /// What the reader gets next.
     enum Piece: Sendable {
