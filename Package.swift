@@ -67,9 +67,11 @@ let package = Package(
 
         // Swift, lowest layer first.
         .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),
-        .target(name: "FerryXML", swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
-        .target(name: "Ferry", dependencies: ["FerryTransport", "Cnetlink", "Cuio"], swiftSettings: strict),
+        .target(
+            name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "Cnetlink", "Cuio"], swiftSettings: strict),
+        // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
+        .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
@@ -84,9 +86,10 @@ let package = Package(
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryJSONTests", dependencies: ["CFerryJSON", "FerryJSON"], swiftSettings: strict),
-        .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML"], swiftSettings: strict),
+        .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(
-            name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting"], swiftSettings: strict),
+            name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting", "FerryXML"],
+            swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(

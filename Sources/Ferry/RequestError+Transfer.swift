@@ -31,7 +31,7 @@ extension RequestError {
     }
 
     /// A whole answer that was not accepted.
-    init(
+    package init(
         _ code: Code, message: String, cause: (any Error)? = nil, response: Response, body: [UInt8]? = nil
     ) {
         let result = response.result

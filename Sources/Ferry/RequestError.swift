@@ -29,7 +29,8 @@ public struct RequestError: Error, Sendable {
     /// The system's error number; 0 when there was none.
     public var errno: Int { Int(storage.facts.errno) }
 
-    /// What the application's own code threw (`userError`), or a decoder (`decoding`).
+    /// What lies beneath: a `JSONSyntaxError` with its offset (`invalidJSON`), a `JSONMismatch` (`schemaMismatch`,
+    /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`userError`).
     public var cause: (any Error)? { storage.facts.cause }
 
     /// Bytes of the request that were sent, head and body.

@@ -1,4 +1,5 @@
 internal import CFerry
+import Synchronization
 
 /// The one result of a transfer: head, body and metrics as they lie in the core's memory, freed with the last reference.
 ///
@@ -6,6 +7,8 @@ internal import CFerry
 /// class only reads it: that is what makes it Sendable.
 package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
+
+    let kept = Mutex<(any AnyObject & Sendable)?>(nil)
 
     /// Takes over a result that the core has handed out.
     init(owning raw: UnsafeMutablePointer<ferry_result>) {

@@ -47,6 +47,13 @@ func size(of path: String, by agent: NetworkAgent) async throws(RequestError) ->
     return size
 }
 
+struct Scores: Request {
+    typealias Value = [String: Int]
+    static let schema: JSONSchema = .dictionary(of: .integer(in: 0...100))
+    var path: String { "/scores" }
+    var jsonSchema: JSONSchema? { Self.schema }  // or schemaMismatch: $.kim: expected integer in 0...100, found string
+}
+
 func careful() -> NetworkConfiguration {
     var configuration = NetworkConfiguration(baseURL: "https://api.example.com/v1")
     configuration.redirectPolicy = .follow(upTo: 3)

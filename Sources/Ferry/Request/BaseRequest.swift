@@ -1,3 +1,5 @@
+public import FerryJSON
+
 /// A base for requests that are a hierarchy of classes: it declares every member of ``Request``, so that a subclass, and
 /// a subclass of that, can replace any of them.
 ///
@@ -79,6 +81,10 @@ open class BaseRequest: Request, @unchecked Sendable {
     open var responseFormat: ResponseFormat { .json }
     /// Any.
     open var acceptedContentTypes: [String]? { nil }
+    /// None.
+    open var jsonSchema: JSONSchema? { nil }
+    /// As Foundation's is at first.
+    open var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
     /// The configuration's.
     open var maxBodyBytes: Int? { nil }
     /// The response itself. What a subclass throws fails the run.

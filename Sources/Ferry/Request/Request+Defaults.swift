@@ -1,3 +1,5 @@
+public import FerryJSON
+
 /// What a request says of itself unless it says otherwise.
 extension Request {
     /// The configuration's.
@@ -34,6 +36,10 @@ extension Request {
     public var responseFormat: ResponseFormat { .json }
     /// Any.
     public var acceptedContentTypes: [String]? { nil }
+    /// None.
+    public var jsonSchema: JSONSchema? { nil }
+    /// As Foundation's is at first.
+    public var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
     /// The configuration's.
     public var redirectPolicy: RedirectPolicy? { nil }
     /// The configuration's.

@@ -1,3 +1,4 @@
+public import FerryJSON
 public import FoundationEssentials
 
 // `Value` and not the concrete type stands in each signature: with the concrete type the default of the associated
@@ -28,9 +29,29 @@ extension Request where Value == String {
     public func value(from response: Response) throws -> Value { response.text }
 }
 
-extension Request where Value: Decodable {
-    /// The body, decoded from JSON.
+extension Request where Value == JSON {
+    /// The body as JSON. An empty one is `invalidJSON`; where it may be empty the value is `JSON?`.
+    public func value(from response: Response) throws -> Value { try response.requireJSON() }
+}
+
+extension Request where Value: JSONConvertible {
+    /// Made from the body's JSON. Of an empty body an optional is `nil`, anything else `invalidJSON`.
     public func value(from response: Response) throws -> Value {
-        try BodyDecoding.decode(Value.self, from: response)
+        try BodyDecoding.convert(Value.self, from: response)
+    }
+}
+
+extension Request where Value: Decodable {
+    /// Decoded from the body's JSON, by ``jsonDecoder``. Of an empty body an optional is `nil`, anything else
+    /// `invalidJSON`.
+    public func value(from response: Response) throws -> Value {
+        try BodyDecoding.decode(Value.self, from: response, by: jsonDecoder)
+    }
+}
+
+extension Request where Value: Decodable & JSONConvertible {
+    /// Of the two ways the quicker one.
+    public func value(from response: Response) throws -> Value {
+        try BodyDecoding.convert(Value.self, from: response)
     }
 }

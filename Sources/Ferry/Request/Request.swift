@@ -1,3 +1,5 @@
+public import FerryJSON
+
 /// The description of one HTTP exchange: immutable, and started as often as one likes, at once or in turn.
 ///
 /// Say only what differs; everything but ``path`` has a default. Requests are structs or final classes, and a
@@ -11,7 +13,8 @@
 ///     let user = try await agent.send(UserInfo(id: 7)).value
 public protocol Request<Value>: Sendable {
     /// What the response is made into: `Response` when none is named, `Data`, `[UInt8]`, `String`, `Void`, any
-    /// `Decodable`, or a type of one's own with ``value(from:)``.
+    /// `Decodable`, `JSON`, any `JSONConvertible` (which wins over `Decodable`), or a type of one's own with
+    /// ``value(from:)``.
     associatedtype Value: Sendable = Response
 
     /// A path below the base URL, or an absolute URL, which is used as it is.
@@ -79,6 +82,13 @@ public protocol Request<Value>: Sendable {
     /// another one, or of none, fails with `invalidContentType`. The default is `nil`, any.
     var acceptedContentTypes: [String]? { get }
 
+    /// What the body must look like, checked before a value is made of it: what does not fit is `schemaMismatch`, what
+    /// is no JSON, or empty, `invalidJSON`. Keep it in a `static let`, it is compiled once. The default is `nil`.
+    var jsonSchema: JSONSchema? { get }
+
+    /// How a `Decodable` value is decoded: the strategies for keys, dates and data. The default is `FerryJSONDecoder()`.
+    var jsonDecoder: FerryJSONDecoder { get }
+
     /// Bytes of the body, after decoding, that are held in memory at most. The default is `nil`, the configuration's
     /// (64 MiB).
     var maxBodyBytes: Int? { get }
@@ -115,8 +125,10 @@ public protocol Request<Value>: Sendable {
     /// Makes the value. By `await` it runs in the caller's task, otherwise on the processing queue, and never before
     /// the status was accepted.
     ///
-    /// What it throws fails the run: a `RequestError` as it is, a `DecodingError` as `decoding`, others as `userError`.
+    /// What it throws fails the run: a `RequestError` as it is, a `DecodingError` or `JSONMismatch` as `decoding`, a
+    /// `JSONSyntaxError` as `invalidJSON`, others as `userError`.
     func value(from response: Response) throws -> Value
+
     /// Sees a reply before the callbacks do. Runs on the processing queue, by `await` in the caller's task. The default
     /// does nothing.
     func completionPreprocessor(_ reply: Reply<Value>)

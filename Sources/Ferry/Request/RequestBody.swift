@@ -1,3 +1,4 @@
+public import FerryJSON
 public import FoundationEssentials
 
 /// What a request carries.
@@ -32,8 +33,16 @@ public struct RequestBody: Sendable {
 
     /// A value as JSON. One that cannot be JSON (a number that is not finite, an `encode` that throws) fails the run
     /// with `invalidRequest(.body)` before anything is sent.
+    ///
+    /// Disfavoured, so that a literal is a `JSON`, which keeps the order of its members.
+    @_disfavoredOverload
     public static func json(_ value: any Encodable & Sendable) -> RequestBody {
         RequestBody(content: .json(value), contentType: "application/json")
+    }
+
+    /// A JSON value, a literal like `.json(["id": 7, "tags": ["a"], "owner": .null])`, or a part of another document.
+    public static func json(_ value: JSON) -> RequestBody {
+        RequestBody(content: .bytes(value.bytes()), contentType: "application/json")
     }
 
     /// A file, or a range of its bytes, read as the socket takes them.

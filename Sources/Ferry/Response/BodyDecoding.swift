@@ -1,26 +1,28 @@
-import FoundationEssentials
+import FerryJSON
 
-/// The one place where a body becomes a `Decodable` value.
+/// How a body becomes a value. The document is parsed once for the schema and the value, and is gone when the value is
+/// made, unless that has views of it.
 enum BodyDecoding {
-    static func decode<T: Decodable>(_ type: T.Type, from response: Response) throws -> T {
-        try JSONDecoder().decode(type, from: response.body)
+    static func decode<T: Decodable>(
+        _ type: T.Type, from response: Response, by decoder: FerryJSONDecoder
+    ) throws -> T {
+        defer { response.forgetJSON() }
+        guard let json = try response.json else {
+            do { return try decoder.decodeNothing(type) } catch is DecodingError { throw noBody(response) }
+        }
+        return try response.withBytes { try decoder.decode(type, from: json, text: $0) }
     }
 
-    /// `$.items[3].id: expected Int`, without a byte of what stood there.
-    static func message(of error: DecodingError) -> String {
-        switch error {
-        case .typeMismatch(let type, let context): "\(path(context)): expected \(type)"
-        case .valueNotFound(let type, let context): "\(path(context)): expected \(type), found null"
-        case .keyNotFound(let key, let context): "\(path(context)): no key \(key.stringValue)"
-        case .dataCorrupted(let context):
-            context.codingPath.isEmpty ? "not JSON" : "\(path(context)): not a value of its type"
-        @unknown default: "could not be decoded"
+    static func convert<T: JSONConvertible>(_ type: T.Type, from response: Response) throws -> T {
+        defer { response.forgetJSON() }
+        guard let json = try response.json else {
+            if let value = T.valueWhenAbsent { return value }
+            throw noBody(response)
         }
+        return try T(json: json)
     }
 
-    private static func path(_ context: DecodingError.Context) -> String {
-        context.codingPath.reduce(into: "$") { path, key in
-            if let index = key.intValue { path += "[\(index)]" } else { path += ".\(key.stringValue)" }
-        }
+    private static func noBody(_ response: Response) -> RequestError {
+        RequestError(JSONSyntaxError(reason: .empty, offset: 0), of: response)
     }
 }

@@ -17,7 +17,8 @@ public struct ResponseFormat: Sendable, CustomStringConvertible {
     /// Bytes: nothing is looked at.
     public static let data = ResponseFormat("data") { _ in }
 
-    /// JSON, which is read where the value is made of it: a value of bytes or text takes any body.
+    /// JSON, which is read for a schema, or where the value is made of it: without a schema a value of bytes or text
+    /// takes any body.
     public static let json = ResponseFormat("json") { _ in }
 
     /// Its name.

@@ -1,3 +1,4 @@
+import FerryJSON
 import FerryTransport
 
 extension RequestBuilder {
@@ -17,7 +18,7 @@ extension RequestBuilder {
         }
     }
 
-    /// The way back: transport, then status, content type, format, value; the first that fails names the error.
+    /// The way back: transport, then status, content type, format, schema, value; the first that fails names the error.
     private func reply<R: Request>(
         to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
     ) throws(RequestError) -> Reply<R.Value> {
@@ -25,6 +26,9 @@ extension RequestBuilder {
         try check(response, by: request.statusValidation)
         if response.bodyLength > 0 { try check(response, contentTypes: request.acceptedContentTypes) }
         try request.responseFormat.validate(response)
+        let schema = request.jsonSchema
+        if let schema { try check(response, by: schema) }
+        defer { if schema != nil { response.forgetJSON() } }
         times.beginDecoding()
         do {
             return Reply(value: try request.value(from: response), response: response)
@@ -71,11 +75,22 @@ extension RequestBuilder {
         }
     }
 
+    /// The document is kept for the value that is made next.
+    private func check(_ response: Response, by schema: JSONSchema) throws(RequestError) {
+        let json = try response.requireJSON()
+        do {
+            try schema.check(json)
+        } catch {
+            throw RequestError(.schemaMismatch, error, of: response)
+        }
+    }
+
     private static func fault(_ error: any Error, _ response: Response) -> RequestError {
         switch error {
         case let error as RequestError: error
-        case let error as DecodingError:
-            RequestError(.decoding, message: BodyDecoding.message(of: error), cause: error, response: response)
+        case let error as DecodingError: RequestError(error, of: response)
+        case let error as JSONMismatch: RequestError(.decoding, error, of: response)
+        case let error as JSONSyntaxError: RequestError(error, of: response)
         case is CancellationError:
             RequestError(.cancelled, message: "the run was cancelled", cause: error, response: response)
         default:

@@ -38,13 +38,23 @@ public struct FerryJSONDecoder: Sendable {
                 codingPath: [], debugDescription: error.description, underlyingError: error)
             throw DecodingError.dataCorrupted(context)
         }
-        let session = DecodingSession(json, options: self, text: bytes)
-        defer { session.forgetText() }
-        return try session.decode(type, at: json.index)
+        return try decode(type, from: json, text: bytes)
     }
 
     /// Decodes a value from one that was parsed before.
     public func decode<T: Decodable>(_ type: T.Type, from json: JSON) throws -> T {
         try DecodingSession(json, options: self, text: nil).decode(type, at: json.index)
+    }
+
+    /// Decodes a value from a document and the text that it was parsed from: a `Decimal` is made of its digits.
+    package func decode<T: Decodable>(_ type: T.Type, from json: JSON, text: UnsafeRawBufferPointer) throws -> T {
+        let session = DecodingSession(json, options: self, text: text)
+        defer { session.forgetText() }
+        return try session.decode(type, at: json.index)
+    }
+
+    /// What stands for a document that is not there: nil for an optional, an error for anything else.
+    package func decodeNothing<T: Decodable>(_ type: T.Type) throws -> T {
+        try T(from: AbsentDecoder(codingPath: [], userInfo: userInfo))
     }
 }

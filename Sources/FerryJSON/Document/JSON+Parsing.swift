@@ -25,7 +25,7 @@ extension JSON {
 
     /// Parses bytes behind which `spare` more may be read, whatever they are: with 64 or more nothing is copied.
     public init(parsing bytes: UnsafeRawBufferPointer, spare: Int) throws(JSONSyntaxError) {
-        self.init(document: JSONDocument(parsed: try JSON.parse(bytes, spare: spare)), index: 1)
+        self.init(JSONDocument(parsed: try JSON.parse(bytes, spare: spare)))
     }
 
     /// The parser's own document, to be released by the caller.

@@ -3,7 +3,7 @@ internal import CFerryJSON
 /// The owner of a tape: what all views of one document share.
 ///
 /// Sendable because a tape never changes once it is here, and is freed when nobody refers to it any more.
-final class JSONDocument: @unchecked Sendable {
+package final class JSONDocument: @unchecked Sendable {
     let tape: ferry_json_tape
     private let memory: Memory
 

@@ -3,7 +3,7 @@ internal import CFerryJSON
 extension JSONSchema {
     /// Checks a value; the error is the first thing in it that does not fit.
     public func check(_ json: JSON) throws(JSONMismatch) {
-        if let mismatch = cache.program(of: shape).check(json.document.tape, at: json.index) { throw mismatch }
+        if let mismatch = program.check(json.document.tape, at: json.index) { throw mismatch }
     }
 
     /// Checks a text of which no more is needed than that it fits. Throws `JSONSyntaxError` or `JSONMismatch`.
@@ -13,6 +13,6 @@ extension JSONSchema {
     public func check(parsing text: UnsafeRawBufferPointer, spare: Int) throws {
         let document = try JSON.parse(text, spare: spare)
         defer { ferry_json_release(document) }
-        if let mismatch = cache.program(of: shape).check(ferry_json_tape_of(document), at: 1) { throw mismatch }
+        if let mismatch = program.check(ferry_json_tape_of(document), at: 1) { throw mismatch }
     }
 }

@@ -9,14 +9,15 @@
 /// number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in a `static let`.
 /// Checking makes no objects and allocates nothing, patterns excepted.
 public struct JSONSchema: Sendable {
-    var shape: SchemaShape {
-        didSet { cache = SchemaCache() }
-    }
-    private(set) var cache = SchemaCache()
+    /// One reference, so that a schema costs a request no more to name than any other of its members.
+    private let definition: SchemaDefinition
 
     init(_ shape: SchemaShape) {
-        self.shape = shape
+        definition = SchemaDefinition(shape)
     }
+
+    var shape: SchemaShape { definition.shape }
+    var program: SchemaProgram { definition.program }
 
     func with(_ change: (inout SchemaShape) -> Void) -> JSONSchema {
         var shape = shape

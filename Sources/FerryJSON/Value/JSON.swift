@@ -10,13 +10,18 @@ internal import CFerryJSON
 ///     try user.value("level", as: Int.self)   // throws JSONMismatch: "$.level: expected integer, found string"
 ///     let sent: JSON = ["id": 7, "tags": ["a", "b"], "owner": .null, "profile": user["profile"] ?? .null]
 public struct JSON: Sendable {
-    let document: JSONDocument
+    package let document: JSONDocument
     /// Where the value begins on the tape.
     let index: Int
 
     init(document: JSONDocument, index: Int) {
         self.document = document
         self.index = index
+    }
+
+    /// The whole of a document.
+    package init(_ document: JSONDocument) {
+        self.init(document: document, index: 1)
     }
 
     /// The kinds of values that JSON knows.

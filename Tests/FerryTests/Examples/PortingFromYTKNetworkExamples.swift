@@ -18,6 +18,13 @@ import Testing
         override var arguments: Arguments { ["user": .string(user)] }  // requestArgument
     }
 
+    final class UserList: ShopBase, @unchecked Sendable {
+        // @[@{ @"userId": [NSNumber class], @"nick": [NSString class] }]
+        private static let schema: JSONSchema = [["userId": .integer, "nick": .string.nullable]]
+        override var path: String { "/users" }
+        override var jsonSchema: JSONSchema? { Self.schema }  // jsonValidator
+    }
+
     private func starts(_ agent: NetworkAgent) {
         agent.start(RegisterRequest(user: "kim")) { result in
             switch result {
@@ -34,5 +41,12 @@ import Testing
         await agent.shutdown(grace: .seconds(60))
         let seen = try #require(stub.requests.first)
         #expect(seen.method == .post && seen.text == "user=kim" && seen.headers["X-Shop"] == "7")
+    }
+
+    @Test(arguments: [#"[{"userId": 1, "nick": null}]"#: true, #"[{"userId": "1", "nick": "kim"}]"#: false])
+    func theValidatorIsASchema(_ body: String, _ fits: Bool) async {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response(body: body)))
+        let found = await code { () throws(RequestError) in try await agent.send(UserList()) }
+        #expect(found == (fits ? nil : .schemaMismatch))
     }
 }

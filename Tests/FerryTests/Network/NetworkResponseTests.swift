@@ -23,7 +23,7 @@ import Testing
         #expect(await code { () throws(RequestError) in try await agent.send(Failing()) } == .userError)
         server.handle("GET", "/users/7") { _ in LoopbackResponse(text: "canary-body") }
         let error = try #require(await fault { () throws(RequestError) in try await agent.send(UserInfo(id: 7)) })
-        #expect(error.code == .decoding)
+        #expect(error.code == .invalidJSON)
         expectNoSecret(in: error)
         await agent.shutdown()
     }

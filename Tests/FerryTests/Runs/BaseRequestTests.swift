@@ -54,6 +54,8 @@ private class Everything: BaseRequest, @unchecked Sendable {
     override var statusValidation: StatusValidation? { .codes([302, 404]) }
     override var responseFormat: ResponseFormat { .data }
     override var acceptedContentTypes: [String]? { ["text/*"] }
+    override var jsonSchema: JSONSchema? { ["a": .number] }
+    override var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
     override var maxBodyBytes: Int? { 1000 }
     override var observers: [any RequestObserver] { [] }
     override var tag: String? { "all" }
@@ -101,7 +103,8 @@ private final class Least: BaseRequest, @unchecked Sendable {
     }
 
     @Test func everyReplacedMemberCounts() async throws {
-        let stub = StubTransport(always: .response(status: 404, headers: ["Content-Type": "text/plain"], body: "x"))
+        let stub = StubTransport(
+            always: .response(status: 404, headers: ["Content-Type": "text/plain"], body: #"{"a":1}"#))
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let request = Everything()
         try await agent.send(request)
@@ -113,7 +116,9 @@ private final class Least: BaseRequest, @unchecked Sendable {
         #expect(seen.priority == .high && seen.isIdempotent)
         #expect(request.calls.withLock { $0 } == ["value", "completionPreprocessor", "completionFilter"])
 
-        let redirecting = StubTransport(always: .response(status: 302, headers: ["Location": "/y"]))
+        let redirecting = StubTransport(
+            always: .response(
+                status: 302, headers: ["Location": "/y", "Content-Type": "text/plain"], body: #"{"a":1}"#))
         try await NetworkAgent(configuration: .test, stub: redirecting).send(Everything())
         #expect(redirecting.requests.count == 1, "its policy follows none")
 
@@ -123,6 +128,11 @@ private final class Least: BaseRequest, @unchecked Sendable {
         let refused = Everything()
         #expect(await code { () throws(RequestError) in try await html.send(refused) } == .invalidContentType)
         #expect(refused.calls.withLock { $0 } == ["failurePreprocessor", "failureFilter"])
+
+        let other = NetworkAgent(
+            configuration: .test,
+            stub: StubTransport(always: .response(status: 404, headers: ["Content-Type": "text/plain"], body: "{}")))
+        #expect(await code { () throws(RequestError) in try await other.send(Everything()) } == .schemaMismatch)
     }
 
     @Test func aHierarchyIsStartedAsOneType() async throws {
@@ -143,7 +153,7 @@ private final class Least: BaseRequest, @unchecked Sendable {
         let protocolText = try String(contentsOf: sources.appending(path: "Request.swift"), encoding: .utf8)
         let baseText = try String(contentsOf: sources.appending(path: "BaseRequest.swift"), encoding: .utf8)
         let required = members(of: protocolText, after: "")
-        #expect(required.count >= 31)
+        #expect(required.count >= 33)
         #expect(required.isSubset(of: members(of: baseText, after: "open ")))
     }
 

@@ -4,12 +4,13 @@ import Testing
 
 @testable import Ferry
 
-/// What is checked of an answer, in its order: transport, status, content type, format, value.
+/// What is checked of an answer, in its order: transport, status, content type, format, schema, value.
 @Suite struct ValidationOrderTests {
     private struct Checked: Request {
         typealias Value = Int
         var acceptedContentTypes: [String]?
         var formatFails = false
+        var jsonSchema: JSONSchema?
         var valueFails = false
         let asked = Asked()
 
@@ -46,7 +47,9 @@ import Testing
     }
 
     private let body = "body"
-    private var all: Checked { Checked(acceptedContentTypes: ["text/html"], formatFails: true, valueFails: true) }
+    private var all: Checked {
+        Checked(acceptedContentTypes: ["text/html"], formatFails: true, jsonSchema: [.string], valueFails: true)
+    }
 
     @Test func theTransportComesFirst() async {
         let request = all
@@ -73,10 +76,20 @@ import Testing
         #expect(request.asked.all == ["status", "format"])
     }
 
+    @Test func thenTheSchema() async {
+        var request = all
+        request.formatFails = false
+        let headers: Headers = ["Content-Type": "text/html"]
+        #expect(await code(request, .response(headers: headers, body: "body")) == .invalidJSON)
+        #expect(await code(request, .response(headers: headers, body: "[1]")) == .schemaMismatch)
+        #expect(await code(request, .response(headers: headers)) == .invalidJSON, "an empty body fits no schema")
+        #expect(request.asked.all == ["status", "format", "status", "format", "status"])
+    }
+
     @Test func thenTheValue() async {
         var request = all
         request.formatFails = false
-        let answer = StubTransport.Answer.response(headers: ["Content-Type": "text/html"], body: body)
+        let answer = StubTransport.Answer.response(headers: ["Content-Type": "text/html"], body: #"["body"]"#)
         #expect(await code(request, answer) == .userError)
         #expect(request.asked.all == ["status", "format", "value"])
         request.valueFails = false
@@ -86,6 +99,7 @@ import Testing
     @Test func anEmptyBodyHasNoTypeAndNoFormat() async {
         var request = all
         request.valueFails = false
+        request.jsonSchema = nil
         #expect(await code(request, .response()) == nil)
         #expect(request.asked.all == ["status", "value"])
     }

@@ -1,0 +1,22 @@
+import Synchronization
+
+/// What a higher layer has read out of the body, for whoever asks next: it alone knows what it is.
+extension TransferResult {
+    /// What is kept; `nil` when nobody has read the body yet.
+    package var reading: (any AnyObject & Sendable)? { kept.withLock { $0 } }
+
+    /// Keeps what was read, unless another thread was first. Gives what is kept.
+    package func keep(_ reading: any AnyObject & Sendable) -> any AnyObject & Sendable {
+        kept.withLock { kept in
+            if let kept { return kept }
+            kept = reading
+            return reading
+        }
+    }
+
+    /// Lets go of what is kept, if nobody else holds it: then keeping it only costs memory.
+    package func forgetReading() {
+        // Freed when the lock is left.
+        _ = kept.withLock { kept in isKnownUniquelyReferenced(&kept) ? kept.take() : nil }
+    }
+}

@@ -1,0 +1,79 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// What a request's schema does to its runs.
+@Suite(.timeLimit(.minutes(2))) struct SchemaTests {
+    private struct Ask<Value: Sendable & Decodable>: Request {
+        var path: String { "/x" }
+        static var schema: JSONSchema { ["nick": .string, "level": .number, "tags": JSONSchema.array.optional] }
+        var jsonSchema: JSONSchema? { [Self.schema] }
+    }
+
+    /// A value of one's own that looks at the document again.
+    private struct Count: Request {
+        typealias Value = Int
+        static let schema: JSONSchema = []
+        var path: String { "/x" }
+        var jsonSchema: JSONSchema? { Self.schema }
+        func value(from response: Response) throws -> Int { try response.json?.array?.count ?? -1 }
+    }
+
+    private struct Bytes: Request {
+        typealias Value = [UInt8]
+        var path: String { "/x" }
+        var jsonSchema: JSONSchema? { .object }
+    }
+
+    private func agent(_ body: String) -> NetworkAgent {
+        NetworkAgent(configuration: .test, stub: StubTransport(always: .response(body: body)))
+    }
+
+    @Test func whatFitsIsPassedOn() async throws {
+        let users = try await agent(#"[{"nick": "kim", "level": 3, "extra": null}]"#).send(Ask<[User]>()).value
+        #expect(users == [User(nick: "kim", level: 3)])
+        #expect(try await agent("[1, 2]").send(Count()).value == 2)
+        #expect(try await agent("{}").send(Bytes()).value == Array("{}".utf8))
+    }
+
+    @Test func theErrorSaysThePathAndWhatStoodThere() async throws {
+        let agent = agent(#"[{"nick": "a", "level": 1}, {"nick": "b", "level": "canary"}]"#)
+        let error = try #require(await fault { () throws(RequestError) in try await agent.send(Ask<[User]>()) })
+        #expect(error.code == .schemaMismatch)
+        #expect(error.message == "$[1].level: expected number, found string")
+        #expect(error.phase == .processing && error.mayHaveBeenProcessed)
+        let cause = try #require(error.cause as? JSONMismatch)
+        #expect(cause.path == "$[1].level" && cause.expected == "number" && cause.found == "string")
+        #expect(error.response?.status == 200)
+        expectNoSecret(in: error)
+    }
+
+    @Test func anEmptyBodyFitsNoSchema() async {
+        for body in ["", " "] {
+            let agent = agent(body)
+            #expect(await code { () throws(RequestError) in try await agent.send(Bytes()) } == .invalidJSON)
+            #expect(await code { () throws(RequestError) in try await agent.send(Ask<[User]?>()) } == .invalidJSON)
+        }
+    }
+
+    @Test func closuresGetTheSame() async {
+        let outcome = Outcome<[User]>()
+        agent(#"[{"nick": 1}]"#).start(Ask<[User]>(), completion: outcome.take)
+        #expect(await outcome.code == .schemaMismatch)
+    }
+
+    @Test func realBodiesAreCheckedWhereTheyStand() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        // One that lies behind the head in one block, one in a block of its own, and one that ends where a block may end.
+        for count in [0, 1, 60, 500, 5000, 16000] {
+            let body = "[" + (0..<count).map { #"{"nick": "n\#($0)", "level": \#($0)}"# }.joined(separator: ",") + "]"
+            server.handle("/x") { _ in LoopbackResponse(json: body) }
+            let users = try await agent.send(Ask<[User]>()).value
+            #expect(users.count == count && users.last?.level == (count > 0 ? count - 1 : nil))
+        }
+        server.handle("/x") { _ in LoopbackResponse(json: "[1") }
+        #expect(await code { () throws(RequestError) in try await agent.send(Count()) } == .invalidJSON)
+        await agent.shutdown()
+    }
+}

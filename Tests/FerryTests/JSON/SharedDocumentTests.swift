@@ -1,0 +1,81 @@
+import FerryJSON
+import FerryTesting
+import FerryTransport
+import Testing
+
+@testable import Ferry
+
+/// A body is parsed once for all who ask, and not at all where nobody does.
+@Suite struct SharedDocumentTests {
+    /// Says what was read before its turn, and reads it again.
+    private struct Looking: Request {
+        struct Value: Sendable {
+            let before: ObjectIdentifier?
+            let after: ObjectIdentifier?
+        }
+        var path: String { "/x" }
+        var jsonSchema: JSONSchema?
+        func value(from response: Response) throws -> Value {
+            Value(
+                before: response.result.reading.map { ObjectIdentifier($0) },
+                after: try response.json.map { ObjectIdentifier($0.document) })
+        }
+    }
+
+    private struct AsJSON: Request {
+        typealias Value = JSON
+        var path: String { "/x" }
+        var jsonSchema: JSONSchema?
+    }
+
+    private struct Checked: Request {
+        var path: String { "/x" }
+        var jsonSchema: JSONSchema? { .object }
+    }
+
+    private let agent = NetworkAgent(
+        configuration: .test, stub: StubTransport(always: .response(body: #"{"nick": "kim", "level": 3}"#)))
+
+    @Test func nothingIsReadThatNobodyAsksFor() async throws {
+        #expect(try await agent.send(Get()).response.result.reading == nil)
+        #expect(try await agent.send(AsData()).response.result.reading == nil)
+        #expect(try await agent.send(AsText()).response.result.reading == nil)
+        #expect(try await agent.send(Looking()).value.before == nil)
+    }
+
+    @Test func theSchemasDocumentIsTheValues() async throws {
+        let value = try await agent.send(Looking(jsonSchema: .object)).value
+        #expect(value.before != nil && value.before == value.after)
+    }
+
+    @Test func theDocumentGoesWhenTheValueIsMade() async throws {
+        #expect(try await agent.send(UserInfo(id: 1)).response.result.reading == nil)
+        #expect(try await agent.send(Checked()).response.result.reading == nil)
+        #expect(try await agent.send(Looking(jsonSchema: .object)).response.result.reading == nil)
+    }
+
+    @Test func theDocumentStaysWithItsViews() async throws {
+        for schema in [nil, JSONSchema.object] {
+            let reply = try await agent.send(AsJSON(jsonSchema: schema))
+            #expect(try reply.json?.document === reply.value.document)
+        }
+    }
+
+    @Test func copiesOfAResponseShareIt() async throws {
+        let reply = try await agent.send(Get())
+        let copy = reply.response
+        let first = try #require(try reply.json)
+        #expect(try copy.json?.document === first.document)
+        #expect(try reply.response.json?.document === first.document)
+    }
+
+    @Test func threadsShareIt() async throws {
+        let response = try await agent.send(Get()).response
+        let documents = try await withThrowingTaskGroup(of: ObjectIdentifier?.self) { group in
+            for _ in 0..<16 { group.addTask { try response.json.map { ObjectIdentifier($0.document) } } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        // Several may have parsed it, one of them is kept.
+        #expect(try documents.contains(response.json.map { ObjectIdentifier($0.document) }))
+    }
+}
