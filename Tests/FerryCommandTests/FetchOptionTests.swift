@@ -10,7 +10,7 @@ import Testing
     private func report(_ line: String...) async throws -> FetchReport {
         let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
         return await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
-            await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
+            await FetchReport(of: plan, by: agent)
         }
     }
 
@@ -153,7 +153,7 @@ import Testing
             let way = ["-x", "http://ann:pw@127.0.0.1:\(proxy.port)"]
             let plan = try FetchPlan(ParsedArguments(["http://site.test/hello"] + way, of: FetchCommand.allOptions))
             let report = await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
-                await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
+                await FetchReport(of: plan, by: agent)
             }
             #expect(report.response?.text == "Hello, ferry")
             #expect(proxy.requests.last?.target == "http://site.test/hello")

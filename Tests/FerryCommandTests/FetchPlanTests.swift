@@ -39,7 +39,7 @@ import Testing
         ["http://h/", "--digest", "a:b", "--basic", "a:b"], ["http://h/", "--max-redirects", "-1"],
         ["http://h/", "--retries", "x"], ["http://h/", "--tls-min", "1.1"], ["http://h/", "--key", "/dev/null"],
         ["http://h/", "--proxy", "http://p", "--proxy-env"], ["http://h/", "--no-proxy", "h"],
-        ["http://h/", "--json", "--to-curl"], ["http://h/", "--show-secrets"], ["http://h/", "--schema", "f"],
+        ["http://h/", "--json", "--to-curl"], ["http://h/", "--show-secrets"], ["http://h/", "--schema"],
     ])
     func nonsenseIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions)) }
@@ -51,6 +51,7 @@ import Testing
         #expect(throws: InputError.self) { try plan("http://h/", "--cert", "/nonexistent/file") }
         #expect(throws: InputError.self) { try plan("http://h/", "-F", "a=@/nonexistent/file") }
         #expect(throws: InputError.self) { try plan("http://h/", "--json-body", "@/nonexistent/file") }
+        #expect(throws: InputError.self) { try plan("http://h/", "--schema", "/nonexistent/file") }
     }
 
     @Test func timeoutTakesThePlaceOfTheIdleBound() throws {

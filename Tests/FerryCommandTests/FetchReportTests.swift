@@ -15,7 +15,7 @@ import Testing
     private func report(_ line: String...) async throws -> FetchReport {
         let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
         return await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
-            await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
+            await FetchReport(of: plan, by: agent)
         }
     }
 

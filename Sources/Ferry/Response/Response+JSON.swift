@@ -21,6 +21,17 @@ extension Response {
         }
     }
 
+    /// Checks the body against a schema, for those that a request cannot name beforehand, like one for each status. Throws
+    /// `schemaMismatch`, which says where, or `invalidJSON`, also for an empty body.
+    public func check(by schema: JSONSchema) throws(RequestError) {
+        let json = try requireJSON()
+        do {
+            try schema.check(json)
+        } catch {
+            throw RequestError(.schemaMismatch, error, of: self)
+        }
+    }
+
     /// The core keeps as many behind every body.
     static let spareBytes = 64
 

@@ -27,8 +27,9 @@ extension RequestBuilder {
         if response.bodyLength > 0 { try check(response, contentTypes: request.acceptedContentTypes) }
         try request.responseFormat.validate(response)
         let schema = request.jsonSchema
-        if let schema { try check(response, by: schema) }
+        // The document that is checked is kept for the value.
         defer { if schema != nil { response.forgetJSON() } }
+        if let schema { try response.check(by: schema) }
         times.beginDecoding()
         do {
             return Reply(value: try request.value(from: response), response: response)
@@ -72,16 +73,6 @@ extension RequestBuilder {
         guard (own ?? statusValidation).accepts(status) else {
             throw RequestError(
                 .invalidStatusCode(status), message: "the status \(status) was not accepted", response: response)
-        }
-    }
-
-    /// The document is kept for the value that is made next.
-    private func check(_ response: Response, by schema: JSONSchema) throws(RequestError) {
-        let json = try response.requireJSON()
-        do {
-            try schema.check(json)
-        } catch {
-            throw RequestError(.schemaMismatch, error, of: response)
         }
     }
 

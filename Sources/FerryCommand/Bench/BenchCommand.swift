@@ -14,6 +14,7 @@ enum BenchCommand: Subcommand {
             CommandOption("concurrency", "c", value: "N", "Asks for N at once (64)"),
             CommandOption("connections", value: "N", "Of these to the server at most; the others wait (64)"),
             CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
+            CommandOption("schema", value: "FILE", "A JSON Schema that every body must fit"),
             CommandOption("loops", value: "N", "Threads that carry (1)"),
             CommandOption("json", "Prints one object in place of the table"),
         ])
@@ -33,7 +34,7 @@ enum BenchCommand: Subcommand {
         server?.stop()
         Console.out(plan.printsJSON ? summary.json + "\n" : summary.table)
         if wasInterrupted { return .interrupted }
-        if summary.failed > 0 { return .transferFailed }
+        if summary.failed > 0 { return summary.failedByValidation ? .validationFailed : .transferFailed }
         // Of a server of one's own it is known that every answer is the same.
         return server != nil && summary.wrongBodies > 0 ? .validationFailed : .success
     }
@@ -48,10 +49,11 @@ struct BenchPlan: Sendable {
     var concurrency: Int
     var connections: Int
     var headers = Headers()
+    var schema: JSONSchema?
     var loops: Int
     var printsJSON: Bool
 
-    init(_ arguments: ParsedArguments) throws(UsageError) {
+    init(_ arguments: ParsedArguments) throws {
         url = arguments.operands.first
         if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
         requests = try arguments.integer("requests", in: 1...Int.max)
@@ -61,6 +63,7 @@ struct BenchPlan: Sendable {
         concurrency = try arguments.integer("concurrency", in: 1...1_000_000) ?? 64
         connections = try arguments.integer("connections", in: 1...100_000) ?? 64
         for field in try arguments.headerFields("header") { headers.append(field.name, field.value) }
+        if let path = arguments.last("schema") { schema = try SchemaFile.schema(at: path) }
         loops = try arguments.integer("loops", in: 1...256) ?? 1
         printsJSON = arguments.has("json")
     }

@@ -10,7 +10,7 @@ struct BenchRun: Sendable {
 
     init(_ plan: BenchPlan) {
         self.plan = plan
-        request = BenchRequest(path: plan.url ?? "", headers: plan.headers)
+        request = BenchRequest(path: plan.url ?? "", headers: plan.headers, jsonSchema: plan.schema)
         recorder = BenchRecorder(stripes: min(16, plan.concurrency))
     }
 
@@ -62,6 +62,7 @@ struct BenchRun: Sendable {
 struct BenchRequest: Request {
     var path: String
     var headers: Headers
+    var jsonSchema: JSONSchema?
 }
 
 /// Hands out the requests one by one, so that all tasks are at work until the last.

@@ -22,6 +22,8 @@ struct BenchSummary: Sendable {
 
     var requests: UInt64 { totals.ok + totals.failed }
     var failed: UInt64 { totals.failed }
+    /// Every answer that failed had come whole.
+    var failedByValidation: Bool { totals.errors.keys.allSatisfy { ["invalidJSON", "schemaMismatch"].contains($0) } }
     var wrongBodies: UInt64 { totals.wrongBodies }
     private var rate: Double { seconds > 0 ? Double(requests) / seconds : 0 }
     private var user: Double { usage.user / Double(max(1, requests)) }

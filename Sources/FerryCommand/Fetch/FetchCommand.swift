@@ -39,9 +39,13 @@ enum FetchCommand: Subcommand {
     private static func send(
         _ plan: FetchPlan, by agent: NetworkAgent, to output: (UnsafeRawBufferPointer) -> Void
     ) async -> FetchVerdict {
-        guard plan.printsJSON else { return await FetchVerdict(streaming: plan, by: agent, to: output) }
-        let report = await FetchReport(of: plan.request, by: agent, accepting: plan.accepts)
-        Array((report.json + "\n").utf8).withUnsafeBytes(output)
+        if !plan.printsJSON && plan.schema == nil { return await FetchVerdict(streaming: plan, by: agent, to: output) }
+        let report = await FetchReport(of: plan, by: agent)
+        if plan.printsJSON {
+            Array((report.json + "\n").utf8).withUnsafeBytes(output)
+        } else {
+            report.response?.withBytes(output)
+        }
         return report.verdict
     }
 

@@ -34,9 +34,10 @@ extension FetchCommand {
         "What is accepted, and how long it may take",
         [
             CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
+            CommandOption("schema", value: "FILE", "A JSON Schema that the body must fit; it is held in memory"),
             CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
             CommandOption("retries", value: "N", "How often to try again what may be tried again (0)"),
-            CommandOption("max-body", value: "N", "Bytes of the body at most (64 MiB with --json, else any)"),
+            CommandOption("max-body", value: "N", "Bytes of the body at most (64 MiB with --json or --schema)"),
             CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
             CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
             CommandOption("deadline", value: "S", "Seconds for everything, retries included"),

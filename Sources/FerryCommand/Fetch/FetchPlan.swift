@@ -6,6 +6,8 @@ struct FetchPlan: Sendable {
     var request: FetchRequest
     var configuration: NetworkConfiguration
     var statusRanges: [ClosedRange<Int>]
+    /// What an accepted answer must look like.
+    var schema: JSONSchema?
     var count: Int
     var delay: Duration
     var printsJSON: Bool
@@ -18,6 +20,7 @@ struct FetchPlan: Sendable {
         request = try FetchRequest(url: url, arguments)
         configuration = try NetworkConfiguration(arguments)
         statusRanges = try arguments.statusRanges("status") ?? [200...299]
+        if let path = arguments.last("schema") { schema = try SchemaFile.schema(at: path) }
         count = try arguments.integer("repeat", in: 1...Int.max) ?? 1
         delay = try arguments.seconds("repeat-delay", allowingZero: true) ?? .zero
         printsJSON = arguments.has("json")

@@ -16,14 +16,14 @@ struct FetchReport: Sendable {
     var exitCode: ExitCode { verdict.exitCode }
 
     /// Sends the request and judges the answer.
-    init(of request: FetchRequest, by agent: NetworkAgent, accepting accepts: (Int) -> Bool) async {
-        var request = request
+    init(of plan: FetchPlan, by agent: NetworkAgent) async {
+        var request = plan.request
         let meter = FetchMeter()
         request.observers.append(meter)
         do throws(RequestError) {
             let response = try await agent.send(request).response
             self.response = response
-            verdict = FetchVerdict(status: response.status, accepting: accepts)
+            verdict = FetchVerdict(response, by: plan)
             url = response.url
             attempts = response.attempts
         } catch {

@@ -24,9 +24,25 @@ struct FetchVerdict: Sendable {
         exitCode = isAccepted ? .success : .statusNotAccepted
     }
 
+    /// A whole answer came; of one whose status is not accepted the body may be anything.
+    init(_ response: Response, by plan: FetchPlan) {
+        self.init(status: response.status, accepting: plan.accepts)
+        guard exitCode == .success, let schema = plan.schema else { return }
+        do throws(RequestError) {
+            try response.check(by: schema)
+        } catch {
+            self.init(error)
+        }
+    }
+
     init(_ error: RequestError) {
         fault = Fault(error)
-        exitCode = error.code == .cancelled ? .interrupted : .transferFailed
+        exitCode =
+            switch error.code {
+            case .cancelled: .interrupted
+            case .invalidJSON, .schemaMismatch: .validationFailed
+            default: .transferFailed
+            }
     }
 }
 

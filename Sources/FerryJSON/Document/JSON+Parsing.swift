@@ -28,6 +28,16 @@ extension JSON {
         self.init(JSONDocument(parsed: try JSON.parse(bytes, spare: spare)))
     }
 
+    /// Where the value stands in the text that it was parsed from, in bytes; `nil` for a value that was built.
+    package func offset(in text: UnsafeRawBufferPointer) -> Int? {
+        guard let parsed = document.parsed, let start = text.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        else { return nil }
+        var cursor = ferry_json_cursor()
+        let mark = text.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
+        let offset = ferry_json_offset(parsed, start + mark, index, &cursor)
+        return offset == Int(bitPattern: UInt.max) ? nil : mark + offset
+    }
+
     /// The parser's own document, to be released by the caller.
     static func parse(_ bytes: UnsafeRawBufferPointer, spare: Int) throws(JSONSyntaxError) -> OpaquePointer {
         var document: OpaquePointer?
