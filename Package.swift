@@ -47,6 +47,8 @@ let package = Package(
         .systemLibrary(name: "Czlib", path: "CShims/Czlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "Csqlite3", path: "CShims/Csqlite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
         // `preadv2` of `sys/uio.h` is not there either.
@@ -67,6 +69,7 @@ let package = Package(
 
         // Swift, lowest layer first.
         .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),
+        .target(name: "FerryCache", dependencies: ["Csqlite3", "COpenSSL"], swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(
             name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "Cnetlink", "Cuio"], swiftSettings: strict),
@@ -87,6 +90,12 @@ let package = Package(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryJSONTests", dependencies: ["CFerryJSON", "FerryJSON"], swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML", "FerryTesting"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryCacheTests", dependencies: ["FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
+            swiftSettings: strict),
+        // A process that tests of the cache start and kill.
+        .executableTarget(
+            name: "FerryCacheProbe", dependencies: ["FerryCache"], path: "Tests/FerryCacheProbe", swiftSettings: strict),
         .testTarget(
             name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting", "FerryXML"],
             swiftSettings: strict),

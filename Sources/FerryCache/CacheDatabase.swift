@@ -1,0 +1,56 @@
+internal import Glibc
+
+/// A connection to the database of a store, with the schema looked at.
+struct CacheDatabase: ~Copyable {
+    let connection: SQLiteConnection
+    let inode: UInt64
+    let epoch: Int
+
+    /// `Fery`, by which databases of ours are known (PRAGMA application_id).
+    private static let application = 0x4665_7279
+
+    /// The row of an entry is numbered by its key's digest. What is evicted first is found in the index alone.
+    private static let schema = [
+        "CREATE TABLE entries(id INTEGER PRIMARY KEY, used INTEGER NOT NULL, record BLOB NOT NULL)",
+        "CREATE INDEX usage ON entries(used)",
+    ]
+
+    init(path: String, isNew: Bool, inode: UInt64, epoch: Int) throws(CacheFault) {
+        let connection = try SQLiteConnection(path: path)
+        connection.setPatience(2000)
+        if !isNew { try Self.check(connection) }
+        // Both last for the file. A new one must say so before its first page is written.
+        guard try connection.text("PRAGMA journal_mode=WAL") == "wal" else {
+            throw CacheFault(.io, "no write-ahead log here")
+        }
+        try connection.execute(
+            "PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0")
+        if isNew { try Self.make(connection) }
+        self.connection = connection
+        self.inode = inode
+        self.epoch = epoch
+    }
+
+    private static func check(_ connection: borrowing SQLiteConnection) throws(CacheFault) {
+        guard try connection.number("PRAGMA application_id") == Int64(application) else {
+            throw CacheFault(.foreign, "somebody else's database")
+        }
+        let statement = try connection.prepare("SELECT sql FROM sqlite_master ORDER BY rowid")
+        var found: [String] = []
+        while try statement.step() { found.append(statement.text(0) ?? "") }
+        guard found == schema else { throw CacheFault(.damaged, "another schema") }
+    }
+
+    private static func make(_ connection: borrowing SQLiteConnection) throws(CacheFault) {
+        try connection.execute("BEGIN IMMEDIATE")
+        do throws(CacheFault) {
+            try connection.execute("PRAGMA application_id=\(application)")
+            for statement in schema { try connection.execute(statement) }
+            try connection.execute("COMMIT")
+        } catch {
+            // It may have been rolled back already.
+            _ = try? connection.execute("ROLLBACK")
+            throw error
+        }
+    }
+}

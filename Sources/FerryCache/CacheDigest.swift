@@ -1,0 +1,61 @@
+internal import COpenSSL
+internal import Glibc
+
+/// A SHA-256 digest (FIPS 180-4).
+package struct CacheDigest: Hashable, Sendable {
+    private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+
+    package static let count = 32
+
+    /// Stands for nothing: no known text has this digest.
+    package static let none = CacheDigest()
+
+    private init() {}
+
+    /// 32 bytes, as they lie in a record.
+    init(bytes: UnsafeRawBufferPointer) {
+        precondition(bytes.count == Self.count, "a digest has 32 bytes")
+        withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+    }
+
+    /// The digest of these bytes.
+    package init(of bytes: UnsafeRawBufferPointer) {
+        var length: UInt32 = 0
+        // A null pointer is not a piece of data to OpenSSL, even if nothing is read from it.
+        let empty: UInt8 = 0
+        let made = withUnsafePointer(to: empty) { empty in
+            withUnsafeMutableBytes(of: &words) { words in
+                EVP_Digest(
+                    bytes.baseAddress ?? UnsafeRawPointer(empty), bytes.count,
+                    words.baseAddress?.assumingMemoryBound(to: UInt8.self), &length, Self.algorithm.pointer, nil)
+            }
+        }
+        precondition(made == 1, "OpenSSL has no SHA-256")
+    }
+
+    /// The digest of these bytes.
+    package init(of bytes: [UInt8]) { self = bytes.withUnsafeBytes { CacheDigest(of: $0) } }
+
+    /// The digest of a text as UTF-8.
+    package init(of text: String) { self.init(of: Array(text.utf8)) }
+
+    /// Its first eight bytes: the number of a row.
+    package var number: Int64 { Int64(bitPattern: UInt64(littleEndian: words.0)) }
+
+    package func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { withUnsafeBytes(of: words, body) }
+
+    package static func == (left: CacheDigest, right: CacheDigest) -> Bool { left.words == right.words }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+
+    private static let algorithm = Algorithm()
+
+    /// Fetched once: OpenSSL looks it up by name otherwise, for each digest (EVP_MD_fetch(3)).
+    ///
+    /// Sendable because OpenSSL only reads it; it is never freed.
+    private struct Algorithm: @unchecked Sendable {
+        let pointer: OpaquePointer?
+
+        init() { pointer = EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256() }
+    }
+}

@@ -1,0 +1,149 @@
+/// What is kept of one answer, as one piece of memory: the record that stands in the database.
+///
+/// Its first 32 bytes are the SHA-256 digest of all that follows: the digest of the key, the marks, lengths, and
+/// the three parts, numbers as this machine writes them. The store does not look into the parts.
+package struct CacheEntry: Sendable {
+    /// What a hit has to agree with.
+    package struct Marks: Sendable, Hashable {
+        package var stored: CacheTime
+        package var version: Int64 = 0
+        package var sensitiveData = CacheDigest.none
+        package var applicationVersion = CacheDigest.none
+
+        package init(stored: CacheTime) { self.stored = stored }
+    }
+
+    package let marks: Marks
+    private let record: [UInt8]
+    private let headStart: Int
+    private let bodyStart: Int
+
+    /// An entry of its parts, under a key that is not known yet: the writing queue works that out.
+    package init(
+        _ marks: Marks, attributes: [UInt8], head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
+    ) {
+        self.marks = marks
+        headStart = Layout.parts + attributes.count
+        bodyStart = headStart + head.count
+        let count = bodyStart + body.count
+        record = [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[..<Layout.parts])
+                .initializeMemory(as: UInt8.self, repeating: 0)
+            bytes.store(marks.stored, at: Layout.stored)
+            bytes.store(marks.version, at: Layout.version)
+            bytes.store(marks.applicationVersion, at: Layout.applicationVersion)
+            bytes.store(marks.sensitiveData, at: Layout.sensitiveData)
+            bytes.store(Int64(attributes.count), at: Layout.attributesLength)
+            bytes.store(Int64(head.count), at: Layout.headLength)
+            bytes.store(Int64(body.count), at: Layout.bodyLength)
+            var at = Layout.parts
+            attributes.withUnsafeBytes { bytes.append($0, &at) }
+            bytes.append(head, &at)
+            bytes.append(body, &at)
+            used = count
+        }
+    }
+
+    /// What a row holds, if it is whole and stands where it belongs. `nil` when it does not.
+    init?(record bytes: UnsafeRawBufferPointer, row: Int64) {
+        guard bytes.count >= Layout.parts,
+            CacheDigest(bytes: bytes.part(0, CacheDigest.count))
+                == CacheDigest(of: UnsafeRawBufferPointer(rebasing: bytes[Layout.key...]))
+        else { return nil }
+        let attributes = bytes.number(Layout.attributesLength)
+        let head = bytes.number(Layout.headLength)
+        let body = bytes.number(Layout.bodyLength)
+        // Each by itself first, so that no sum overflows.
+        guard [attributes, head, body].allSatisfy({ (0...Int64(bytes.count)).contains($0) }),
+            Int64(Layout.parts) + attributes + head + body == Int64(bytes.count)
+        else { return nil }
+        headStart = Layout.parts + Int(attributes)
+        bodyStart = headStart + Int(head)
+        marks = Marks(bytes)
+        record = Array(bytes)
+        guard key.number == row else { return nil }
+    }
+
+    /// Bytes of the record.
+    package var count: Int { record.count }
+
+    /// What its owner says of it.
+    package func withAttributes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try part(Layout.parts..<headStart, body)
+    }
+
+    package func withHead<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try part(headStart..<bodyStart, body)
+    }
+
+    package func withBody<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try part(bodyStart..<record.count, body)
+    }
+
+    private func part<R>(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try record.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    }
+
+    /// The digest of the key that it is kept under.
+    var key: CacheDigest {
+        record.withUnsafeBytes { CacheDigest(bytes: $0.part(Layout.key, CacheDigest.count)) }
+    }
+
+    /// The record as it is to stand under this key, sealed.
+    consuming func sealed(under key: CacheDigest) -> [UInt8] {
+        var record = record
+        record.withUnsafeMutableBytes { bytes in
+            bytes.store(key, at: Layout.key)
+            let digest = CacheDigest(of: UnsafeRawBufferPointer(rebasing: bytes[Layout.key...]))
+            bytes.store(digest, at: 0)
+        }
+        return record
+    }
+
+    fileprivate enum Layout {
+        static let key = 32
+        static let stored = 64
+        static let version = 72
+        static let applicationVersion = 80
+        static let sensitiveData = 112
+        static let attributesLength = 144
+        static let headLength = 152
+        static let bodyLength = 160
+        static let parts = 168
+    }
+}
+
+extension CacheEntry.Marks {
+    fileprivate init(_ record: UnsafeRawBufferPointer) {
+        typealias Layout = CacheEntry.Layout
+        stored = record.number(Layout.stored)
+        version = record.number(Layout.version)
+        applicationVersion = CacheDigest(bytes: record.part(Layout.applicationVersion, CacheDigest.count))
+        sensitiveData = CacheDigest(bytes: record.part(Layout.sensitiveData, CacheDigest.count))
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate func part(_ start: Int, _ count: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: self[start..<(start + count)])
+    }
+
+    fileprivate func number(_ offset: Int) -> Int64 { loadUnaligned(fromByteOffset: offset, as: Int64.self) }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    fileprivate func store(_ digest: CacheDigest, at offset: Int) {
+        digest.withBytes { UnsafeMutableRawBufferPointer(rebasing: self[offset...]).copyMemory(from: $0) }
+    }
+
+    fileprivate func store(_ number: Int64, at offset: Int) {
+        storeBytes(of: number, toByteOffset: offset, as: Int64.self)
+    }
+
+    fileprivate func append(_ bytes: UnsafeRawBufferPointer, _ at: inout Int) {
+        if bytes.isEmpty { return }
+        UnsafeMutableRawBufferPointer(rebasing: self[at...]).copyMemory(from: bytes)
+        at += bytes.count
+    }
+}

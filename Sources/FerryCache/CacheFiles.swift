@@ -1,0 +1,118 @@
+internal import Glibc
+import Synchronization
+
+/// The files of a store: makes them, opens connections, and puts what cannot be used aside.
+///
+/// Processes that share a directory open one after the other, under a lock in it.
+final class CacheFiles: Sendable {
+    /// The format of the records and of the schema. Another one gets a file of its own.
+    private static let name = "entries-1.sqlite"
+    private static let asideSuffix = ".aside"
+    /// Beside the database, once it is in use.
+    private static let companions = ["-wal", "-shm"]
+
+    private struct State {
+        /// Goes up whenever open connections belong to a database that is not the one in use any more.
+        var epoch = 0
+    }
+
+    private let directory: String
+    private let path: String
+    private let state = Mutex(State())
+
+    init(directory: String) {
+        self.directory = directory
+        path = directory + "/" + Self.name
+    }
+
+    /// Connections of an older epoch are to be let go.
+    var epoch: Int { state.withLock { $0.epoch } }
+
+    /// Opens a connection to the database, which is made when there is none. One that is damaged or somebody else's is
+    /// put aside, once; `wasPutAside` says so.
+    func open(wasPutAside: inout Bool) throws(CacheFault) -> CacheDatabase {
+        try makeDirectory()
+        let lock = try FileLock(directory + "/lock")
+        defer { lock.close() }
+        do throws(CacheFault) {
+            return try open()
+        } catch {
+            guard error.condemns else { throw error }
+            try putAside()
+            wasPutAside = true
+            return try open()
+        }
+    }
+
+    private func open() throws(CacheFault) -> CacheDatabase {
+        let epoch = epoch
+        let file = try makeFile()
+        let database = try CacheDatabase(path: path, isNew: file.size == 0, inode: file.inode, epoch: epoch)
+        // SQLite gives them the rights of the database, but finds some that are there already.
+        for companion in Self.companions { chmod(path + companion, 0o600) }
+        return database
+    }
+
+    /// The database of a connection proved damaged. Unless another process was faster, it makes room.
+    func condemn(inode: UInt64) throws(CacheFault) -> Bool {
+        let lock = try FileLock(directory + "/lock")
+        defer { lock.close() }
+        state.withLock { $0.epoch += 1 }
+        guard self.inode == inode else { return false }
+        try putAside()
+        return true
+    }
+
+    /// Whether the file of a connection is still the one in use. When somebody has removed or replaced it, all
+    /// connections are to be let go.
+    func isCurrent(inode: UInt64) -> Bool {
+        if self.inode == inode { return true }
+        state.withLock { $0.epoch += 1 }
+        return false
+    }
+
+    private var inode: UInt64? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
+    private func putAside() throws(CacheFault) {
+        // The one that was put aside before goes: no more than one is kept.
+        guard rename(path, path + Self.asideSuffix) == 0 else { throw CacheFault(errno: errno, "rename") }
+        for companion in Self.companions {
+            if rename(path + companion, path + Self.asideSuffix + companion) != 0 {
+                unlink(path + Self.asideSuffix + companion)
+            }
+        }
+    }
+
+    private func makeDirectory() throws(CacheFault) {
+        if mkdir(directory, 0o700) == 0 { return }
+        var at = directory.startIndex
+        while errno == ENOENT {
+            guard let slash = directory[at...].dropFirst().firstIndex(of: "/") else { break }
+            at = slash
+            mkdir(String(directory[..<slash]), 0o700)
+            errno = ENOENT
+        }
+        if mkdir(directory, 0o700) == 0 || errno == EEXIST { return }
+        throw CacheFault(errno: errno, "mkdir")
+    }
+
+    /// An empty file with our rights, before SQLite makes one with the rights of everybody. A link is not followed.
+    private func makeFile() throws(CacheFault) -> (size: Int, inode: UInt64) {
+        let file = Glibc.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        if file < 0 {
+            let code = errno
+            // Something that is no file stands in its place.
+            if code == EISDIR || code == ELOOP { throw CacheFault(.foreign, "open: not a file") }
+            throw CacheFault(errno: code, "open")
+        }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw CacheFault(errno: errno, "fstat") }
+        if status.st_mode & S_IFMT != S_IFREG { throw CacheFault(.foreign, "open: not a file") }
+        if status.st_mode & 0o777 != 0o600 { fchmod(file, 0o600) }
+        return (Int(status.st_size), UInt64(status.st_ino))
+    }
+}

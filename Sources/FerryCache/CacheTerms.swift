@@ -1,0 +1,31 @@
+/// What an entry has to agree with to be a hit.
+package struct CacheTerms: Sendable, Hashable {
+    /// Microseconds.
+    package var time: Int64
+    package var version: Int64
+    package var sensitiveData: CacheDigest
+    package var applicationVersion: CacheDigest
+
+    package init(time: Int64, version: Int64, sensitiveData: CacheDigest, applicationVersion: CacheDigest) {
+        self.time = time
+        self.version = version
+        self.sensitiveData = sensitiveData
+        self.applicationVersion = applicationVersion
+    }
+
+    /// Why an entry is no hit; `nil` when it is one. One that is from the future was stored before the clock went back,
+    /// and nobody knows how old it is.
+    package func miss(of marks: CacheEntry.Marks, at now: CacheTime) -> CacheMissReason? {
+        if let other = difference(from: marks) { return other }
+        let (age, overflow) = now.subtractingReportingOverflow(marks.stored)
+        return !overflow && age >= 0 && age <= time ? nil : .expired
+    }
+
+    /// Why it is no hit whatever its age.
+    package func difference(from marks: CacheEntry.Marks) -> CacheMissReason? {
+        if marks.version != version { return .versionMismatch }
+        if marks.sensitiveData != sensitiveData { return .sensitiveDataMismatch }
+        if marks.applicationVersion != applicationVersion { return .appVersionMismatch }
+        return nil
+    }
+}

@@ -1,0 +1,221 @@
+/// The connection that writes. Used on the writing queue only, which is what makes it Sendable.
+final class CacheWriter: @unchecked Sendable {
+    enum Operation: Sendable {
+        case put(CacheEntry, CacheKey)
+        case remove(CacheDigest)
+        case removeAll
+    }
+
+    /// An open connection and its statements.
+    private final class Session {
+        let database: CacheDatabase
+        let begin: SQLiteStatement
+        let end: SQLiteStatement
+        let put: SQLiteStatement
+        let remove: SQLiteStatement
+        let touch: SQLiteStatement
+        let evict: SQLiteStatement
+        let pages: SQLiteStatement
+        let freePages: SQLiteStatement
+        let pageSize: Int
+
+        init(_ database: consuming CacheDatabase) throws(CacheFault) {
+            // More frames between two checkpoints than SQLite's default: pages that are written often go to the database
+            // once. What the log has grown to beyond that is given back.
+            try database.connection.execute(
+                "PRAGMA cache_size=-16000; PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=33554432")
+            begin = try database.connection.prepare("BEGIN IMMEDIATE")
+            end = try database.connection.prepare("COMMIT")
+            put = try database.connection.prepare("INSERT OR REPLACE INTO entries(id, used, record) VALUES(?1, ?2, ?3)")
+            remove = try database.connection.prepare("DELETE FROM entries WHERE id=?1")
+            touch = try database.connection.prepare("UPDATE entries SET used=?2 WHERE id=?1")
+            evict = try database.connection.prepare(
+                "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used LIMIT ?1)")
+            pages = try database.connection.prepare("PRAGMA page_count")
+            freePages = try database.connection.prepare("PRAGMA freelist_count")
+            pageSize = Int(try database.connection.number("PRAGMA page_size") ?? 4096)
+            self.database = database
+        }
+
+        /// What is in use of the file, with what this transaction has changed.
+        func liveBytes() throws(CacheFault) -> Int {
+            defer {
+                pages.reset()
+                freePages.reset()
+            }
+            guard try pages.step(), try freePages.step() else { return 0 }
+            return Int(pages.number(0) - freePages.number(0)) * pageSize
+        }
+    }
+
+    private let files: CacheFiles
+    private let options: CacheStoreOptions
+    private let counter: CacheCounter
+    private let gate: DiskGate
+    private var session: Session?
+    private var lastUse: CacheTime = 0
+    private var lastLook: CacheTime = 0
+
+    init(_ files: CacheFiles, _ options: CacheStoreOptions, _ counter: CacheCounter, _ gate: DiskGate) {
+        self.files = files
+        self.options = options
+        self.counter = counter
+        self.gate = gate
+    }
+
+    /// Does all of it in one transaction, or nothing. Whether it was done.
+    func write(_ operations: [Operation], touched: [CacheDigest]) -> Bool {
+        guard gate.isOpen else { return false }
+        do throws(CacheFault) {
+            try transact(operations, touched)
+            return true
+        } catch {
+            return failed(error) && retry(operations, touched)
+        }
+    }
+
+    /// Once more, with a new database in the place of a damaged one.
+    private func retry(_ operations: [Operation], _ touched: [CacheDigest]) -> Bool {
+        do throws(CacheFault) {
+            try transact(operations, touched)
+            return true
+        } catch {
+            _ = failed(error)
+            gate.shut()
+            return false
+        }
+    }
+
+    private func transact(_ operations: [Operation], _ touched: [CacheDigest]) throws(CacheFault) {
+        let session = try opened()
+        try session.begin.run()
+        var evicted: UInt64 = 0
+        do throws(CacheFault) {
+            for key in touched { try touch(key, session) }
+            for operation in operations { try perform(operation, session) }
+            evicted = try makeRoom(session)
+            try session.end.run()
+        } catch {
+            // SQLite has done so itself after some faults.
+            _ = try? session.database.connection.execute("ROLLBACK")
+            throw error
+        }
+        if evicted > 0 { counter.count { $0.evicted += evicted } }
+    }
+
+    private func perform(_ operation: Operation, _ session: Session) throws(CacheFault) {
+        switch operation {
+        case .put(let entry, let key): try put(entry, under: key.digest, session)
+        case .remove(let key):
+            try session.remove.bind(key.number, at: 1)
+            try session.remove.run()
+        case .removeAll: try session.database.connection.execute("DELETE FROM entries")
+        }
+    }
+
+    private func put(_ entry: CacheEntry, under key: CacheDigest, _ session: Session) throws(CacheFault) {
+        try session.put.bind(key.number, at: 1)
+        try session.put.bind(nextUse(), at: 2)
+        let record = entry.sealed(under: key)
+        let result = record.withUnsafeBytes { bytes -> Result<Void, CacheFault> in
+            Result { () throws(CacheFault) in
+                try session.put.bind(bytes, at: 3)
+                try session.put.run()
+            }
+        }
+        try result.get()
+    }
+
+    private func touch(_ key: CacheDigest, _ session: Session) throws(CacheFault) {
+        try session.touch.bind(key.number, at: 1)
+        try session.touch.bind(nextUse(), at: 2)
+        try session.touch.run()
+    }
+
+    /// The time, and never the same twice, so that what was used later stays longer.
+    private func nextUse() -> CacheTime {
+        lastUse = max(lastUse + 1, options.clock())
+        return lastUse
+    }
+
+    /// Evicts until what is in use of the file fits, and a little more, so that not every transaction has to.
+    private func makeRoom(_ session: Session) throws(CacheFault) -> UInt64 {
+        var live = try session.liveBytes()
+        if live <= options.maxBytes { return 0 }
+        let aim = options.maxBytes - options.maxBytes / 64
+        var evicted: UInt64 = 0
+        while live > aim {
+            // An entry takes a page at most times; larger ones make the last round take too many, but not all.
+            let surplus = (live - aim) / session.pageSize
+            try session.evict.bind(Int64(max(1, min(surplus / 2, 256))), at: 1)
+            try session.evict.run()
+            let gone = session.database.connection.changes
+            if gone == 0 { break }
+            evicted += UInt64(gone)
+            live = try session.liveBytes()
+        }
+        return evicted
+    }
+
+    /// Gives the room of removed entries back to the disk, where nobody is in the way.
+    func compact() {
+        guard gate.isOpen, let session else { return }
+        _ = try? session.database.connection.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    func measure() -> CacheSize {
+        var size = CacheSize()
+        guard gate.isOpen else { return size }
+        do throws(CacheFault) {
+            let session = try opened()
+            size.entries = Int(try session.database.connection.number("SELECT count(*) FROM entries") ?? 0)
+            size.bytes = try session.liveBytes()
+        } catch {
+            _ = failed(error)
+        }
+        return size
+    }
+
+    func close() { session = nil }
+
+    // MARK: The connection
+
+    private func opened() throws(CacheFault) -> Session {
+        if let session, session.database.epoch == files.epoch, isCurrent(session) { return session }
+        session = nil
+        var wasPutAside = false
+        defer { if wasPutAside { counter.count { $0.putAside += 1 } } }
+        let made = try Session(files.open(wasPutAside: &wasPutAside))
+        session = made
+        return made
+    }
+
+    /// Looks once a second whether the file is still there.
+    private func isCurrent(_ session: Session) -> Bool {
+        let now = options.clock()
+        if abs(now - lastLook) < 1_000_000 { return true }
+        lastLook = now
+        return files.isCurrent(inode: session.database.inode)
+    }
+
+    /// Whether it may be tried once more.
+    private func failed(_ fault: CacheFault) -> Bool {
+        counter.count(fault)
+        // Another process that is in the way goes out of it.
+        if fault.kind == .busy { return false }
+        let inode = session?.database.inode
+        session = nil
+        guard fault.condemns, let inode else {
+            gate.shut()
+            return false
+        }
+        do throws(CacheFault) {
+            if try files.condemn(inode: inode) { counter.count { $0.putAside += 1 } }
+            return true
+        } catch {
+            counter.count(error)
+            gate.shut()
+            return false
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/// Keeps entries in a database (SQLite, with a write-ahead log) that several processes may share.
+///
+/// Nothing is opened before it is first used, and nothing on the caller's thread. What was written is there after the
+/// process was killed; after a loss of power the last of it may be missing, and never damaged.
+package final class SQLiteCacheStore: CacheStore {
+    private let readers: CacheReaderPool
+    private let writing: CacheWritingQueue
+    private let counter = CacheCounter()
+    private let readingGate: DiskGate
+    private let writingGate: DiskGate
+
+    package init(_ options: CacheStoreOptions) {
+        let files = CacheFiles(directory: options.directory)
+        let (readingGate, writingGate) = (DiskGate(options), DiskGate(options))
+        let writer = CacheWriter(files, options, counter, writingGate)
+        let (writing, counter) = (CacheWritingQueue(writer, options, counter), counter)
+        self.writing = writing
+        (self.readingGate, self.writingGate) = (readingGate, writingGate)
+        let readers = (0..<max(options.readers, 1)).map { _ in CacheReader(files, counter, readingGate) }
+        self.readers = CacheReaderPool(readers) { key, finding, used in
+            switch finding {
+            case .found: if options.clock() - used > options.touchTime { writing.touch(key) }
+            case .missing(.corrupt):
+                counter.count { $0.corrupt += 1 }
+                writing.remove(key, nil)
+            case .missing: break
+            }
+        }
+    }
+
+    package func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
+        readers.read(CacheReaderPool.Lookup(key: key, answer: answer))
+    }
+
+    package func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+        writing.write(entry, under: key, done)
+    }
+
+    package func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { writing.remove(key.digest, done) }
+
+    package func removeAll(_ done: (@Sendable (Bool) -> Void)?) { writing.removeAll(done) }
+
+    package func touch(_ key: CacheKey) { writing.touch(key.digest) }
+
+    package func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { writing.measure(answer) }
+
+    package var counts: CacheCounts {
+        var counts = counter.value
+        counts.queuedBytes = writing.queuedBytes
+        counts.isDisabled = !readingGate.isOpen || !writingGate.isOpen
+        return counts
+    }
+
+    package func close(_ done: @escaping @Sendable () -> Void) {
+        // The writer last: the last connection tidies the log up.
+        let writing = writing
+        readers.close { writing.close(done) }
+    }
+}

@@ -1,0 +1,51 @@
+package import FerryCache
+
+/// Entries that show by themselves whether they are whole: all bytes follow from the number of the key and a generation
+/// that stands in them.
+package enum Sample {
+    package static func key(_ number: Int) -> CacheKey { CacheKey(Array("key \(number)".utf8)) }
+
+    package static func entry(_ number: Int, generation: UInt64, count: Int? = nil) -> CacheEntry {
+        let head = bytes(UInt64(number) &+ generation &* 31, count: 40 + Int(generation % 90))
+        let body = body(number, generation, count: count)
+        return CacheEntry(CacheEntry.Marks(stored: currentCacheTime()), attributes: [7], head: head, body: body)
+    }
+
+    /// The generation of an entry that is whole and under its key; `nil` when it is not.
+    package static func generation(of entry: CacheEntry, _ number: Int) -> UInt64? {
+        entry.withBody { found in
+            guard found.count >= 8 else { return nil }
+            let generation = found.loadUnaligned(as: UInt64.self)
+            let body = body(number, generation, count: found.count)
+            let head = bytes(UInt64(number) &+ generation &* 31, count: 40 + Int(generation % 90))
+            let isWhole =
+                body.elementsEqual(found) && entry.withHead { head.elementsEqual($0) }
+                && entry.withAttributes { [7].elementsEqual($0) }
+            return isWhole ? generation : nil
+        }
+    }
+
+    private static func body(_ number: Int, _ generation: UInt64, count: Int?) -> [UInt8] {
+        let count = count ?? 100 + Int((UInt64(number) &* 7 &+ generation &* 131) % 5000)
+        var body = withUnsafeBytes(of: generation) { Array($0) }
+        body += bytes(generation &+ UInt64(number) &* 1000, count: max(count - 8, 0))
+        return body
+    }
+
+    private static func bytes(_ seed: UInt64, count: Int) -> [UInt8] {
+        var state = seed &+ 0x9E37_79B9_7F4A_7C15
+        return (0..<count).map { _ in
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return UInt8(truncatingIfNeeded: state >> 56)
+        }
+    }
+}
+
+extension CacheEntry {
+    /// An entry of bytes.
+    package init(_ marks: Marks, attributes: [UInt8], head: [UInt8], body: [UInt8]) {
+        self = head.withUnsafeBytes { head in
+            body.withUnsafeBytes { CacheEntry(marks, attributes: attributes, head: head, body: $0) }
+        }
+    }
+}

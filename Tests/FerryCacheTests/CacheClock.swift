@@ -1,0 +1,11 @@
+import FerryCache
+import Synchronization
+
+/// A clock that goes when it is told to.
+final class CacheClock: Sendable {
+    private let time = Atomic<Int64>(currentCacheTime())
+
+    var value: CacheTime { time.load(ordering: .relaxed) }
+
+    func advance(by microseconds: Int64) { time.add(microseconds, ordering: .relaxed) }
+}

@@ -1,0 +1,211 @@
+import Csqlite3
+import FerryCacheProbe
+import FoundationEssentials
+import Testing
+
+@testable import FerryCache
+
+/// Whatever was done to the files: an entry is whole or missing, and the store goes on.
+@Suite struct DamageTests {
+    private let folder: TestFolder
+    private static let count = 6
+
+    init() throws { folder = try TestFolder() }
+
+    /// A database of few pages, with nothing left in the log.
+    private func makeDatabase() async throws -> [UInt8] {
+        let store = SQLiteCacheStore(folder.options())
+        for number in 0..<Self.count {
+            await store.write(
+                Sample.entry(number, generation: 1, count: number == 0 ? 6000 : 400), under: Sample.key(number))
+        }
+        await store.close()
+        return try folder.read(folder.database)
+    }
+
+    /// Reads everything from a damaged database, writes, and reads that. How many were hits.
+    private func survives(_ bytes: [UInt8], _ what: String) async throws -> Int {
+        for file in try folder.files() { try FileManager.default.removeItem(atPath: folder.store + "/" + file) }
+        try folder.write(bytes, to: folder.database)
+        let store = SQLiteCacheStore(folder.options())
+        var hits = 0
+        for number in 0..<Self.count {
+            switch await store.read(Sample.key(number)) {
+            case .found(let entry):
+                hits += 1
+                #expect(Sample.generation(of: entry, number) == 1, "wrong bytes: \(what)")
+            case .missing: break
+            }
+        }
+        #expect(await store.write(Sample.entry(1, generation: 9), under: Sample.key(1)), "\(what)")
+        let found = await store.read(Sample.key(1)).entry
+        #expect(found.flatMap { Sample.generation(of: $0, 1) } == 9, "\(what)")
+        await store.close()
+        return hits
+    }
+
+    @Test(.timeLimit(.minutes(10))) func aFlippedByteAnywhereInTheDatabaseIsAMissAtWorst() async throws {
+        let whole = try await makeDatabase()
+        var misses = 0
+        // All of them take minutes; a stride that is prime to the layout comes by everywhere.
+        for index in stride(from: 0, to: whole.count, by: runsLong ? 1 : 127) {
+            var broken = whole
+            broken[index] ^= 0xFF
+            misses += Self.count - (try await survives(broken, "byte \(index) of \(whole.count)"))
+        }
+        #expect(misses > 0)
+    }
+
+    @Test(.timeLimit(.minutes(10))) func aDatabaseCutAtAnyLengthIsAMissAtWorst() async throws {
+        let whole = try await makeDatabase()
+        for count in stride(from: 0, to: whole.count, by: runsLong ? 7 : 509) {
+            _ = try await survives(Array(whole[..<count]), "cut at \(count)")
+        }
+        #expect(try await survives(whole, "whole") == Self.count)
+    }
+
+    @Test func aLogThatIsDamagedIsAMissAtWorst() async throws {
+        let store = SQLiteCacheStore(folder.options())
+        for number in 0..<Self.count {
+            await store.write(Sample.entry(number, generation: 1), under: Sample.key(number))
+        }
+        let (database, log) = (try folder.read(folder.database), try folder.read(folder.database + "-wal"))
+        await store.close()
+        for index in stride(from: 0, to: log.count, by: 3001) {
+            try FileManager.default.removeItem(atPath: folder.store)
+            try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
+            var broken = log
+            broken[index] ^= 0x55
+            try folder.write(database, to: folder.database)
+            try folder.write(broken, to: folder.database + "-wal")
+            let store = SQLiteCacheStore(folder.options())
+            for number in 0..<Self.count {
+                if let entry = await store.read(Sample.key(number)).entry {
+                    #expect(Sample.generation(of: entry, number) == 1)
+                }
+            }
+            #expect(await store.write(Sample.entry(1, generation: 9), under: Sample.key(1)))
+            await store.close()
+        }
+    }
+
+    @Test func swappedEntriesAreMissesAndGo() async throws {
+        _ = try await makeDatabase()
+        let (first, second) = (Sample.key(1).digest.number, Sample.key(2).digest.number)
+        try change(
+            """
+            CREATE TEMP TABLE old AS SELECT id, record FROM entries;
+            UPDATE entries SET record=(SELECT record FROM old WHERE old.id=\(second)) WHERE id=\(first);
+            UPDATE entries SET record=(SELECT record FROM old WHERE old.id=\(first)) WHERE id=\(second);
+            """)
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.read(Sample.key(1)).reason == .corrupt)
+        #expect(await store.read(Sample.key(2)).reason == .corrupt)
+        #expect(await store.read(Sample.key(3)).entry != nil)
+        await store.write(Sample.entry(5, generation: 2), under: Sample.key(5))
+        #expect(await store.read(Sample.key(1)).reason == .notFound)
+        #expect(store.counts.corrupt >= 2)
+        await store.close()
+    }
+
+    @Test func aKeyThatSharesItsNumberWithAnotherIsAMiss() async throws {
+        _ = try await makeDatabase()
+        let key = Sample.key(1).digest
+        // The same first eight bytes, and others behind them.
+        var other = key.withBytes { Array($0) }
+        other[31] ^= 1
+        let twin = other.withUnsafeBytes { CacheDigest(bytes: $0) }
+        let record = Sample.entry(1, generation: 1).sealed(under: twin)
+        let text = record.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try change("UPDATE entries SET record=x'\(text)' WHERE id=\(key.number)")
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.read(Sample.key(1)).reason == .notFound)
+        #expect(store.counts.corrupt == 0)
+        await store.close()
+    }
+
+    @Test func aForeignDatabaseIsPutAside() async throws {
+        _ = try await makeDatabase()
+        try change("PRAGMA application_id=17; CREATE TABLE notes(text); INSERT INTO notes VALUES('precious')")
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.read(Sample.key(1)).reason == .notFound)
+        #expect(await store.write(Sample.entry(1, generation: 2), under: Sample.key(1)))
+        #expect(store.counts.putAside == 1)
+        await store.close()
+        let aside = String(decoding: try folder.read(folder.database + ".aside"), as: UTF8.self)
+        #expect(aside.contains("precious"))
+    }
+
+    @Test func whatIsNoDatabaseIsPutAside() async throws {
+        for bytes in [Array("this is a letter to my aunt".utf8), [UInt8](repeating: 0, count: 100_000)] {
+            _ = try await makeDatabase()
+            #expect(try await survives(bytes, "no database") == 0)
+        }
+    }
+
+    @Test func aDirectoryWhereTheDatabaseShouldBeIsPutAside() async throws {
+        try FileManager.default.createDirectory(atPath: folder.database + "/x", withIntermediateDirectories: true)
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.write(Sample.entry(1, generation: 2), under: Sample.key(1)))
+        await store.close()
+    }
+
+    @Test func aLinkIsNotFollowed() async throws {
+        let victim = folder.path + "/victim"
+        try folder.write([1, 2, 3], to: victim)
+        try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: folder.database, withDestinationPath: victim)
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.write(Sample.entry(1, generation: 2), under: Sample.key(1)))
+        await store.close()
+        #expect(try folder.read(victim) == [1, 2, 3])
+    }
+
+    @Test func aDirectoryThatIsAFileLeavesEverythingMissing() async throws {
+        try FileManager.default.createDirectory(atPath: folder.path + "/a", withIntermediateDirectories: true)
+        try folder.write([1], to: folder.store)
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.read(Sample.key(1)).reason == .unavailable)
+        #expect(await store.write(Sample.entry(1, generation: 1), under: Sample.key(1)) == false)
+        #expect(store.counts.failed == 1)
+        #expect(store.counts.faults[.io] == 2)
+        #expect(store.counts.isDisabled)
+        // Left alone for a while: no more faults.
+        #expect(await store.read(Sample.key(1)).reason == .unavailable)
+        #expect(store.counts.faults[.io] == 2)
+        await store.close()
+    }
+
+    @Test func aDiskThatIsWellAgainIsUsedAgain() async throws {
+        try FileManager.default.createDirectory(atPath: folder.path + "/a", withIntermediateDirectories: true)
+        try folder.write([1], to: folder.store)
+        let store = SQLiteCacheStore(folder.options { $0.disabledTime = 0 })
+        #expect(await store.write(Sample.entry(1, generation: 1), under: Sample.key(1)) == false)
+        try FileManager.default.removeItem(atPath: folder.store)
+        #expect(await store.write(Sample.entry(1, generation: 1), under: Sample.key(1)))
+        #expect(await store.read(Sample.key(1)).entry != nil)
+        await store.close()
+    }
+
+    @Test func filesThatAreRemovedUnderItAreMadeAnew() async throws {
+        let now = CacheClock()
+        let store = SQLiteCacheStore(folder.options { $0.clock = { now.value } })
+        await store.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        try FileManager.default.removeItem(atPath: folder.store)
+        now.advance(by: 2_000_000)
+        #expect(await store.write(Sample.entry(2, generation: 1), under: Sample.key(2)))
+        #expect(await store.read(Sample.key(1)).reason == .notFound)
+        #expect(await store.read(Sample.key(2)).entry != nil)
+        #expect(try folder.files().contains("entries-1.sqlite"))
+        await store.close()
+    }
+
+    /// By another connection.
+    private func change(_ sql: String) throws {
+        var database: OpaquePointer?
+        try #require(sqlite3_open(folder.database, &database) == SQLITE_OK)
+        defer { sqlite3_close(database) }
+        let code = sqlite3_exec(database, sql, nil, nil, nil)
+        try #require(code == SQLITE_OK, "\(String(cString: sqlite3_errmsg(database)))")
+    }
+}

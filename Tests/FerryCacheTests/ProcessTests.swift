@@ -1,0 +1,96 @@
+import FerryCacheProbe
+import FerryMeasurement
+import FoundationEssentials
+import Glibc
+import Testing
+
+@testable import FerryCache
+
+/// With processes of their own.
+@Suite struct ProcessTests {
+    private let folder: TestFolder
+
+    init() throws { folder = try TestFolder() }
+
+    @Test(.timeLimit(.minutes(5))) func aProcessKilledInTheMiddleOfWritingLeavesWholeEntries() async throws {
+        var found = 0
+        for round in 0..<200 {
+            let probe = try ChildProcess([probeProgram, "write", folder.store])
+            let pid = try #require(probe.readLine().flatMap { pid_t($0) })
+            // Some are killed while they open the database, some in a transaction, some while they tidy the log up.
+            usleep(UInt32((round * 7919) % 16_000))
+            kill(pid, SIGKILL)
+            #expect(probe.finish().code == -SIGKILL)
+            let store = SQLiteCacheStore(folder.options())
+            for number in 0...64 {
+                switch await store.read(Sample.key(number)) {
+                case .found(let entry):
+                    found += 1
+                    #expect(Sample.generation(of: entry, number) != nil, "round \(round), key \(number)")
+                case .missing(let reason): #expect(reason == .notFound, "round \(round), key \(number)")
+                }
+            }
+            #expect(store.counts.corrupt == 0)
+            await store.close()
+        }
+        #expect(found > 5000)
+        // Nothing is left over but what belongs there: the log goes with the last connection.
+        #expect(try folder.files().filter { !$0.hasPrefix("entries-1.sqlite.aside") } == ["entries-1.sqlite", "lock"])
+    }
+
+    @Test(.timeLimit(.minutes(5))) func twoProcessesOfEightTasksReadWholeEntriesOnly() throws {
+        let seconds = runsLong ? 60 : 4
+        let probes = try (0..<2).map { _ in
+            try ChildProcess([probeProgram, "mix", folder.store, "\(seconds)", "8"])
+        }
+        for probe in probes {
+            let end = probe.finish()
+            #expect(end.code == 0)
+            let numbers = end.output.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+            try #require(numbers.count == 5, "\(end.output)")
+            #expect(numbers[0] > 100)
+            #expect(numbers[2] == 0)
+            #expect(numbers[3] == 0)
+            #expect(numbers[4] > 0)
+        }
+    }
+
+    @Test(.enabled(if: Self.mayMount, "this process may not mount file systems"))
+    func aFullDiskIsAMissAndIsLeftAlone() throws {
+        try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
+        let script = #"mount -t tmpfs -o size=64k tmpfs "$1" && exec "$0" use "$1""#
+        let end = try ChildProcess(["unshare", "-m", "/bin/sh", "-c", script, probeProgram, folder.store]).finish()
+        #expect(end.code == 0)
+        #expect(end.output.contains("wrong=0"), "\(end.output)")
+        #expect(end.output.contains("disabled=true"), "\(end.output)")
+        #expect(end.output.contains("noSpace="), "\(end.output)")
+    }
+
+    @Test(.enabled(if: getuid() == 0, "only root can become somebody else"))
+    func aDirectoryOfSomebodyElseIsAMissAndIsLeftAlone() throws {
+        try FileManager.default.createDirectory(atPath: folder.path + "/a", withIntermediateDirectories: true)
+        chmod(folder.path + "/a", 0o700)
+        let end = try ChildProcess([probeProgram, "--as-nobody", "use", folder.store]).finish()
+        #expect(end.code == 0)
+        #expect(end.output.hasPrefix("hits=0 wrong=0 failed=48 disabled=true noPermission=2"), "\(end.output)")
+    }
+
+    @Test(.enabled(if: getuid() == 0, "only root can become somebody else"))
+    func aDatabaseThatMayNotBeWrittenIsAMiss() async throws {
+        let store = SQLiteCacheStore(folder.options())
+        await store.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        await store.close()
+        chmod(folder.path + "/a", 0o755)
+        chmod(folder.store, 0o555)
+        let end = try ChildProcess([probeProgram, "--as-nobody", "use", folder.store]).finish()
+        #expect(end.code == 0)
+        #expect(end.output.hasPrefix("hits=0 wrong=0 failed=48 disabled=true noPermission=2"), "\(end.output)")
+    }
+
+    /// Whether a mount in a namespace of its own is allowed here.
+    private static let mayMount: Bool = {
+        guard findProgram("unshare") != nil else { return false }
+        let probe = try? ChildProcess(["unshare", "-m", "/bin/sh", "-c", "mount -t tmpfs tmpfs /mnt 2>/dev/null"])
+        return probe?.finish().code == 0
+    }()
+}

@@ -1,0 +1,227 @@
+import FerryCacheProbe
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable import FerryCache
+
+@Suite struct SQLiteCacheStoreTests {
+    private let folder: TestFolder
+
+    init() throws { folder = try TestFolder() }
+
+    private func makeStore(_ change: (inout CacheStoreOptions) -> Void = { _ in }) -> SQLiteCacheStore {
+        SQLiteCacheStore(folder.options(change))
+    }
+
+    private func generation(_ number: Int, in store: SQLiteCacheStore) async -> UInt64? {
+        await store.read(Sample.key(number)).entry.flatMap { Sample.generation(of: $0, number) }
+    }
+
+    @Test func whatWasWrittenIsReadAgain() async {
+        let store = makeStore()
+        #expect(await store.read(Sample.key(1)).reason == .notFound)
+        #expect(await store.write(Sample.entry(1, generation: 4), under: Sample.key(1)))
+        #expect(await generation(1, in: store) == 4)
+        #expect(await store.write(Sample.entry(1, generation: 5), under: Sample.key(1)))
+        #expect(await generation(1, in: store) == 5)
+        #expect(await store.read(Sample.key(2)).reason == .notFound)
+        #expect(store.counts.written == 2)
+        await store.close()
+    }
+
+    @Test func whatWasWrittenIsThereForTheNextStore() async {
+        let first = makeStore()
+        for number in 0..<100 { first.write(Sample.entry(number, generation: 1), under: Sample.key(number), nil) }
+        await first.close()
+        let second = makeStore()
+        for number in 0..<100 { #expect(await generation(number, in: second) == 1) }
+        #expect(await second.measure().entries == 100)
+        await second.close()
+    }
+
+    @Test func twoStoresShareADirectory() async {
+        let (first, second) = (makeStore(), makeStore())
+        await first.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        #expect(await generation(1, in: second) == 1)
+        await second.write(Sample.entry(1, generation: 2), under: Sample.key(1))
+        #expect(await generation(1, in: first) == 2)
+        await first.close()
+        #expect(await generation(1, in: second) == 2)
+        await second.close()
+    }
+
+    @Test func whatWasRemovedIsGone() async {
+        let store = makeStore()
+        for number in 0..<10 { store.write(Sample.entry(number, generation: 1), under: Sample.key(number), nil) }
+        #expect(await store.remove(Sample.key(3)))
+        #expect(await store.read(Sample.key(3)).reason == .notFound)
+        #expect(await generation(4, in: store) == 1)
+        #expect(await store.removeAll())
+        #expect(await store.read(Sample.key(4)).reason == .notFound)
+        #expect(await store.measure().entries == 0)
+        await store.close()
+    }
+
+    @Test func removingAllGivesTheDiskBack() async throws {
+        let store = makeStore()
+        for number in 0..<500 { store.write(Sample.entry(number, generation: 1), under: Sample.key(number), nil) }
+        await store.removeAll()
+        await store.close()
+        #expect(try folder.read(folder.database).count < 64_000)
+    }
+
+    @Test func directoryAndFilesAreTheOwnersOnly() async throws {
+        let store = makeStore()
+        await store.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        #expect(try folder.mode(folder.store) == 0o700)
+        let files = try folder.files()
+        #expect(files == ["entries-1.sqlite", "entries-1.sqlite-shm", "entries-1.sqlite-wal", "lock"])
+        for file in files { #expect(try folder.mode(folder.store + "/" + file) == 0o600, "\(file)") }
+        await store.close()
+    }
+
+    @Test func keysAreKeptAsDigestsOnly() async throws {
+        let store = makeStore()
+        let key = CacheKey(Array("GET http://h/?token=canary-of-the-key".utf8))
+        await store.write(Sample.entry(1, generation: 1), under: key)
+        for file in try folder.files() {
+            let text = String(decoding: try folder.read(folder.store + "/" + file), as: UTF8.self)
+            #expect(!text.contains("canary"), "\(file)")
+        }
+        await store.close()
+    }
+
+    @Test func itStaysWithinItsBoundAndTheLeastRecentlyUsedGoFirst() async {
+        let store = makeStore {
+            $0.maxBytes = 1 << 20
+            $0.touchTime = 0
+        }
+        for number in 0..<100 {
+            await store.write(Sample.entry(number, generation: 1, count: 3000), under: Sample.key(number))
+        }
+        // Number 7 is used again and again, the others are not.
+        for number in 100..<600 {
+            store.write(Sample.entry(number, generation: 1, count: 3000), under: Sample.key(number), nil)
+            if number % 20 == 0 {
+                #expect(await generation(7, in: store) == 1, "at \(number)")
+                await store.write(Sample.entry(number, generation: 1, count: 3000), under: Sample.key(number))
+            }
+        }
+        #expect(await store.read(Sample.key(6)).reason == .notFound)
+        #expect(await store.read(Sample.key(50)).reason == .notFound)
+        for number in 500..<600 { #expect(await generation(number, in: store) == 1, "\(number)") }
+        let size = await store.measure()
+        #expect(size.bytes <= 1 << 20)
+        #expect(size.entries > 150)
+        #expect(
+            store.counts.evicted == UInt64(601 - size.entries) || store.counts.evicted == UInt64(600 - size.entries))
+        await store.close()
+    }
+
+    @Test func largeAndSmallEntriesLiveTogether() async {
+        let store = makeStore { $0.maxBytes = 2 << 20 }
+        for round in 0..<60 {
+            let count = [50, 700, 3000, 20_000, 300_000][round % 5]
+            await store.write(Sample.entry(round, generation: 1, count: count), under: Sample.key(round))
+            #expect(await generation(round, in: store) == 1)
+        }
+        #expect(await store.measure().bytes <= 2 << 20)
+        await store.close()
+    }
+
+    @Test func anEntryThatIsTooLargeIsNotTaken() async {
+        let store = makeStore { $0.maxEntryBytes = 1000 }
+        #expect(await store.write(Sample.entry(1, generation: 1, count: 1000), under: Sample.key(1)) == false)
+        #expect(await store.write(Sample.entry(2, generation: 1, count: 100), under: Sample.key(2)))
+        #expect(store.counts.refused == 1)
+        await store.close()
+    }
+
+    @Test func aFullQueueDropsTheWriteAndCountsIt() async {
+        let store = makeStore {
+            $0.maxQueuedBytes = 20_000
+            $0.gatheringTime = 50_000
+        }
+        let answers = Mutex([Bool]())
+        for number in 0..<50 {
+            store.write(Sample.entry(number, generation: 1, count: 4000), under: Sample.key(number)) { done in
+                answers.withLock { $0.append(done) }
+            }
+        }
+        await store.close()
+        let answered = answers.withLock { $0 }
+        #expect(answered.count == 50)
+        #expect(store.counts.dropped == UInt64(answered.count { !$0 }))
+        #expect(store.counts.dropped > 0)
+        #expect(store.counts.written == UInt64(answered.count { $0 }))
+        #expect(store.counts.queuedBytes == 0)
+    }
+
+    @Test func closingWritesWhatWasTaken() async {
+        let store = makeStore { $0.gatheringTime = 60_000_000 }
+        for number in 0..<20 { store.write(Sample.entry(number, generation: 1), under: Sample.key(number), nil) }
+        await store.close()
+        await store.close()
+        #expect(await store.read(Sample.key(1)).reason == .unavailable)
+        #expect(await store.write(Sample.entry(1, generation: 2), under: Sample.key(1)) == false)
+        let next = makeStore()
+        for number in 0..<20 { #expect(await generation(number, in: next) == 1) }
+        await next.close()
+    }
+
+    @Test func aStoreThatIsLetGoWritesWhatItTook() async throws {
+        for number in 0..<20 {
+            makeStore().write(Sample.entry(number, generation: 1), under: Sample.key(number), nil)
+        }
+        let store = makeStore()
+        for number in 0..<20 {
+            var found: UInt64?
+            for _ in 0..<500 where found == nil {
+                found = await generation(number, in: store)
+                if found == nil { try await Task.sleep(for: .milliseconds(10)) }
+            }
+            #expect(found == 1)
+        }
+        await store.close()
+    }
+
+    @Test func manyReadAtOnce() async {
+        let store = makeStore()
+        for number in 0..<200 { store.write(Sample.entry(number, generation: 1), under: Sample.key(number), nil) }
+        await store.write(Sample.entry(0, generation: 1), under: Sample.key(0))
+        let right = await withTaskGroup(of: Int.self) { group in
+            for task in 0..<32 {
+                group.addTask {
+                    var right = 0
+                    for number in 0..<200 {
+                        if await generation((number + task * 7) % 200, in: store) == 1 { right += 1 }
+                    }
+                    return right
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(right == 6400)
+        await store.close()
+    }
+
+    @Test func readersThatAreClosedAnswerWhatWaits() async {
+        let store = makeStore()
+        await store.write(Sample.entry(0, generation: 1), under: Sample.key(0))
+        let answers = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<200 {
+                group.addTask {
+                    _ = await store.read(Sample.key(0))
+                    return 1
+                }
+            }
+            group.addTask {
+                await store.close()
+                return 0
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(answers == 200)
+    }
+}

@@ -1,0 +1,49 @@
+import FerryCache
+import FerryMeasurement
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// A folder that goes with this object.
+final class TestFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.appending(path: "ferry-cache-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Where the store of this folder is; not made yet.
+    var store: String { path + "/a/store" }
+    var database: String { store + "/entries-1.sqlite" }
+
+    func options(_ change: (inout CacheStoreOptions) -> Void = { _ in }) -> CacheStoreOptions {
+        var options = CacheStoreOptions(directory: store)
+        options.gatheringTime = 0
+        change(&options)
+        return options
+    }
+
+    func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: store).sorted() }
+
+    func read(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(filePath: path))) }
+
+    func write(_ bytes: [UInt8], to path: String) throws { try Data(bytes).write(to: URL(filePath: path)) }
+
+    func mode(_ path: String) throws -> Int {
+        var status = stat()
+        try #require(stat(path, &status) == 0)
+        return Int(status.st_mode & 0o777)
+    }
+}
+
+/// The program beside the bundle of the tests, where the build has put both.
+var probeProgram: String {
+    let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? ownExecutable
+    return URL(filePath: bundle).deletingLastPathComponent().appending(path: "FerryCacheProbe").path
+}
+
+/// `FERRY_LONG_TESTS=1` has the long tests run in full.
+let runsLong = ProcessInfo.processInfo.environment["FERRY_LONG_TESTS"] == "1"
