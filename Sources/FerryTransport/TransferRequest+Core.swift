@@ -4,7 +4,7 @@ internal import FoundationEssentials
 extension TransferRequest {
     /// Calls `body` with the request as the core takes it; everything it points to lives until `body` returns, and the
     /// core copies it before that.
-    borrowing func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
+    func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
         var core = ferry_request()
         core.id = id
         core.priority = ring.rawValue

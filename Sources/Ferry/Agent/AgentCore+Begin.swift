@@ -18,16 +18,18 @@ extension AgentCore {
     }
 
     /// Validates, makes the value, and notes how the host does.
-    func processed<R: Request>(
-        _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
-    ) -> Result<Reply<R.Value>, RequestError> {
-        let reply = builder.processed(request, answer, url: url, &times)
-        let asked = if case .arrived(_, let trail) = answer { trail.url } else { url }
-        switch reply {
-        case .success(let reply): if !reply.isFromCache { health.succeeded(asked) }
-        case .failure(let error): health.failed(asked, error)
+    @inline(__always)
+    func reply<R: Request>(
+        to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
+    ) throws(RequestError) -> Reply<R.Value> {
+        do throws(RequestError) {
+            let reply = try builder.reply(to: request, answer, url: url, &times)
+            if !reply.response.isFromCache { health.succeeded(reply.response.url) }
+            return reply
+        } catch {
+            health.failed(answer.url ?? url, error)
+            throw error
         }
-        return reply
     }
 
     func info<R: Request>(of request: R, url: String, number: UInt64? = nil) -> RunInfo {
@@ -40,7 +42,8 @@ extension AgentCore {
 extension RunOutcome {
     init<Value>(_ result: Result<Reply<Value>, RequestError>) {
         switch result {
-        case .success(let reply): self = .finished(status: reply.status, isFromCache: reply.isFromCache)
+        case .success(let reply):
+            self = .finished(status: reply.response.status, isFromCache: reply.response.isFromCache)
         case .failure(let error): self.init(error)
         }
     }

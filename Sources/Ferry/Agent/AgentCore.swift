@@ -26,6 +26,8 @@ final class AgentCore: TransferReceiver {
     let builder: RequestBuilder
     /// Of all runs.
     let observers: [any RequestObserver]
+    /// Whether adapters or interceptors have a say in every run before it is sent.
+    let alwaysTravels: Bool
     /// `nil` when nothing is to be logged.
     let log: RunLog?
     let retryAccounts: RetryAccounts
@@ -43,6 +45,7 @@ final class AgentCore: TransferReceiver {
         self.transport = transport
         builder = RequestBuilder(configuration)
         observers = configuration.observers
+        alwaysTravels = !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
         log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.sensitiveHeaders) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")

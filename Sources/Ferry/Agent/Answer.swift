@@ -10,6 +10,9 @@ enum Answer: Sendable {
     case refused(RequestError)
     /// It cannot be sent by a plain transfer: a journey has to begin.
     case unsent
+
+    /// Where it came from, when that is not where the run began.
+    var url: String? { if case .arrived(_, let trail) = self { trail.url } else { nil } }
 }
 
 /// The way to an answer that was not the first, or did not come from the network.

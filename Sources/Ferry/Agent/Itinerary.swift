@@ -43,8 +43,7 @@ extension AgentCore {
 
     /// Whether code of the application's has a say before anything is sent.
     func travelsFirst<R: Request>(_ request: R) -> Bool {
-        !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
-            || (configuration.authenticator != nil && request.usesAuthenticator)
+        alwaysTravels || (tokens != nil && request.usesAuthenticator)
     }
 
     func itinerary<R: Request>(

@@ -89,7 +89,7 @@ extension AgentCore {
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: begin(request, url: url), journey: journey, servers: servers)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
-        if Task.isCancelled {
+        if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
             refuse(run, .cancelled(nil, url: run.url))
         } else if let journey {
             leave(run, to: journey)
@@ -106,12 +106,24 @@ extension AgentCore {
         #if FERRY_TSAN
         run.observe()
         #endif
-        var times = ProcessingTimes(isMeasured: run.watch != nil)
-        let reply = processed(request, answer, url: run.url, &times)
-        guard let watch = run.watch else {
-            request.filter(reply)
-            return try reply.get()
+        if let watch = run.watch { return try conclude(request, answer, url: run.url, watchedBy: watch) }
+        var times = ProcessingTimes(isMeasured: false)
+        do throws(RequestError) {
+            let reply = try reply(to: request, answer, url: run.url, &times)
+            request.completionFilter(reply)
+            return reply
+        } catch {
+            request.failureFilter(error)
+            throw error
         }
+    }
+
+    @inline(never)
+    private func conclude<R: Request>(
+        _ request: R, _ answer: Answer, url: String, watchedBy watch: RunWatch
+    ) throws(RequestError) -> Reply<R.Value> {
+        var times = ProcessingTimes(isMeasured: true)
+        let reply = Result { () throws(RequestError) in try self.reply(to: request, answer, url: url, &times) }
         if case .result(let result) = answer { watch.received(result) }
         let outcome = RunOutcome(reply)
         watch.willStop(outcome, RequestMetrics(answer, times))

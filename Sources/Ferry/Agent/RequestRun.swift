@@ -38,7 +38,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
         var times = ProcessingTimes(isMeasured: watch != nil)
-        reply = core.processed(request, answer, url: url, &times)
+        reply = Result { () throws(RequestError) in try core.reply(to: request, answer, url: url, &times) }
         if watch != nil { metrics = RequestMetrics(answer, times) }
         if case .result(let result) = answer { watch?.received(result) }
     }

@@ -1,7 +1,9 @@
 import FerryTransport
 
 /// The observers of one run and its log, and what they are told. There is none for a run that nobody observes.
-struct RunWatch: Sendable {
+///
+/// An object, as nearly every run has none: `nil` is then one word of its record.
+final class RunWatch: Sendable {
     private let observers: [any RequestObserver]
     private let log: RunLog?
     let info: RunInfo

@@ -1,7 +1,7 @@
 import FerryTransport
 
-/// A request made concrete: ready for the transport.
-struct BuiltRequest: Sendable {
+/// A request made concrete: ready for the transport. It is handed on, never copied: it is large.
+struct BuiltRequest: ~Copyable, Sendable {
     var transfer: TransferRequest
     /// What gives out its body, where that is pulled. One of an attempt that is not made closes itself when it goes.
     var source: (any BodySource)?

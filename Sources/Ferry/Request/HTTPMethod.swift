@@ -57,5 +57,6 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStr
         }
     }
 
-    var isToken: Bool { !rawValue.isEmpty && rawValue.utf8.allSatisfy(ByteSet.token.contains) }
+    /// Nearly every one is GET, which is not looked at byte by byte.
+    var isToken: Bool { self == .get || !rawValue.isEmpty && rawValue.utf8.allSatisfy(ByteSet.token.contains) }
 }

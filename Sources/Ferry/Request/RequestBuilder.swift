@@ -71,8 +71,8 @@ final class RequestBuilder: Sendable {
         if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
-        var built = BuiltRequest(transfer: try template(request, method: method, url: joined.url))
-        built.opensBody = opensBody
+        var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
+        try describe(request, method: method, in: &built.transfer)
         let contentType = try fill(
             &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
@@ -102,8 +102,8 @@ final class RequestBuilder: Sendable {
         _ complete: OutgoingRequest, as request: R, opensBody: Bool = true
     ) throws(RequestError) -> BuiltRequest {
         let joined = try join(complete.url)
-        var built = BuiltRequest(transfer: try template(request, method: complete.method, url: joined.url))
-        built.opensBody = opensBody
+        var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
+        try describe(request, method: complete.method, in: &built.transfer)
         // What the request says of sending it twice, it says of the method it describes.
         if complete.method != request.custom?.method ?? request.method {
             built.transfer.isIdempotent = complete.method.isIdempotent
@@ -139,13 +139,13 @@ final class RequestBuilder: Sendable {
     }
 
     /// All that is neither header nor body.
-    private func template<R: Request>(
-        _ request: R, method: HTTPMethod, url: String
-    ) throws(RequestError) -> TransferRequest {
+    private func describe<R: Request>(
+        _ request: R, method: HTTPMethod, in transfer: inout TransferRequest
+    ) throws(RequestError) {
         guard method.isToken else {
-            throw RequestError(preparing: .invalidRequest(.method), message: "the method is not a token", url: url)
+            throw RequestError(
+                preparing: .invalidRequest(.method), message: "the method is not a token", url: transfer.url)
         }
-        var transfer = TransferRequest(url: url)
         transfer.method = method.rawValue
         transfer.timeouts = request.timeouts.map(packed) ?? timeouts
         if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
@@ -155,8 +155,7 @@ final class RequestBuilder: Sendable {
         transfer.isIdempotent = request.isIdempotent
         transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
         if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
-        if let proxy = request.proxy ?? proxy { transfer.proxy = try proxy.route(for: url)?.transfer }
-        return transfer
+        if let proxy = request.proxy ?? proxy { transfer.proxy = try proxy.route(for: transfer.url)?.transfer }
     }
 
     private func packed(_ timeouts: Timeouts) -> TransferRequest.Timeouts {
@@ -216,7 +215,7 @@ final class RequestBuilder: Sendable {
     /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
     private func pack(
         _ own: Headers, adding common: Headers, authorization: Authorization?, credentials: Authorization?,
-        contentType: String?, for built: BuiltRequest
+        contentType: String?, for built: borrowing BuiltRequest
     ) throws(RequestError) -> HeaderBlock {
         let url = built.transfer.url
         var block = HeaderBlock()
@@ -250,7 +249,7 @@ final class RequestBuilder: Sendable {
     }
 
     /// The length on the wire is the body's. One of the caller's that says the same is left out, another is refused.
-    private func checkLength(_ value: String, of built: BuiltRequest) throws(RequestError) {
+    private func checkLength(_ value: String, of built: borrowing BuiltRequest) throws(RequestError) {
         if !built.opensBody, case .pull = built.transfer.body { return }
         guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(

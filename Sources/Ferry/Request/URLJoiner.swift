@@ -19,14 +19,18 @@ enum URLJoiner {
     /// Joins, or takes the path as it is when it is an absolute URL.
     static func join(_ path: String, to base: BaseURL?) throws(URLFault) -> JoinedURL {
         var path = path
+        // As nearly every path is: below the base, with nothing in it to be changed.
+        if let base, base.query.isEmpty, path.withUTF8({ $0.first == 0x2F && isPlain($0) }) {
+            return JoinedURL(url: base.prefix + path, credentials: base.credentials)
+        }
         let outcome = path.withUTF8 { bytes -> Result<JoinedURL?, URLFault> in
             if let scheme = schemeLength(bytes) {
                 return Result { () throws(URLFault) in try absolute(bytes, scheme: scheme) }
             }
             if bytes.contains(where: isControl) { return .failure(.invalid) }
             guard let base else { return .failure(faultWithoutBase(bytes)) }
-            // Nothing to be escaped or taken out: the caller joins the two texts.
-            if isPlain(bytes), base.query.isEmpty { return .success(nil) }
+            // Nothing to be escaped or taken out: the two texts are joined below.
+            if base.query.isEmpty, isPlain(bytes) { return .success(nil) }
             return .success(JoinedURL(url: relative(bytes, to: base), credentials: base.credentials))
         }
         switch outcome {

@@ -2,7 +2,7 @@ import FerryTransport
 
 /// How long the processing of an answer took. Asks no clock for a run that nobody observes.
 struct ProcessingTimes {
-    private let isMeasured: Bool
+    let isMeasured: Bool
     private var start: ContinuousClock.Instant?
     private var decodingStart: ContinuousClock.Instant?
     private(set) var processing: Duration?

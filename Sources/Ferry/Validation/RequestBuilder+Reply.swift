@@ -2,25 +2,30 @@ import FerryJSON
 import FerryTransport
 
 extension RequestBuilder {
-    /// Validates, makes the value, and lets the preprocessors see what came of it.
-    func processed<R: Request>(
-        _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
-    ) -> Result<Reply<R.Value>, RequestError> {
+    /// The way back: transport, then status, content type, format, schema, value; the first that fails names the error.
+    /// The preprocessors see what came of it.
+    ///
+    /// Thrown and returned, not wrapped up: every generic type that is named on the way costs a look into the runtime's
+    /// tables, and every copy of a reply four counts of references.
+    @inline(__always)
+    func reply<R: Request>(
+        to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
+    ) throws(RequestError) -> Reply<R.Value> {
         times.begin()
         do throws(RequestError) {
-            defer { times.end() }
-            let reply = try reply(to: request, answer, url: url, &times)
+            defer { if times.isMeasured { times.end() } }
+            let reply = try validated(request, answer, url: url, &times)
             request.completionPreprocessor(reply)
-            return .success(reply)
+            return reply
         } catch {
             request.failurePreprocessor(error)
-            return .failure(error)
+            throw error
         }
     }
 
-    /// The way back: transport, then status, content type, format, schema, value; the first that fails names the error.
-    private func reply<R: Request>(
-        to request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
+    @inline(__always)
+    private func validated<R: Request>(
+        _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
     ) throws(RequestError) -> Reply<R.Value> {
         let response = try response(of: answer, url: url)
         try check(response, by: request.statusValidation)
