@@ -228,6 +228,7 @@ typedef struct ferry__wheel {
   uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot with something */
   uint64_t turned; /* the slot number up to which all is done */
   unsigned count;
+  bool is_turning;
 } ferry__wheel;
 
 void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);

@@ -14,7 +14,10 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *t, uint64_t at) {
   if (t->timer_at)
     ferry__wheel_remove(loop, t);
   uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
-  if (!wheel->count || wheel->turned > now)
+  /* Not while it turns, though it may be empty in between: from `now` the
+   * furthest slot could be the very one that is being looked at, and what is
+   * put there would be taken out again without end. */
+  if (!wheel->is_turning && (!wheel->count || wheel->turned > now))
     wheel->turned = now;
   /* Rounded up: never looked at before its time. */
   uint64_t tick = (at + FERRY__SLOT_MS - 1) / FERRY__SLOT_MS;
@@ -66,6 +69,7 @@ void ferry__wheel_turn(ferry_loop *loop) {
   /* A loop that was held up for longer than the wheel looks at each once. */
   if (wheel->count && now >= wheel->turned + FERRY__SLOTS)
     wheel->turned = now - FERRY__SLOTS + 1;
+  wheel->is_turning = true;
   while (wheel->count && wheel->turned < now) {
     unsigned slot = slot_of(++wheel->turned);
     /* What is put in again lands in a later slot, as `turned` has moved. */
@@ -75,6 +79,7 @@ void ferry__wheel_turn(ferry_loop *loop) {
       look_at(loop, t);
     }
   }
+  wheel->is_turning = false;
 }
 
 uint64_t ferry__wheel_next(const ferry_loop *loop) {

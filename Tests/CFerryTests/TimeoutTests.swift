@@ -223,5 +223,33 @@ extension CoreTests {
                 _ = await core.result(of: far)
             }
         }
+
+        /// A transfer alone on a loop, with a limit that lies beyond the wheel, is put off for as far as the wheel reaches;
+        /// when a loop that came late by one slot did that, it once found the transfer in the slot it was emptying, and
+        /// never got out of it. Whether a loop comes late by just that is chance, so there are several.
+        @Test(.timeLimit(.minutes(1))) func aLoopThatComesLateToADistantLimitGoesOn() async throws {
+            let server = try LoopbackServer()
+            defer { server.stop() }
+            let url = server.baseURL + "/drip?bytes=240&chunk=1&interval=19"
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<12 {
+                    group.addTask {
+                        let core = try CoreLoop(CoreLoop.Options())
+                        let request = CoreRequest("GET", url).with {
+                            $0.answer = .stream
+                            $0.idle = 60_000
+                            $0.onBody = { _ in
+                                usleep(15_000)
+                                return FERRY_CONTINUE
+                            }
+                        }
+                        let result = try await core.run(request)
+                        #expect(result.fault == .ok && result.bodyLength == 240)
+                        await expectCleanStop(core)
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
     }
 }
