@@ -23,8 +23,9 @@ final class RunWatch: Sendable {
     /// [caller's thread] It leaves as it stands here.
     func sends(_ built: borrowing BuiltRequest) {
         guard let log else { return }
+        let (method, url) = (HTTPMethod(built.transfer.method), built.transfer.url)
         let headers = built.transfer.headers
-        log.sends(info, Headers(headers))
+        log.sends(info, method, to: url, Headers(headers))
     }
 
     /// An answer came, perhaps not the last.

@@ -23,12 +23,13 @@ struct RunLog: Sendable {
         sink.log(.debug, entry(of: run, redirectedTo: url, status: status))
     }
 
-    func sends(_ run: RunInfo, _ headers: @autoclosure () -> Headers) {
-        sink.log(.trace, entry(of: run, "sends", headers()))
+    /// After a redirect it is neither the URL nor, perhaps, the method that the run began with. `url` is redacted here.
+    func sends(_ run: RunInfo, _ method: HTTPMethod, to url: String, _ headers: @autoclosure () -> Headers) {
+        sink.log(.trace, entry(of: run, method, to: url, headers()))
     }
 
     func received(_ run: RunInfo, status: Int, _ headers: @autoclosure () -> Headers) {
-        sink.log(.trace, entry(of: run, "received", headers(), status: status))
+        sink.log(.trace, entry(of: run, received: headers(), status: status))
     }
 
     private func entry(of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics?) -> LogEntry {
@@ -63,8 +64,15 @@ struct RunLog: Sendable {
         return entry
     }
 
-    private func entry(of run: RunInfo, _ message: String, _ headers: Headers, status: Int? = nil) -> LogEntry {
-        var entry = LogEntry(.trace, message, run: run)
+    private func entry(of run: RunInfo, _ method: HTTPMethod, to url: String, _ headers: Headers) -> LogEntry {
+        var entry = LogEntry(.trace, "sends", run: run.id, url: url)
+        entry.method = method
+        entry.setHeaders(headers, sensitive: sensitiveHeaders)
+        return entry
+    }
+
+    private func entry(of run: RunInfo, received headers: Headers, status: Int) -> LogEntry {
+        var entry = LogEntry(.trace, "received", run: run)
         entry.status = status
         entry.setHeaders(headers, sensitive: sensitiveHeaders)
         return entry

@@ -51,8 +51,11 @@ extension AgentCore {
             } catch {
                 throw await carrier.run?.explained(error, head) ?? error
             }
-            return StreamedResponse(head: head, body: ResponseBody(Reading(source, head: head, watch: watch)))
+            if !head.isFromCache { health.succeeded(head.url) }
+            return StreamedResponse(
+                head: head, body: ResponseBody(Reading(source, head: head, watch: watch, health: health)))
         } catch {
+            health.failed(answer.url ?? url, error)
             conclude(watch, error)
             throw error
         }

@@ -14,12 +14,14 @@ final class Reading: Sendable {
     private let source: Source
     private let head: Response
     private let watch: RunWatch?
+    private let health: HostHealthTable
     private let isOver = Mutex(false)
 
-    init(_ source: Source, head: Response, watch: RunWatch?) {
+    init(_ source: Source, head: Response, watch: RunWatch?, health: HostHealthTable) {
         self.source = source
         self.head = head
         self.watch = watch
+        self.health = health
     }
 
     deinit { abandon(.cancelled) }
@@ -37,7 +39,7 @@ final class Reading: Sendable {
                 return nil
             case .failure(let error):
                 let error = head.trail.map { error.after($0.earlier, $0.redirects) } ?? error
-                stop(RunOutcome(error))
+                if stop(RunOutcome(error)) { health.failed(head.url, error) }
                 throw error
             }
         }

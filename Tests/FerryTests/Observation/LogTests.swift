@@ -1,3 +1,4 @@
+import FerryTesting
 import Glibc
 import Synchronization
 import Testing
@@ -27,7 +28,9 @@ final class KeptLog: LogSink {
         metrics.total = .microseconds(1240)
         metrics.attempts = 2
         log.started(run)
-        log.sends(run, ["Accept": "*/*", "Cookie": "canary", "X-Mine": "canary"])
+        log.sends(
+            run, .get, to: "http://kim:canary@h:81/x?t=canary",
+            ["Accept": "*/*", "Cookie": "canary", "X-Mine": "canary"])
         log.redirected(run, to: "https://kim:canary@other/y?t=canary", status: 302)
         log.retrying(run, attempt: 2, after: .timeout(.connect), delay: .milliseconds(50))
         log.received(run, status: 200, ["Set-Cookie": "canary", "ETag": "\"1\""])
@@ -44,6 +47,21 @@ final class KeptLog: LogSink {
                 "debug finished run=7 method=GET url=http://h:81/x?t=*** status=200 us=1240 attempt=2",
             ])
         #expect(sink.entries.allSatisfy { $0.level <= .debug }, "nothing of the library's is above debug")
+    }
+
+    @Test func everyHopIsLoggedAsItLeaves() async throws {
+        let sink = KeptLog()
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.logSink = sink
+        let agent = NetworkAgent(configuration: configuration)
+        var request = Full(path: "/redirect-to?status=303&url=/echo")
+        request.method = .post
+        #expect(try await agent.send(request).status == 200)
+        let sent = sink.entries.filter { $0.message == "sends" }
+        #expect(sent.map(\.method) == [.post, .get])
+        #expect(sent.map(\.url) == ["/redirect-to?status=***&url=***", "/echo"].map { server.baseURL + $0 })
+        await agent.shutdown()
     }
 
     @Test func everyEndHasItsWord() {
@@ -69,7 +87,7 @@ final class KeptLog: LogSink {
             Issue.record("the fields were asked for")
             return Headers()
         }
-        log.sends(run, headers())
+        log.sends(run, .get, to: "http://h/", headers())
         log.received(run, status: 200, headers())
         #expect(sink.entries.isEmpty)
     }

@@ -50,7 +50,7 @@ import Testing
         let sink = KeptLog()
         let log = RunLog(sink: sink, sensitiveHeaders: ["x-declared"])
         log.started(run)
-        log.sends(run, Self.headers)
+        log.sends(run, .get, to: Self.url, Self.headers)
         log.received(run, status: 302, Self.headers)
         log.redirected(run, to: Self.url, status: 302)
         log.retrying(run, attempt: 2, after: .connectionReset, delay: .zero)

@@ -51,6 +51,28 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test func theHealthOfTheHostIsToldByStreamsToo() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        #expect(agent.health(of: server.baseURL) == .unknown)
+        let whole = try await agent.stream(Get("/bytes/10"))
+        #expect(agent.health(of: server.baseURL).isReachable)
+        _ = try await whole.body.collect(upTo: 10)
+        server.script(path: "/cut", [.expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), .close])
+        let cut = try await agent.stream(Get("/cut"))
+        await #expect(throws: RequestError.self) { _ = try await cut.body.collect(upTo: 9) }
+        guard case .failing(_, 1, .incompleteBody) = agent.health(of: server.baseURL) else {
+            Issue.record("\(agent.health(of: server.baseURL))")
+            return
+        }
+        await #expect(throws: RequestError.self) { _ = try await agent.stream(Get("/status/404")) }
+        #expect(agent.health(of: server.baseURL).isReachable, "a 404 is an answer")
+        server.stop()
+        await #expect(throws: RequestError.self) { _ = try await agent.stream(Get("/hello")) }
+        #expect(agent.health(of: server.baseURL).isFailing)
+        await agent.shutdown()
+    }
+
     @Test func collectingIsBounded() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
