@@ -23,7 +23,11 @@ import Testing
             let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
             var output: [UInt8] = []
             var said = ""
-            let code = await FetchCommand.send(plan) { output += $0 } saying: { said += $0 }
+            let code = await FetchCommand.send(plan) {
+                output += $0
+            } saying: {
+                said += $0
+            }
             return (String(decoding: output, as: UTF8.self), said, code)
         }
     }
