@@ -45,6 +45,7 @@ typedef struct ferry__host ferry__host;
 typedef struct ferry__socket ferry__socket;
 typedef struct ferry__block ferry__block;
 typedef struct ferry__extras ferry__extras;
+typedef struct ferry__sink ferry__sink;
 
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 

@@ -2,9 +2,7 @@
  * receiver piece by piece, or to a descriptor; counted on the way. */
 #include "core.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { FIRST_MOST = 1 << 20 }; /* an announced length is not trusted further */
 
@@ -67,21 +65,6 @@ static bool reserve(ferry_loop *loop, ferry__transfer *t, size_t length) {
   return true;
 }
 
-static bool write_out(ferry__transfer *t, const char *bytes, size_t length) {
-  while (length) {
-    ssize_t wrote = write(t->fd, bytes, length);
-    if (wrote < 0 && errno == EINTR)
-      continue;
-    if (wrote <= 0) {
-      t->result.os_errno = wrote < 0 ? errno : ENOSPC;
-      return fail(t, FERRY_E_FILE, 0);
-    }
-    bytes += wrote;
-    length -= (size_t)wrote;
-  }
-  return true;
-}
-
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *t,
                          const char *bytes, size_t length) {
   if (t->max_body && t->result.body_length + length > t->max_body)
@@ -91,7 +74,7 @@ bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *t,
       return false;
     memcpy(t->bytes + t->result.body_length, bytes, length);
   } else if (t->response_kind == FERRY_DESCRIPTOR) {
-    if (!write_out(t, bytes, length))
+    if (!ferry__sink_put(loop, t, bytes, length))
       return false;
   } else if (loop->options.on_body) {
     if (loop->options.on_body(loop->options.context, t->result.id, bytes,

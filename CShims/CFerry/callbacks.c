@@ -53,6 +53,8 @@ bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
   if (!ferry__body_begin(loop, t))
     return false;
   notify_head(loop, t);
+  if ((t->flags & FERRY_HOLD_BODY) && t->response_kind == FERRY_STREAM)
+    t->held = t->receive_paused = true;
   return true;
 }
 
@@ -105,6 +107,10 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
     return CURL_WRITEFUNC_PAUSE; /* and comes again with these bytes */
   if (t->head_held && !ferry__head_final(handle->loop, t))
     return 0;
+  if (t->receive_paused) /* by that head */
+    return CURL_WRITEFUNC_PAUSE;
+  if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
+    return CURL_WRITEFUNC_PAUSE;
   t->last_ms = ferry__now(handle->loop);
   t->result.body_received += count;
   bool good = t->inflate

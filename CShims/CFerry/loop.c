@@ -57,7 +57,7 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
     ferry__wheel_set(loop, t, t->submitted_ms + t->deadline_ms);
 }
 
-static void deliver(ferry_loop *loop) {
+void ferry__deliver(ferry_loop *loop) {
   ferry_result *first = loop->finished;
   size_t count = loop->finished_count;
   if (!first)
@@ -102,7 +102,7 @@ static bool round_of_work(ferry_loop *loop) {
     ferry__shard_turn(shard);
     shard = next;
   }
-  deliver(loop);
+  ferry__deliver(loop);
   call(loop);
   return loop->touched || !ferry__mailbox_is_empty(loop) ||
          ferry__admissible(loop);
@@ -190,7 +190,8 @@ void ferry__arm(ferry_loop *loop, uint64_t at) {
 static void fail_all(ferry_loop *loop) {
   const ferry__fault fault = {FERRY_E_SHUTDOWN, 0};
   for (size_t i = 0; i < loop->table.capacity;)
-    if (loop->table.slots[i])
+    if (loop->table.slots[i] &&
+        loop->table.slots[i]->state != FERRY__WRITING)
       ferry__transfer_end(loop, loop->table.slots[i], fault);
     else
       i++; /* an end may shift another one into this slot */
@@ -207,7 +208,7 @@ static void begin_stop(ferry_loop *loop) {
   fail_all(loop);
   loop->closing = true;
   write_gauges(loop);
-  deliver(loop);
+  ferry__deliver(loop);
   for (unsigned i = 0; i < loop->shard_count; i++)
     ferry__shard_close(&loop->shards[i]);
   ferry__port_close(loop->port);

@@ -18,12 +18,21 @@ void ferry__table_remove(ferry__table *table, uint64_t id);
 
 /* ---- Mailbox (mailbox.c) ------------------------------------------------- */
 
-enum { FERRY__CANCEL, FERRY__RESUME, FERRY__PRIORITY };
+enum {
+  FERRY__CANCEL,
+  FERRY__RESUME,
+  FERRY__PRIORITY,
+  FERRY__PAUSE,
+  FERRY__WRITE_TO,
+};
 
 typedef struct ferry__command {
   struct ferry__command *next;
   uint64_t id;
   uint8_t kind, priority;
+  int32_t fd;      /* of FERRY__WRITE_TO, like what follows */
+  int64_t offset;
+  uint64_t most;
 } ferry__command;
 
 typedef struct ferry__mailbox {
@@ -80,7 +89,7 @@ struct ferry_loop {
   ferry__pool pool;
   ferry__port *port;
   ferry__inflate *inflates;
-  unsigned inflate_count;
+  unsigned inflate_count, sink_count;
   unsigned char *scratch; /* inflate's output */
   ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
   ferry_result *finished, **finished_last;
@@ -109,6 +118,8 @@ void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);
 /* Puts a result into this turn's list. */
 void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
+/* Hands over the list. */
+void ferry__deliver(ferry_loop *loop);
 /* The host whose serial this is, or NULL. */
 ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
 

@@ -67,14 +67,12 @@ int ferry_submit(ferry_loop *loop, const ferry_request *request,
   return FERRY_OK;
 }
 
-static void command(ferry_loop *loop, int kind, uint64_t id, int priority) {
+static void post(ferry_loop *loop, ferry__command command) {
   ferry__mailbox *mailbox = &loop->mailbox;
   ferry__command *new = malloc(sizeof *new), *old;
   if (!new)
     abort(); /* A lost cancel would be a run that never ends. */
-  new->kind = (uint8_t)kind;
-  new->id = id;
-  new->priority = (uint8_t)priority;
+  *new = command;
   old = atomic_load_explicit(&mailbox->commands, memory_order_relaxed);
   do {
     if (old == &closed_commands) {
@@ -90,18 +88,29 @@ static void command(ferry_loop *loop, int kind, uint64_t id, int priority) {
 }
 
 void ferry_cancel(ferry_loop *loop, uint64_t id) {
-  command(loop, FERRY__CANCEL, id, 0);
+  post(loop, (ferry__command){.kind = FERRY__CANCEL, .id = id});
 }
 
 void ferry_resume(ferry_loop *loop, uint64_t id) {
-  command(loop, FERRY__RESUME, id, 0);
+  post(loop, (ferry__command){.kind = FERRY__RESUME, .id = id});
+}
+
+void ferry_pause(ferry_loop *loop, uint64_t id) {
+  post(loop, (ferry__command){.kind = FERRY__PAUSE, .id = id});
+}
+
+void ferry_write_to(ferry_loop *loop, uint64_t id, int32_t fd, int64_t offset,
+                    uint64_t most) {
+  post(loop, (ferry__command){.kind = FERRY__WRITE_TO, .id = id, .fd = fd,
+                              .offset = offset, .most = most});
 }
 
 void ferry_set_priority(ferry_loop *loop, uint64_t id, int priority) {
-  command(loop, FERRY__PRIORITY, id,
-          priority < FERRY_LOW    ? FERRY_LOW
-          : priority > FERRY_HIGH ? FERRY_HIGH
-                                  : priority);
+  int ring = priority < FERRY_LOW    ? FERRY_LOW
+             : priority > FERRY_HIGH ? FERRY_HIGH
+                                     : priority;
+  post(loop, (ferry__command){.kind = FERRY__PRIORITY, .id = id,
+                              .priority = (uint8_t)ring});
 }
 
 void ferry_call(ferry_loop *loop) {
@@ -160,6 +169,28 @@ static void take_commands(ferry_loop *loop) {
   mailbox->last = &last->next;
 }
 
+static void obey(ferry_loop *loop, ferry__transfer *transfer,
+                 const ferry__command *command) {
+  switch (command->kind) {
+  case FERRY__CANCEL:
+    ferry__transfer_end(loop, transfer,
+                        (ferry__fault){FERRY_E_CANCELLED, 0});
+    break;
+  case FERRY__RESUME:
+    ferry__transfer_resume(loop, transfer);
+    break;
+  case FERRY__PAUSE:
+    transfer->held = transfer->receive_paused = true;
+    break;
+  case FERRY__WRITE_TO:
+    ferry__transfer_divert(loop, transfer, command->fd, command->offset,
+                           command->most);
+    break;
+  default:
+    ferry__reprioritise(loop, transfer, command->priority);
+  }
+}
+
 void ferry__mailbox_commands(ferry_loop *loop) {
   ferry__mailbox *mailbox = &loop->mailbox;
   take_commands(loop);
@@ -174,14 +205,10 @@ void ferry__mailbox_commands(ferry_loop *loop) {
     if (!mailbox->first)
       mailbox->last = &mailbox->first;
     ferry__transfer *transfer = ferry__table_find(&loop->table, command->id);
-    if (transfer && command->kind == FERRY__CANCEL) {
-      cancels += transfer->state == FERRY__RUNNING;
-      ferry__transfer_end(loop, transfer,
-                          (ferry__fault){FERRY_E_CANCELLED, 0});
-    } else if (transfer && command->kind == FERRY__RESUME) {
-      ferry__transfer_resume(loop, transfer);
-    } else if (transfer) {
-      ferry__reprioritise(loop, transfer, command->priority);
+    if (transfer) {
+      cancels += command->kind == FERRY__CANCEL &&
+                 transfer->state == FERRY__RUNNING;
+      obey(loop, transfer, command);
     }
     free(command);
   }

@@ -355,6 +355,8 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->response_kind = request->response_kind;
   t->priority = request->priority;
   t->fd = request->fd;
+  t->offset = request->offset;
+  t->max_rate = request->max_rate;
   t->flags = request->flags;
   t->connect_ms = request->connect_ms;
   t->idle_ms = request->idle_ms;

@@ -69,6 +69,7 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;
+  ferry__sink_free(loop, t);
   uint64_t began = t->started_ns ? t->started_ns : loop->now_ns;
   r->metrics.queue = ferry__us(t->submitted_ns, began);
   r->metrics.total = ferry__us(t->submitted_ns, loop->now_ns);

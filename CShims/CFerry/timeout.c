@@ -87,6 +87,9 @@ uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
       detail = idle_detail(t);
     else if (paused && t->idle_ms)
       sooner(&next, now + t->idle_ms); /* its own clock stands still */
+    uint64_t again = ferry__sink_look(t);
+    if (again)
+      sooner(&next, again);
     if (!detail && t->low_speed_ms && t->phase >= FERRY_PHASE_SEND) {
       if (paused || !t->window_ms) {
         t->window_ms = now;
@@ -106,6 +109,13 @@ uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
     } else if (!detail && t->low_speed_ms) {
       sooner(&next, now + t->low_speed_ms / 4 + 1);
     }
+  }
+  if (!detail && t->paced) {
+    uint64_t again = ferry__pace_look(loop, t);
+    if (t->state != FERRY__RUNNING)
+      return 0;
+    if (again)
+      sooner(&next, again);
   }
   if (detail)
     *fault = (ferry__fault){FERRY_E_TIMEOUT, detail};

@@ -131,9 +131,10 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
 
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   bool paused = t->receive_paused || t->send_paused;
+  t->held = t->send_paused = false;
+  t->receive_paused = t->paced || ferry__sink_is_choked(t);
   if (!paused || (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING))
     return;
-  t->receive_paused = t->send_paused = false;
   t->last_ms = ferry__now(loop);
   t->window_ms = 0; /* begins anew at the next look */
   if (t->inflate && t->inflate->held) {
@@ -157,6 +158,18 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   }
   t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
   ferry__shard_touch(t->handle->shard);
+}
+
+void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *t, int32_t fd,
+                            int64_t offset, uint64_t most) {
+  if (t->response_kind == FERRY_STREAM) {
+    t->response_kind = FERRY_DESCRIPTOR;
+    t->fd = fd;
+    t->offset = offset;
+    if (most)
+      t->max_body = t->result.body_length + most;
+  }
+  ferry__transfer_resume(loop, t);
 }
 
 /* ---- The end ------------------------------------------------------------- */
@@ -188,7 +201,11 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   t->handle = NULL;
   unlink_running(loop, t);
   ferry__leave(loop, t->host);
-  ferry__finish(loop, t);
+  t->state = FERRY__WRITING;
+  if (ferry__sink_rests(t))
+    ferry__finish(loop, t);
+  else
+    ferry__wheel_remove(loop, t);
 }
 
 /* Nothing of it was sent, or looked at: once more, with another handle. */
@@ -257,8 +274,12 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
 
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
                          ferry__fault fault) {
+  if (t->state == FERRY__WRITING && t->fault.code)
+    return;
   t->fault = fault;
   switch (t->state) {
+  case FERRY__WRITING:
+    return; /* its sink will end it */
   case FERRY__WAITING:
     ferry__dequeue(loop, t);
     break;

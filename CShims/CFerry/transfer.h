@@ -63,6 +63,7 @@ enum ferry__state {
   FERRY__RESOLVING, /* has its place, waits for a name */
   FERRY__RUNNING,
   FERRY__DRAINING, /* libcurl is done, the receiver is not */
+  FERRY__WRITING,  /* all is settled but what its sink still writes */
   FERRY__DONE,
 };
 
@@ -93,10 +94,16 @@ struct ferry__transfer {
   uint32_t connect_ms, idle_ms, total_ms, deadline_ms;
   uint32_t low_speed_bytes, low_speed_ms, max_head;
   uint64_t max_body;
+  uint64_t max_rate, pace_ms;
+  int64_t purse;
   int32_t fd;
+  int64_t offset;
+  ferry__sink *sink; /* NULL before the first byte for `fd` */
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
+  bool held;  /* paused by the caller, .. */
+  bool paced; /* .. or by its rate */
   bool head_held; /* a challenge, which libcurl may answer by itself */
   bool forbidden; /* an address was, and so not connected to */
   bool untouched; /* the server has not looked at its stream */
@@ -130,6 +137,9 @@ void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
                                CURLcode code);
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
+/* The rest of a streamed body goes to a descriptor. */
+void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *transfer,
+                            int32_t fd, int64_t offset, uint64_t most);
 /* The name it waited for is known, or is not to be had. */
 void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
                            ferry__fault fault);
@@ -152,6 +162,29 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
 /* Decoded bytes. False sets transfer->fault. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
+
+/* ---- Rates (pace.c) ------------------------------------------------------ */
+
+/* False when so many bytes have to wait: then the transfer is paused. */
+bool ferry__pace_take(ferry_loop *loop, ferry__transfer *transfer,
+                      size_t count);
+/* Goes on where it may, which may end the transfer; returns when to look
+ * again, 0 = no need to. */
+uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *transfer);
+
+/* ---- Sinks (sink.c) ------------------------------------------------------ */
+
+/* Takes a piece whole; may pause the transfer. False sets transfer->fault. */
+bool ferry__sink_put(ferry_loop *loop, ferry__transfer *transfer,
+                     const char *bytes, size_t length);
+/* Writes what has waited long enough; returns when to look again, 0 = no
+ * need to. */
+uint64_t ferry__sink_look(ferry__transfer *transfer);
+bool ferry__sink_is_choked(const ferry__transfer *transfer);
+/* Nothing more comes: false when something is yet to be written. Then the
+ * transfer is WRITING until that is done, and finished by the sink. */
+bool ferry__sink_rests(ferry__transfer *transfer);
+void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
 
 /* An answer that lay in the socket when writing to it failed (late.c). True
  * when it was whole, and has been delivered. */

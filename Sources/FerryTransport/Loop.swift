@@ -19,6 +19,7 @@ final class Loop: Sendable {
         options.on_started = onStarted
         options.on_head = onHead
         options.on_body = onBody
+        options.on_written = onWritten
         options.on_pull = onPull
         options.on_call = onCall
         options.on_stopped = onStopped
@@ -58,6 +59,10 @@ final class Loop: Sendable {
 
     func cancel(_ id: TransferID) { ferry_cancel(pointer.raw, id) }
     func resume(_ id: TransferID) { ferry_resume(pointer.raw, id) }
+    func pause(_ id: TransferID) { ferry_pause(pointer.raw, id) }
+    func write(_ id: TransferID, to sink: TransferSink) {
+        ferry_write_to(pointer.raw, id, sink.descriptor, sink.offset ?? -1, sink.most)
+    }
     func setRing(_ ring: PriorityRing, of id: TransferID) {
         ferry_set_priority(pointer.raw, id, Int32(ring.rawValue))
     }

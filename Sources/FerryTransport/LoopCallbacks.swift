@@ -34,6 +34,10 @@ func onBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UnsafeRa
     }
 }
 
+func onWritten(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UInt64) {
+    LoopContext.of(context)?.receiver?.transfer(id, written: bytes)
+}
+
 func onPull(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ space: UnsafeMutableRawPointer, _ size: Int) -> Int64 {
     let space = UnsafeMutableRawBufferPointer(start: space, count: size)
     switch LoopContext.of(context)?.receiver?.transfer(id, fill: space) {

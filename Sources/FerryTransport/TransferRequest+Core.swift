@@ -16,13 +16,16 @@ extension TransferRequest {
         core.low_speed_ms = timeouts.lowSpeedTime
         core.max_head = maxHeadBytes
         core.max_body = maxBodyBytes
+        core.max_rate = maxRate
         core.flags = flags
         switch responseBody {
         case .collect: core.response_kind = UInt8(FERRY_COLLECT)
-        case .stream: core.response_kind = UInt8(FERRY_STREAM)
-        case .descriptor(let descriptor):
+        case .stream, .held: core.response_kind = UInt8(FERRY_STREAM)
+        case .descriptor(let sink):
             core.response_kind = UInt8(FERRY_DESCRIPTOR)
-            core.fd = descriptor
+            core.fd = sink.descriptor
+            core.offset = sink.offset ?? -1
+            if sink.most > 0 { core.max_body = sink.most }
         }
         var url = url
         var method = method
@@ -59,6 +62,7 @@ extension TransferRequest {
         if isIdempotent { flags |= UInt32(FERRY_IDEMPOTENT) }
         if decodesContent { flags |= UInt32(FERRY_DECODE) }
         if reportsStart { flags |= UInt32(FERRY_NOTIFY_START) }
+        if case .held = responseBody { flags |= UInt32(FERRY_HOLD_BODY) }
         if publicOnly { flags |= UInt32(FERRY_PUBLIC_ONLY) }
         return flags
     }

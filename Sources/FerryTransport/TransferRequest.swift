@@ -11,6 +11,22 @@ package enum PriorityRing: UInt8, Sendable {
     case high = 2
 }
 
+/// Where in a file a body goes.
+package struct TransferSink: Sendable, Equatable {
+    /// Stays the caller's, who must not close it before the result. It may block: threads of their own write to it.
+    package var descriptor: Int32
+    /// Of the first byte; `nil` = wherever the descriptor stands.
+    package var offset: Int64?
+    /// More bytes than this are a fault, `bodyTooLarge`; 0 = as the request says.
+    package var most: UInt64
+
+    package init(descriptor: Int32, offset: Int64?, most: UInt64 = 0) {
+        self.descriptor = descriptor
+        self.offset = offset
+        self.most = most
+    }
+}
+
 /// One transfer, complete: what the core needs to know, and nothing of the request it came from.
 package struct TransferRequest: Sendable {
     package enum Body: Sendable {
@@ -26,8 +42,10 @@ package struct TransferRequest: Sendable {
         case collect
         /// Arrives by the receiver's `receivedHead` and `receivedChunk`.
         case stream
+        /// Likewise, but the body waits behind its head for a `resume`, or for a `write`.
+        case held
         /// Is written to an open descriptor, which stays the caller's.
-        case descriptor(Int32)
+        case descriptor(TransferSink)
     }
 
     /// All in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
@@ -54,6 +72,8 @@ package struct TransferRequest: Sendable {
     package var maxHeadBytes: UInt32 = 0
     /// Bytes of the body after decoding; 0 = no bound.
     package var maxBodyBytes: UInt64 = 0
+    /// Bytes received a second, on average; 0 = no bound.
+    package var maxRate: UInt64 = 0
     /// May be sent again on a new connection when a kept one turns out to be dead (RFC 9110, 9.2.2).
     package var isIdempotent = true
     package var decodesContent = true

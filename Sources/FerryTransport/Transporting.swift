@@ -18,6 +18,12 @@ package protocol Transporting: AnyObject, Sendable {
     /// Goes on after a pause of receiving or sending. Any thread.
     func resume(_ id: TransferID)
 
+    /// Leaves the socket unread until `resume`. Any thread.
+    func pause(_ id: TransferID)
+
+    /// Sends the rest of a streamed body to a file, and resumes. Any thread.
+    func write(_ id: TransferID, to sink: TransferSink)
+
     /// Moves a waiting transfer to another ring. Any thread.
     func setRing(_ ring: PriorityRing, of id: TransferID)
 
@@ -54,12 +60,17 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// A piece of a streamed body; it lives until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
 
+    /// So many bytes of the body have been written to its descriptor.
+    func transfer(_ id: TransferID, written count: UInt64)
+
     /// Wants the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
 }
 
 extension Transporting {
     package func chooseLoop() -> UInt8 { 0 }
+    package func pause(_ id: TransferID) {}
+    package func write(_ id: TransferID, to sink: TransferSink) {}
     package var cookies: [TransferCookie] { [] }
     package func setCookie(_ cookie: TransferCookie) {}
     package func removeCookies() {}
@@ -69,6 +80,7 @@ extension TransferReceiver {
     package func transferStarted(_ id: TransferID) {}
     package func transfer(_ id: TransferID, receivedHead head: TransferResult) {}
     package func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
+    package func transfer(_ id: TransferID, written count: UInt64) {}
     package func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill { .failed }
 }
 

@@ -246,7 +246,7 @@ enum {
 enum {
   FERRY_COLLECT = 0, /* the body arrives with the result */
   FERRY_STREAM,      /* on_head, then on_body as it comes */
-  FERRY_DESCRIPTOR,  /* written to fd, from its present offset on */
+  FERRY_DESCRIPTOR,  /* written to fd */
 };
 
 enum {
@@ -268,6 +268,9 @@ enum {
    * refused, and with FERRY_PROXY_SOCKS5 the names that we look up are held
    * to it. */
   FERRY_PUBLIC_ONLY = 1u << 4,
+  /* With FERRY_STREAM: after on_head the body waits for ferry_resume(), and
+   * then goes to on_body, or for ferry_write_to(). */
+  FERRY_HOLD_BODY = 1u << 5,
 };
 
 /* ---- What few requests say ----------------------------------------------- */
@@ -342,8 +345,11 @@ typedef struct ferry_request {
   uint8_t body_kind;     /* FERRY_BODY_… */
   uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
   uint8_t response_kind; /* FERRY_COLLECT … */
-  int32_t fd; /* FERRY_DESCRIPTOR; stays the caller's. Blocking and fast, as
-               * a file is: a slow one stops the loop, EAGAIN is a fault */
+  /* FERRY_DESCRIPTOR. It stays the caller's, who must not close it before
+   * the result. Threads of libuv's write to it, so that it may block; EAGAIN
+   * is a fault. */
+  int32_t fd;
+  int64_t offset; /* of the first byte in it; -1 = wherever it stands */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
   /* Milliseconds, 0 = none. deadline_ms counts from the submit, the others
    * from the start. idle_ms: no byte in either direction. */
@@ -357,6 +363,7 @@ typedef struct ferry_request {
   uint32_t max_head; /* bytes of all heads, 1xx and trailers included; 0 =
                       * 64 KiB. 1,000 fields are the most in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
+  uint64_t max_rate; /* bytes received a second, on average; 0 = no bound */
   const ferry_extras *_Nullable extras;
 } ferry_request;
 
@@ -432,6 +439,9 @@ typedef struct ferry_options {
    * call before ferry_resume(), and the socket is left unread. */
   int (*_Nullable on_body)(void *_Nullable context, uint64_t id,
                            const void *_Nonnull bytes, size_t length);
+  /* So many bytes of the body have been written to its descriptor. */
+  void (*_Nullable on_written)(void *_Nullable context, uint64_t id,
+                               uint64_t bytes);
   /* Fill `space` with the next bytes of the request's body. Returns their
    * count, 0 at the end, FERRY_PAUSE or FERRY_ABORT. */
   int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
@@ -511,6 +521,16 @@ void ferry_cancel(ferry_loop *_Nonnull loop, uint64_t id);
  * resume that overtakes its pause is not lost. The end of a paused stream is
  * told without one, unless decoded bytes are still held back. */
 void ferry_resume(ferry_loop *_Nonnull loop, uint64_t id);
+
+/* [any thread] Leaves the socket unread until ferry_resume(). What libcurl
+ * has read already may still be delivered. */
+void ferry_pause(ferry_loop *_Nonnull loop, uint64_t id);
+
+/* [any thread] Sends the rest of a body of FERRY_STREAM to a descriptor (see
+ * ferry_request.fd), and resumes. `most`: more bytes than this from here on are
+ * FERRY_E_BODY_TOO_LARGE; 0 = as the request says. */
+void ferry_write_to(ferry_loop *_Nonnull loop, uint64_t id, int32_t fd,
+                    int64_t offset, uint64_t most);
 
 /* [any thread] Moves a waiting transfer to the end of another ring. */
 void ferry_set_priority(ferry_loop *_Nonnull loop, uint64_t id, int priority);

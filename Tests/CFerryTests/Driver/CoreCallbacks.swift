@@ -47,6 +47,10 @@ func coreOnBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: Unsa
     Int32(record(context).body(id, Array(UnsafeRawBufferPointer(start: bytes, count: length))))
 }
 
+func coreOnWritten(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UInt64) {
+    record(context).change { $0.written[id, default: []].append(bytes) }
+}
+
 func coreOnPull(
     _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ space: UnsafeMutableRawPointer, _ size: Int
 ) -> Int64 {

@@ -35,6 +35,7 @@ final class CoreLoop: Sendable {
         c.on_started = coreOnStarted
         c.on_head = coreOnHead
         c.on_body = coreOnBody
+        c.on_written = coreOnWritten
         c.on_pull = coreOnPull
         c.on_call = coreOnCall
         c.on_stopped = coreOnStopped
@@ -117,6 +118,12 @@ final class CoreLoop: Sendable {
 
     func cancel(_ id: UInt64) { ferry_cancel(pointer.raw, id) }
     func resume(_ id: UInt64) { ferry_resume(pointer.raw, id) }
+    func pause(_ id: UInt64) { ferry_pause(pointer.raw, id) }
+    func write(_ id: UInt64, to descriptor: Int32, at offset: Int64, most: UInt64 = 0) {
+        ferry_write_to(pointer.raw, id, descriptor, offset, most)
+    }
+    func written(_ id: UInt64) -> [UInt64] { record.read { $0.written[id] ?? [] } }
+    func untilHead(_ id: UInt64) async { await record.until { $0.heads[id] != nil } }
     func setPriority(_ id: UInt64, _ priority: Int) { ferry_set_priority(pointer.raw, id, Int32(priority)) }
     func call() { ferry_call(pointer.raw) }
     func stop() { ferry_loop_stop(pointer.raw) }

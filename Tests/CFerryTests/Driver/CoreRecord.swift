@@ -22,6 +22,8 @@ final class CoreRecord: Sendable {
         var events: [UInt64: [Event]] = [:]
         var streamed: [UInt64: [UInt8]] = [:]
         var heads: [UInt64: CoreResult] = [:]
+        /// What on_written told, in its order.
+        var written: [UInt64: [UInt64]] = [:]
         /// All results of each id: more than one is a fault of the core.
         var results: [UInt64: [CoreResult]] = [:]
         /// Ids in the order of their start and of their end.

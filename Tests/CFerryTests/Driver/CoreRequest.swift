@@ -12,7 +12,7 @@ struct CoreRequest: Sendable {
     enum Answer: Sendable {
         case collect
         case stream
-        case descriptor(Int32)
+        case descriptor(Int32, offset: Int64 = -1)
     }
 
     struct Flags: OptionSet, Sendable {
@@ -21,6 +21,7 @@ struct CoreRequest: Sendable {
         static let decode = Flags(rawValue: UInt32(FERRY_DECODE))
         static let notifyStart = Flags(rawValue: UInt32(FERRY_NOTIFY_START))
         static let notifyHead = Flags(rawValue: UInt32(FERRY_NOTIFY_HEAD))
+        static let holdBody = Flags(rawValue: UInt32(FERRY_HOLD_BODY))
         static let publicOnly = Flags(rawValue: UInt32(FERRY_PUBLIC_ONLY))
     }
 
@@ -39,6 +40,7 @@ struct CoreRequest: Sendable {
     var lowSpeedTime = 0
     var maxHead = 0
     var maxBody = 0
+    var maxRate = 0
 
     var extras: CoreExtras?
 
@@ -90,12 +92,14 @@ struct CoreRequest: Sendable {
         core.low_speed_ms = UInt32(lowSpeedTime)
         core.max_head = UInt32(maxHead)
         core.max_body = UInt64(maxBody)
+        core.max_rate = UInt64(maxRate)
         switch answer {
         case .collect: core.response_kind = UInt8(FERRY_COLLECT)
         case .stream: core.response_kind = UInt8(FERRY_STREAM)
-        case .descriptor(let descriptor):
+        case .descriptor(let descriptor, let offset):
             core.response_kind = UInt8(FERRY_DESCRIPTOR)
             core.fd = descriptor
+            core.offset = offset
         }
         var bytes: [UInt8] = []
         switch body {

@@ -1,0 +1,48 @@
+/* pace.c - a bound on the rate of one transfer: bytes are paid for out of a
+ * purse that time fills, and that holds a quarter of a second's. libcurl's
+ * own bound (CURLOPT_MAX_RECV_SPEED_LARGE) lets 300 KB through at once where
+ * 300 KB a second are allowed. */
+#include "core.h"
+
+static void fill(ferry__transfer *t, uint64_t now) {
+  int64_t most = (int64_t)(t->max_rate / 4) + 1;
+  uint64_t ms = t->pace_ms ? now - t->pace_ms : 1000;
+  if (ms > 1000)
+    ms = 1000;
+  t->purse += (int64_t)(t->max_rate * ms / 1000);
+  if (t->purse > most)
+    t->purse = most;
+  t->pace_ms = now;
+}
+
+/* What it owes, as a time. */
+static uint64_t wait(const ferry__transfer *t) {
+  return 1 + (uint64_t)(-t->purse) * 1000 / t->max_rate;
+}
+
+bool ferry__pace_take(ferry_loop *loop, ferry__transfer *t, size_t count) {
+  uint64_t now = ferry__now(loop);
+  fill(t, now);
+  if (t->purse > 0) {
+    t->purse -= (int64_t)count;
+    return true;
+  }
+  t->paced = t->receive_paused = true;
+  uint64_t at = now + wait(t);
+  if (!t->timer_at || t->timer_at * FERRY__SLOT_MS > at)
+    ferry__wheel_set(loop, t, at);
+  return false;
+}
+
+uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *t) {
+  uint64_t now = ferry__now(loop);
+  if (!t->paced)
+    return 0;
+  fill(t, now);
+  if (t->purse <= 0)
+    return now + wait(t);
+  t->paced = false;
+  if (!t->held)
+    ferry__transfer_resume(loop, t);
+  return t->paced ? now + wait(t) : 0;
+}

@@ -1,0 +1,237 @@
+/* sink.c - bodies that go to a descriptor.
+ *
+ * libuv's threads write, not the loop: a disk that is slow, or a pipe that
+ * nobody reads, then holds up the transfers that go there and no other. A
+ * sink has two blocks, one that is filled while the other is written; when
+ * both are full its socket is left unread. The copy into a block is paid back
+ * by longer writes, 128 KB and more where libcurl hands over 16. */
+#include "core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+  BLOCK = 256 * 1024,
+  LEAST_BLOCK = 64 * 1024,
+  ALL_BLOCKS = 4 * 1024 * 1024, /* of a loop's sinks, while they are few */
+  PIECE = CURL_MAX_WRITE_SIZE,  /* the most that libcurl hands over */
+  FLUSH_MS = 100, /* bytes do not wait longer for others to be written with */
+};
+
+typedef struct ferry__part {
+  char *bytes; /* a block; NULL before its first use */
+  size_t used, capacity;
+} ferry__part;
+
+struct ferry__sink {
+  uv_work_t work;
+  ferry__transfer *transfer;
+  ferry_loop *loop;
+  ferry__part filling, writing; /* `writing` is the thread's while it works */
+  size_t block;
+  int64_t offset;
+  uint64_t written, flush_ms;
+  int32_t fd, os_errno;
+  bool working, choked;
+};
+
+static bool fail(ferry__transfer *t, int code) {
+  t->fault = (ferry__fault){code, 0};
+  return false;
+}
+
+/* Smaller blocks where many write, and no larger than the body. */
+static size_t block_size(const ferry_loop *loop, const ferry__transfer *t) {
+  size_t size = BLOCK;
+  int64_t announced = t->handle->head.content_length;
+  while (size > LEAST_BLOCK && size * 2 * loop->sink_count > ALL_BLOCKS)
+    size /= 4;
+  if (!t->inflate && announced > 0 && (uint64_t)announced < size)
+    size = (size_t)announced;
+  return size;
+}
+
+static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
+  ferry__sink *sink = t->sink;
+  if (sink)
+    return sink;
+  t->sink = sink = calloc(1, sizeof *sink);
+  if (!sink)
+    return NULL;
+  loop->sink_count++;
+  sink->transfer = t;
+  sink->loop = loop;
+  sink->fd = t->fd;
+  sink->offset = t->offset;
+  sink->block = block_size(loop, t);
+  return sink;
+}
+
+/* ---- Writing ------------------------------------------------------------- */
+
+/* [a thread of libuv's] */
+static void write_part(uv_work_t *work) {
+  ferry__sink *sink = work->data;
+  const char *bytes = sink->writing.bytes;
+  size_t left = sink->writing.used;
+  while (left) {
+    ssize_t n = sink->offset < 0
+                    ? write(sink->fd, bytes, left)
+                    : pwrite(sink->fd, bytes, left, sink->offset);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0) {
+      sink->os_errno = n < 0 ? errno : ENOSPC;
+      break;
+    }
+    bytes += n;
+    left -= (size_t)n;
+    if (sink->offset >= 0)
+      sink->offset += n;
+  }
+  sink->writing.used -= left;
+}
+
+static void on_part_written(uv_work_t *work, int status);
+
+static void begin_to_write(ferry__sink *sink) {
+  ferry__part part = sink->writing;
+  sink->writing = sink->filling;
+  sink->filling = part;
+  sink->filling.used = 0;
+  sink->working = true;
+  sink->work.data = sink;
+  uv_queue_work(&sink->loop->uv, &sink->work, write_part, on_part_written);
+}
+
+/* Called while nothing is being written. */
+static bool is_due(const ferry__sink *sink) {
+  return sink->filling.used &&
+         (sink->filling.used >= sink->block / 2 ||
+          sink->transfer->state == FERRY__WRITING ||
+          ferry__now(sink->loop) >= sink->flush_ms);
+}
+
+static void wake_for_flush(ferry__sink *sink) {
+  ferry__transfer *t = sink->transfer;
+  uint64_t at = sink->flush_ms;
+  if (t->state == FERRY__RUNNING &&
+      (!t->timer_at || t->timer_at * FERRY__SLOT_MS > at))
+    ferry__wheel_set(sink->loop, t, at);
+}
+
+static void on_part_written(uv_work_t *work, int status) {
+  ferry__sink *sink = work->data;
+  ferry__transfer *t = sink->transfer;
+  ferry_loop *loop = sink->loop;
+  (void)status; /* nobody cancels it */
+  sink->working = false;
+  sink->written += sink->writing.used;
+  if (sink->writing.used && loop->options.on_written)
+    loop->options.on_written(loop->options.context, t->result.id,
+                             sink->written);
+  if (sink->os_errno) {
+    t->result.os_errno = sink->os_errno;
+    if (t->state != FERRY__WRITING) {
+      ferry__transfer_end(loop, t, (ferry__fault){FERRY_E_FILE, 0});
+      return;
+    }
+    if (!t->fault.code)
+      t->fault = (ferry__fault){FERRY_E_FILE, 0};
+  } else if (is_due(sink)) {
+    begin_to_write(sink);
+  } else if (sink->filling.used) {
+    wake_for_flush(sink);
+  }
+  if (t->state == FERRY__WRITING) {
+    if (!sink->working)
+      ferry__finish(loop, t);
+    if (loop->closing)
+      ferry__deliver(loop);
+  } else if (sink->choked) {
+    sink->choked = false;
+    if (!t->held)
+      ferry__transfer_resume(loop, t);
+  }
+}
+
+/* ---- Filling ------------------------------------------------------------- */
+
+static bool reserve(ferry__sink *sink, size_t length) {
+  ferry__part *part = &sink->filling;
+  ferry__pool *pool = &sink->loop->pool;
+  size_t need = part->used + length, capacity;
+  if (need <= part->capacity)
+    return true;
+  size_t want = need > sink->block ? need : sink->block;
+  char *bytes = ferry__pool_take(pool, want, &capacity);
+  if (!bytes)
+    return fail(sink->transfer, FERRY_E_MEMORY);
+  if (part->bytes) {
+    memcpy(bytes, part->bytes, part->used);
+    ferry__pool_give(pool, part->bytes);
+  }
+  part->bytes = bytes;
+  part->capacity = capacity;
+  return true;
+}
+
+bool ferry__sink_put(ferry_loop *loop, ferry__transfer *t, const char *bytes,
+                     size_t length) {
+  ferry__sink *sink = sink_of(loop, t);
+  if (!sink)
+    return fail(t, FERRY_E_MEMORY);
+  if (!reserve(sink, length))
+    return false;
+  if (!sink->filling.used)
+    sink->flush_ms = ferry__now(loop) + FLUSH_MS;
+  memcpy(sink->filling.bytes + sink->filling.used, bytes, length);
+  sink->filling.used += length;
+  if (!sink->working && is_due(sink))
+    begin_to_write(sink);
+  else if (!sink->working)
+    wake_for_flush(sink);
+  else if (sink->filling.used + PIECE > sink->block)
+    sink->choked = t->receive_paused = true;
+  return true;
+}
+
+uint64_t ferry__sink_look(ferry__transfer *t) {
+  ferry__sink *sink = t->sink;
+  if (!sink || sink->working || !sink->filling.used)
+    return 0;
+  if (!is_due(sink))
+    return sink->flush_ms;
+  begin_to_write(sink);
+  return 0;
+}
+
+bool ferry__sink_is_choked(const ferry__transfer *t) {
+  return t->sink && t->sink->choked;
+}
+
+/* ---- The end ------------------------------------------------------------- */
+
+bool ferry__sink_rests(ferry__transfer *t) {
+  ferry__sink *sink = t->sink;
+  if (!sink)
+    return true;
+  if (!sink->working && !sink->os_errno && sink->filling.used)
+    begin_to_write(sink);
+  return !sink->working;
+}
+
+void ferry__sink_free(ferry_loop *loop, ferry__transfer *t) {
+  ferry__sink *sink = t->sink;
+  if (!sink)
+    return;
+  if (sink->filling.bytes)
+    ferry__block_free(sink->filling.bytes);
+  if (sink->writing.bytes)
+    ferry__block_free(sink->writing.bytes);
+  free(sink);
+  t->sink = NULL;
+  loop->sink_count--;
+}

@@ -1,0 +1,245 @@
+import CFerry
+import FerryTesting
+import Foundation
+import Testing
+
+extension CoreTests {
+    /// Bodies that go to a descriptor.
+    @Suite struct Sinks {
+        private func withFile(_ body: (Int32, String) async throws -> Void) async throws {
+            let path = FileManager.default.temporaryDirectory.path + "/ferry-sink-\(UUID().uuidString)"
+            let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            defer {
+                close(descriptor)
+                unlink(path)
+            }
+            try await body(descriptor, path)
+        }
+
+        private func contents(_ path: String) -> [UInt8] { Array(FileManager.default.contents(atPath: path) ?? Data()) }
+
+        private func held(_ url: String) -> CoreRequest {
+            CoreRequest("GET", url).with {
+                $0.answer = .stream
+                $0.flags = [.holdBody]
+            }
+        }
+
+        @Test(arguments: [0, 1, 16_384, 65_536, 262_144, 3_000_000])
+        func everySizeIsWrittenAtItsOffset(size: Int) async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    let before = Array(repeating: UInt8(ascii: "#"), count: 100)
+                    #expect(write(descriptor, before, 100) == 100)
+                    for way in ["/bytes/\(size)", "/chunked/\(size)"] {
+                        let id = try core.submit(
+                            CoreRequest("GET", server.baseURL + way).with {
+                                $0.answer = .descriptor(descriptor, offset: 40)
+                            })
+                        let result = await core.result(of: id)
+                        #expect(result.fault == .ok && result.bodyLength == UInt64(size) && result.body == nil)
+                        #expect((core.written(id).last ?? 0) == UInt64(size))
+                        let expected = before.prefix(40) + LoopbackServer.pattern(0..<size)
+                        #expect(contents(path).starts(with: expected))
+                        #expect(contents(path).count == max(100, 40 + size))
+                    }
+                }
+            }
+        }
+
+        @Test func whatIsWrittenIsToldAsItGrows() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, _ in
+                    let id = try core.submit(
+                        CoreRequest("GET", server.baseURL + "/bytes/10000000").with {
+                            $0.answer = .descriptor(descriptor, offset: 0)
+                        })
+                    _ = await core.result(of: id)
+                    let written = core.written(id)
+                    #expect(written.count > 10 && written == written.sorted() && written.last == 10_000_000)
+                }
+            }
+        }
+
+        @Test func aFewBytesDoNotWaitForMore() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    server.script(
+                        path: "/slow",
+                        [
+                            .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), .wait("more"), .send("world"),
+                            .serve,
+                        ])
+                    let id = try core.submit(
+                        CoreRequest("GET", server.baseURL + "/slow").with {
+                            $0.answer = .descriptor(descriptor, offset: 0)
+                        })
+                    await core.record.until { $0.written[id] == [5] }
+                    #expect(contents(path) == Array("hello".utf8))
+                    server.signal("more")
+                    let result = await core.result(of: id)
+                    #expect(result.fault == .ok && contents(path) == Array("helloworld".utf8))
+                }
+            }
+        }
+
+        @Test func aDescriptorThatBlocksStopsNothingElse() async throws {
+            try await withCore { core, server in
+                var ends: [Int32] = [0, 0]
+                #expect(pipe(&ends) == 0)
+                defer { for end in ends { close(end) } }
+                let id = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/bytes/3000000").with { $0.answer = .descriptor(ends[1]) })
+                // A pipe holds 64 KB: from here on a thread waits in `write`.
+                await core.untilStatistics { $0.running == 1 }
+                for _ in 0..<100 {
+                    let hello = try await core.get(server.baseURL + "/hello")
+                    #expect(hello.fault == .ok && hello.metrics.total < 10_000_000)
+                }
+                #expect(core.record.read { $0.results[id] } == nil)
+                let reader = ends[0]
+                let read = await Task.detached { readExactly(reader, 3_000_000) }.value
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && read == LoopbackServer.pattern(0..<3_000_000))
+            }
+        }
+
+        @Test(arguments: [true, false])
+        func theResultComesWhenNothingIsWrittenAnyMore(byStop: Bool) async throws {
+            try await withCore { core, server in
+                var ends: [Int32] = [0, 0]
+                #expect(pipe(&ends) == 0)
+                defer { for end in ends { close(end) } }
+                let id = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/bytes/3000000").with { $0.answer = .descriptor(ends[1]) })
+                await core.record.until { $0.events[id] == nil && $0.requests[id] != nil }
+                try await server.waitForRequests(1)
+                // The thread is in `write` when the pipe is full.
+                var bytes: Int32 = 0
+                while bytes < 65_536 {
+                    await core.turn()
+                    _ = ioctl(ends[0], UInt(FIONREAD), &bytes)
+                }
+                if byStop { core.stop() } else { core.cancel(id) }
+                if !byStop { for _ in 0..<20 { await core.turn() } }
+                #expect(core.record.read { $0.results[id] } == nil)
+                let reader = ends[0]
+                Task.detached { _ = readExactly(reader, 3_000_000) }
+                let result = await core.result(of: id)
+                #expect(result.fault == (byStop ? .shutdown : .cancelled))
+                // What had come before the end is written, and nothing more: end the reader.
+                close(ends[1])
+                ends[1] = open("/dev/null", O_WRONLY)
+            }
+        }
+
+        @Test func aHeldBodyWaitsForItsFile() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    let id = try core.submit(held(server.baseURL + "/bytes/2000000"))
+                    await core.untilHead(id)
+                    for _ in 0..<20 { await core.turn() }
+                    #expect(core.streamed(id).isEmpty && core.record.read { $0.results[id] } == nil)
+                    core.write(id, to: descriptor, at: 7)
+                    let result = await core.result(of: id)
+                    #expect(result.fault == .ok && result.bodyLength == 2_000_000 && core.streamed(id).isEmpty)
+                    #expect(contents(path).dropFirst(7).elementsEqual(LoopbackServer.pattern(0..<2_000_000)))
+                }
+            }
+        }
+
+        @Test func aHeldBodyThatIsResumedIsStreamed() async throws {
+            try await withCore { core, server in
+                let id = try core.submit(held(server.baseURL + "/bytes/200000"))
+                await core.untilHead(id)
+                core.resume(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && core.streamed(id) == LoopbackServer.pattern(0..<200_000))
+                let empty = try core.submit(held(server.baseURL + "/bytes/0"))
+                let none = await core.result(of: empty)
+                #expect(none.fault == .ok && none.bodyLength == 0)
+            }
+        }
+
+        @Test func pausedAndResumedByTheCaller() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    let id = try core.submit(held(server.baseURL + "/bytes/30000000"))
+                    await core.untilHead(id)
+                    core.write(id, to: descriptor, at: 0)
+                    await core.record.until { !($0.written[id] ?? []).isEmpty }
+                    core.pause(id)
+                    // What had been read is written; from then on nothing.
+                    var before: UInt64 = 0
+                    while before != core.written(id).last {
+                        before = core.written(id).last ?? 0
+                        try await Task.sleep(for: .milliseconds(300))  // past the time after which bytes are flushed
+                    }
+                    #expect(before < 30_000_000 && core.record.read { $0.results[id] } == nil)
+                    core.resume(id)
+                    let result = await core.result(of: id)
+                    #expect(result.fault == .ok && contents(path) == LoopbackServer.pattern(0..<30_000_000))
+                }
+            }
+        }
+
+        @Test func moreThanTheMostIsNotWritten() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    for (size, isFine) in [(50_000, true), (50_001, false), (900_000, false)] {
+                        let id = try core.submit(held(server.baseURL + "/chunked/\(size)"))
+                        await core.untilHead(id)
+                        core.write(id, to: descriptor, at: 0, most: 50_000)
+                        let result = await core.result(of: id)
+                        #expect(result.fault == (isFine ? .ok : CoreFault(FERRY_E_BODY_TOO_LARGE)))
+                        #expect(contents(path).count <= 50_000)
+                    }
+                }
+            }
+        }
+
+        @Test func whatCameOfABodyCutShortIsWritten() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    let id = try core.submit(
+                        CoreRequest("GET", server.baseURL + "/bytes/1000000?cut=300001").with {
+                            $0.answer = .descriptor(descriptor, offset: 0)
+                        })
+                    let result = await core.result(of: id)
+                    #expect(result.fault == CoreFault(FERRY_E_INCOMPLETE_BODY))
+                    #expect(contents(path) == LoopbackServer.pattern(0..<300_001))
+                }
+            }
+        }
+
+        @Test func theRateIsNotExceeded() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, path in
+                    let started = ContinuousClock.now
+                    let result = try await core.run(
+                        CoreRequest("GET", server.baseURL + "/bytes/300000").with {
+                            $0.answer = .descriptor(descriptor, offset: 0)
+                            $0.maxRate = 300_000
+                        })
+                    #expect(result.fault == .ok && contents(path).count == 300_000)
+                    #expect(ContinuousClock.now - started > .milliseconds(500))
+                    // And the next one knows nothing of it.
+                    let next = try await core.get(server.baseURL + "/bytes/3000000")
+                    #expect(next.fault == .ok && next.metrics.total < 5_000_000)
+                }
+            }
+        }
+    }
+}
+
+/// Reads until so many bytes are there, or the other end is closed.
+private func readExactly(_ descriptor: Int32, _ count: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var space = [UInt8](repeating: 0, count: 65_536)
+    while bytes.count < count {
+        let n = read(descriptor, &space, min(space.count, count - bytes.count))
+        if n <= 0 { break }
+        bytes += space.prefix(n)
+    }
+    return bytes
+}
