@@ -72,7 +72,8 @@ let package = Package(
         .target(name: "FerryCache", dependencies: ["Csqlite3", "COpenSSL"], swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(
-            name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "Cnetlink", "Cuio"], swiftSettings: strict),
+            name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "Cnetlink", "Cuio", "COpenSSL"],
+            swiftSettings: strict),
         // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),

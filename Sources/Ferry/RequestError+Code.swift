@@ -114,6 +114,10 @@ extension RequestError {
         public static func http2Stream(_ fault: HTTP2Fault) -> Code { made("http2Stream", fault) }
         /// What came is not the rest of what is there.
         public static var resumeMismatch: Code { Code("resumeMismatch") }
+        /// The file that was downloaded is not the one that was expected.
+        public static var contentMismatch: Code { Code("contentMismatch") }
+        /// Likewise, by this measure.
+        public static func contentMismatch(_ measure: FileMeasure) -> Code { made("contentMismatch", measure) }
         /// A file could not be written or read.
         public static var fileIO: Code { Code("fileIO") }
         /// The source of the body failed.

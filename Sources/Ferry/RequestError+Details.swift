@@ -143,6 +143,14 @@ extension RequestError.Code {
         case invalidLocation
     }
 
+    /// What of a downloaded file is not as expected.
+    public enum FileMeasure: String, Sendable, Hashable, CaseIterable {
+        /// Its length.
+        case length
+        /// Its SHA-256.
+        case sha256
+    }
+
     /// How a compressed body is damaged.
     public enum DecodingFault: String, Sendable, Hashable, CaseIterable {
         /// It ends early.

@@ -24,18 +24,26 @@ extension AgentCore {
 
     /// Takes a run on that is more than one plain transfer, until it has its answer.
     func travel(
-        _ itinerary: Itinerary, _ journey: Journey, after first: Answer, _ carrier: StreamCarrier? = nil
+        _ itinerary: Itinerary, _ journey: Journey, after first: Answer, _ carrier: (any BodyCarrier)? = nil
     ) async -> Answer {
         defer { leave(journey) }
+        enter(journey)
+        var travel = Travel(self, itinerary, journey, carrier, after: first)
+        return await travel.run(after: first)
+    }
+
+    /// Makes sure that a journey is known which goes on.
+    func enter(_ journey: Journey) {
         let isLate = state.withLock { state in
             if state.journeys[ObjectIdentifier(journey)] == nil { state.enter(journey, self) }
             return state.isOver
         }
         // It comes from a plain transfer that had been answered when all journeys were ended.
         if isLate { journey.end(.shutdown) }
-        var travel = Travel(self, itinerary, journey, carrier, after: first)
-        return await travel.run(after: first)
     }
+
+    /// A transfer of a journey counts for it.
+    func goes() { state.withLock { $0.resting -= 1 } }
 
     /// A transfer of a journey has left the table: the journey counts by itself again.
     func rests() { state.withLock { $0.resting += 1 } }

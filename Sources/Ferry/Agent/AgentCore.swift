@@ -157,6 +157,10 @@ final class AgentCore: TransferReceiver {
         state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
     }
 
+    func transfer(_ id: TransferID, written count: UInt64) {
+        state.withLock { $0.table[id] }?.written(count)
+    }
+
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
         state.withLock { $0.table[id] }?.fill(space) ?? .failed
     }

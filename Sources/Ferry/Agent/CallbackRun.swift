@@ -86,7 +86,7 @@ class CallbackRun: Run, @unchecked Sendable {
         }
         if !isWanted { journey.end(.cancelled) }
         Task {
-            self.pending = await core.travel(itinerary, journey, after: answer)
+            self.pending = await self.carry(itinerary, journey, after: answer, by: core)
             self.life.withLock { life in
                 life.journey = nil
                 life.machine.answered()
@@ -125,6 +125,9 @@ class CallbackRun: Run, @unchecked Sendable {
 
     /// The subclass's part: take the answer, say how it ends, call back once.
     func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? { nil }
+    func carry(_ itinerary: Itinerary, _ journey: Journey, after answer: Answer, by core: AgentCore) async -> Answer {
+        await core.travel(itinerary, journey, after: answer)
+    }
     func finish(_ answer: Answer, _ core: AgentCore) {}
     func fail(_ error: RequestError, _ answer: Answer) {}
     var end: RunState { .failed }

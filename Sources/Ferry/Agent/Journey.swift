@@ -18,6 +18,8 @@ final class Journey: Sendable {
         var priority: RequestPriority?
         /// The transfer it is carrying now.
         var run: Run?
+        /// Those that do a part of its work, and end with it.
+        var children: [Journey] = []
     }
 
     private let state = Mutex(State())
@@ -36,12 +38,23 @@ final class Journey: Sendable {
 
     /// Ends it: what it does now is broken off, and nothing new is begun. The first reason counts. Any thread.
     func end(_ reason: End) {
-        let (interrupt, first) = state.withLock { state in
+        let (interrupt, first, children) = state.withLock { state in
             let first = state.end ?? reason
             state.end = first
-            return (state.interrupt.take(), first)
+            defer { state.children = [] }
+            return (state.interrupt.take(), first, state.children)
         }
         interrupt?(first)
+        for child in children { child.end(first) }
+    }
+
+    /// Has another one end when this does.
+    func adopt(_ child: Journey) {
+        let end = state.withLock { state in
+            if state.end == nil { state.children.append(child) }
+            return state.end
+        }
+        if let end { child.end(end) }
     }
 
     /// Says how to break off what begins now. False, and nothing kept, when the journey has ended.
@@ -97,13 +110,25 @@ final class Journey: Sendable {
     }
 
     /// Carries one transfer up to the head of its answer.
-    func carry(_ built: consuming BuiltRequest, streamedBy carrier: StreamCarrier, by core: AgentCore) async -> Answer {
+    func carry(_ built: consuming BuiltRequest, streamedBy carrier: any BodyCarrier, by core: AgentCore) async -> Answer
+    {
         let run = carrier.run(for: &built, tag: tag, core: core)
         guard hand(run, &built, to: core) else { return .refused(error(url: run.url)) }
         let head = await run.head()
         done()
         core.rests()
         return head
+    }
+
+    /// Waits for the body whose head it carried; it is begun by `start`. `nil` when the journey has ended before.
+    func carryBody(of run: StreamRun, by core: AgentCore, _ start: () -> Void) async -> Answer? {
+        guard begin({ if $0 == .cancelled { core.cancel(run) } }) else { return nil }
+        core.goes()
+        start()
+        let answer = await run.ended()
+        done()
+        core.rests()
+        return answer
     }
 
     /// Lets time pass. False when it was ended meanwhile.

@@ -61,6 +61,9 @@ class Run: @unchecked Sendable {
     /// A piece of its body, which lives until this returns.
     func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
 
+    /// So many bytes of its body are in its file.
+    func written(_ count: UInt64) {}
+
     /// The one answer. A run that goes on by queues adds itself to `turn`, whose members go on together.
     func answer(_ answer: Answer, into turn: inout [CallbackRun]) {}
 

@@ -14,14 +14,24 @@ extension Travel {
         }
         hasLeft = false
         itinerary.watch?.received(result)
-        let delivered = Next.deliver(.arrived(result, trail(isFromCache: isFromCache)))
         do throws(RequestError) {
             if result.succeeded {
                 if let next = try redirected(by: result) { return next }
                 if let next = try await refused(by: result) { return next }
             }
             if let next = try await challenged(by: result) { return next }
-            return try await retried(after: result) ?? delivered
+            var last = result
+            if let carrier, result.succeeded {
+                let head = Response(result, url: url, trail: trail(isFromCache: isFromCache))
+                switch try await carrier.take(head, of: journey, by: core) {
+                case .left: break
+                case .ended(let ended): last = ended
+                case .again:
+                    leave(result)
+                    return .goOn
+                }
+            }
+            return try await retried(after: last) ?? .deliver(.arrived(last, trail(isFromCache: isFromCache)))
         } catch {
             leave(result)
             return .deliver(.refused(error))

@@ -9,7 +9,7 @@ struct Travel {
     let itinerary: Itinerary
     let journey: Journey
     /// `nil` when the body is collected.
-    let carrier: StreamCarrier?
+    let carrier: (any BodyCarrier)?
     private let start: ContinuousClock.Instant
     let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
@@ -40,7 +40,8 @@ struct Travel {
     }
 
     init(
-        _ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, _ carrier: StreamCarrier?, after first: Answer
+        _ core: AgentCore, _ itinerary: Itinerary, _ journey: Journey, _ carrier: (any BodyCarrier)?,
+        after first: Answer
     ) {
         self.core = core
         self.itinerary = itinerary

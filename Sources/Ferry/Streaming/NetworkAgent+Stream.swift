@@ -70,7 +70,7 @@ extension AgentCore {
 
 extension StreamRun {
     /// The error of an answer that was not accepted, with the first bytes of its body.
-    fileprivate func explained(_ error: RequestError, _ head: Response) async -> RequestError {
+    func explained(_ error: RequestError, _ head: Response) async -> RequestError {
         var body: [UInt8] = []
         while body.count < RequestError.Part.most, case .chunk(let data) = await next() { body += data }
         abandon(expecting: head.result.contentLength)

@@ -31,6 +31,11 @@ final class StreamRun: Run, @unchecked Sendable {
         var end: Piece?
         var result: TransferResult?
         var reader: UnsafeContinuation<Piece, Never>?
+        /// The whole answer came at once, from no network.
+        var isWhole = false
+        var answer: Answer?
+        /// Waits for that, and not for the pieces.
+        var endWaiter: UnsafeContinuation<Answer, Never>?
     }
 
     private enum Wake {
@@ -40,7 +45,7 @@ final class StreamRun: Run, @unchecked Sendable {
     }
 
     private let stream = Mutex(State())
-    private let core: AgentCore
+    let core: AgentCore
 
     /// Above this the socket is left unread.
     private static let highWater = 512 * 1024
@@ -49,9 +54,18 @@ final class StreamRun: Run, @unchecked Sendable {
     /// How long that may take, in seconds.
     private static let drainTime = 1
 
-    init(url: String, tag: String?, core: AgentCore) {
+    /// Told of what is written of its body, if it goes to a file. On the loop's thread.
+    private let countWritten: (@Sendable (UInt64) -> Void)?
+
+    /// `isHeld`: the body waits behind its head until it is read, or written.
+    init(
+        url: String, tag: String?, core: AgentCore, isHeld: Bool = false,
+        countWritten: (@Sendable (UInt64) -> Void)? = nil
+    ) {
         self.core = core
+        self.countWritten = countWritten
         super.init(url: url, tag: tag, watch: nil, goesByQueues: false)
+        stream.withLock { $0.isPaused = isHeld }
     }
 
     // MARK: From the loop's thread
@@ -77,16 +91,21 @@ final class StreamRun: Run, @unchecked Sendable {
         return flow
     }
 
+    override func written(_ count: UInt64) { countWritten?(count) }
+
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
         let wake = stream.withLock { state -> Wake in
+            state.answer = answer
             guard state.head != nil else {
                 // It ended before its head: there is nothing to stream.
                 state.head = answer
+                state.isWhole = true
                 return state.headWaiter.take().map { .head($0, answer) } ?? .none
             }
             let end = self.end(answer)
             state.end = end
             if case .result(let result) = answer { state.result = result }
+            if let waiter = state.endWaiter.take() { return .head(waiter, answer) }
             // What was buffered is read first.
             guard let reader = state.reader.take() else { return .none }
             return .reader(reader, end)
@@ -133,6 +152,21 @@ final class StreamRun: Run, @unchecked Sendable {
         }
     }
 
+    /// Whether the answer came as a whole, with its body in it.
+    var isWhole: Bool { stream.withLock { $0.isWhole } }
+
+    /// The answer as a whole, of a run whose body goes to a file.
+    func ended() async -> Answer {
+        await withUnsafeContinuation { continuation in
+            let answer = stream.withLock { state -> Answer? in
+                if let answer = state.answer { return answer }
+                state.endWaiter = continuation
+                return nil
+            }
+            if let answer { continuation.resume(returning: answer) }
+        }
+    }
+
     /// The next piece. One reader at a time.
     nonisolated(nonsending) func next() async -> Piece {
         await withTaskCancellationHandler {
@@ -153,7 +187,9 @@ final class StreamRun: Run, @unchecked Sendable {
             if let end = state.end { return (end, false) }
             precondition(state.reader == nil, "a body is read by one task at a time")
             state.reader = continuation
-            return (nil, false)
+            // It was held.
+            defer { state.isPaused = false }
+            return (nil, state.isPaused)
         }
         if resumes { core.transport.resume(id) }
         if let piece { continuation.resume(returning: piece) }

@@ -1,0 +1,26 @@
+import Dispatch
+
+/// The thread on which one download waits for the disk, so that none of those does that carry tasks.
+struct DiskQueue: Sendable {
+    private let queue = DispatchQueue(label: "ferry.disk")
+
+    /// Runs `body` there.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () throws(FileFault) -> Value) async throws(FileFault)
+        -> Value
+    {
+        let result = await withCheckedContinuation { continuation in
+            queue.async { continuation.resume(returning: Result { () throws(FileFault) in try body() }) }
+        }
+        return try result.get()
+    }
+
+    /// Likewise what cannot fail.
+    func settle(_ body: @escaping @Sendable () -> Void) async {
+        await withCheckedContinuation { continuation in
+            queue.async {
+                body()
+                continuation.resume()
+            }
+        }
+    }
+}

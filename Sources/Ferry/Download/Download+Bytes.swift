@@ -1,0 +1,111 @@
+import FerryTransport
+import Synchronization
+
+extension Download {
+    /// Bytes a second for each of those who load at once; 0 = no bound.
+    var rate: UInt64 {
+        guard let rate = plan.options.bytesPerSecond else { return 0 }
+        let isInSegments = state.withLock { $0.metadata.segments != nil }
+        return UInt64(max(rate / (isInSegments ? plan.options.segments : 1), 1))
+    }
+
+    /// What is missing, and by what it is known that it still belongs to what is there.
+    func question(segment index: Int?) -> DownloadMachine.Question {
+        state.withLock { state in
+            var question = DownloadMachine.Question(validator: state.metadata.validator, total: state.metadata.total)
+            if let index, let segment = state.metadata.segments?[index] {
+                question.offset = segment.start + segment.written
+                question.end = segment.end
+            } else if question.validator != nil && plan.isGet {
+                question.offset = state.received
+            }
+            return question
+        }
+    }
+
+    /// So many bytes more are in the part.
+    func count(_ more: Int64, segment: Int?) {
+        state.withLock { state in
+            if let segment { state.metadata.segments?[segment].written += more } else { state.received += more }
+        }
+        meter.add(more)
+    }
+
+    /// What was loaded is of no use. False when that has happened before.
+    func restart() -> Bool {
+        state.withLock { state in
+            if state.hasRestarted { return false }
+            state.hasRestarted = true
+            state.metadata = DownloadMetadata(url: plan.url)
+            (state.received, state.resumedFrom) = (0, 0)
+            return true
+        }
+    }
+
+    /// All of the file is there.
+    func isWhole(_ length: Int64) {
+        let isNews = state.withLock { state in
+            state.isComplete = true
+            return state.received != length
+        }
+        if isNews { meter.begin(at: length, total: length) }
+    }
+
+    /// Throws when a file of this length is not wanted.
+    func checkLength(_ total: Int64?, _ head: Response) throws(RequestError) {
+        guard let total else { return }
+        if let expected = plan.options.expectedLength, expected != total {
+            throw RequestError(
+                .contentMismatch(.length), message: "the file has \(total) bytes, and not \(expected)", response: head)
+        }
+        if let most = plan.most, most < total {
+            throw RequestError(
+                .responseTooLarge, message: "the file has \(total) bytes, and \(most) are the most", response: head)
+        }
+    }
+
+    /// The file begins with this answer: the part is emptied, and what is to be known of it is written down. True when it
+    /// is to be loaded in segments, which have to be asked for.
+    func begin(_ head: Response, total: Int64?) async throws(RequestError) -> Bool {
+        let (part, place) = (self.part, state.withLock { $0.place })
+        var fresh = DownloadMetadata(url: plan.url)
+        fresh.total = total
+        if plan.isGet && head.canBeResumed { fresh.validator = ResumeValidator(head.headers) }
+        if place?.name == nil {
+            fresh.name = SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
+        }
+        if fresh.validator != nil, let total { fresh.segments = segments(of: total) }
+        let metadata = fresh
+        try await onDisk(.body) { () throws(FileFault) in
+            if let name = metadata.name { try part.checkTarget(name) }
+            let wasEmpty = try part.length() == 0
+            if !wasEmpty { try part.setLength(0, isDurable: true) }
+            if metadata.segments != nil { try part.setLength(total ?? 0) }
+            if metadata.validator == nil { try part.removeMetadata() } else { try part.write(metadata) }
+        }
+        state.withLock { state in
+            state.metadata = metadata
+            state.helpers = nil
+            state.isKept = metadata.validator != nil
+            (state.received, state.resumedFrom) = (0, 0)
+            state.claimed = []
+        }
+        return metadata.segments != nil
+    }
+
+    /// Takes back what has come last.
+    func takeBack(to offset: Int64, by count: Int64, segment: Int?) async throws(RequestError) {
+        let part = part
+        self.count(-count, segment: segment)
+        if segment != nil { return }
+        try await onDisk(.body) { () throws(FileFault) in try part.setLength(offset) }
+    }
+}
+
+extension Response {
+    /// Whether parts of it can be asked for later, as far as the server says.
+    fileprivate var canBeResumed: Bool {
+        !headers.values(of: "Content-Encoding").contains { !equalNames($0, "identity") }
+            && !headers.values(of: "Accept-Ranges").contains { equalNames($0, "none") }
+    }
+}

@@ -1,0 +1,125 @@
+import FerryTransport
+import Synchronization
+
+extension Download {
+    /// Where a file of this length is cut; `nil` where it is not.
+    func segments(of total: Int64) -> [DownloadMetadata.Segment]? {
+        let count = min(Int64(plan.options.segments), total / plan.options.leastSegment)
+        guard count > 1 else { return nil }
+        return (0..<count).map { index in
+            // The last ones are a byte longer, and no product is larger than the file.
+            let (whole, rest) = total.quotientAndRemainder(dividingBy: count)
+            func start(_ index: Int64) -> Int64 { index * whole + max(0, index - (count - rest)) }
+            return DownloadMetadata.Segment(start: start(index), end: start(index + 1))
+        }
+    }
+
+    /// The next segment that nobody works at and that is not there; `nil` when there is none, or no segments.
+    func claimSegment() -> Int? {
+        state.withLock { state in
+            guard let segments = state.metadata.segments else { return nil }
+            let next = segments.indices.first { !segments[$0].isComplete && !state.claimed.contains($0) }
+            if let next { state.claimed.insert(next) }
+            return next
+        }
+    }
+
+    /// Has others load the segments besides the lead's, once.
+    func callHelpers(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) {
+        let (metadata, isFirst) = state.withLock { ($0.metadata, $0.helpers == nil) }
+        guard isFirst else { return }
+        meter.begin(at: metadata.received(0), total: metadata.total)
+        let journeys = (1..<max(plan.options.segments, 2)).map { _ in Journey(tag: itinerary.tag, of: core) }
+        for helper in journeys { journey.adopt(helper) }
+        let work = Task {
+            await withTaskGroup { group in
+                for helper in journeys {
+                    group.addTask { await self.loadSegments(itinerary.ofHelper, helper, core) }
+                }
+            }
+        }
+        let clerk = Task { await keepAccount() }
+        state.withLock { $0.helpers = DownloadHelpers(journeys: journeys, work: work, clerk: clerk) }
+    }
+
+    /// Until all segments are there; throws why one is not.
+    func waitForHelpers() async throws(RequestError) {
+        guard let helpers = state.withLock({ $0.helpers }) else { return }
+        await helpers.work.value
+        await helpers.dismissClerk()
+        if let fault = helperFault { throw fault }
+        state.withLock { $0.isComplete = $0.metadata.segments?.allSatisfy(\.isComplete) ?? false }
+    }
+
+    /// Nobody works at the file any more.
+    func endHelpers() async {
+        guard let helpers = state.withLock({ $0.helpers }) else { return }
+        for journey in helpers.journeys { journey.end(.cancelled) }
+        await helpers.work.value
+        await helpers.dismissClerk()
+    }
+
+    /// What one of them has failed with, the first.
+    var helperFault: RequestError? { state.withLock { $0.helpers?.fault } }
+
+    /// One segment after another, until none is left.
+    private func loadSegments(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) async {
+        while helperFault == nil, let index = claimSegment() {
+            let worker = DownloadWorker(self, itinerary, segment: index)
+            let answer = await core.travel(itinerary, journey, after: .unsent, worker)
+            do throws(RequestError) {
+                let response = try core.builder.response(of: answer, url: itinerary.url)
+                guard state.withLock({ $0.metadata.segments?[index].isComplete ?? false }) else {
+                    throw await worker.refusal(of: response)
+                }
+            } catch {
+                return fail(error, core)
+            }
+        }
+    }
+
+    /// One segment cannot be had: none of the others is wanted any more.
+    private func fail(_ error: RequestError, _ core: AgentCore) {
+        let (journeys, runs) = state.withLock { state in
+            if state.helpers?.fault != nil { return ([Journey](), [StreamRun]()) }
+            state.helpers?.fault = error
+            return (state.helpers?.journeys ?? [], state.pouring)
+        }
+        for journey in journeys { journey.end(.cancelled) }
+        for run in runs { core.cancel(run) }
+    }
+
+    /// Once a second.
+    private func keepAccount() async {
+        while true {
+            try? await Task.sleep(for: .seconds(1))
+            let (metadata, part) = state.withLock { ($0.metadata, $0.part) }
+            guard !Task.isCancelled, let part else { return }
+            await disk.settle { part.note(metadata) }
+        }
+    }
+}
+
+/// Those who load segments beside the lead.
+struct DownloadHelpers: Sendable {
+    var journeys: [Journey]
+    var work: Task<Void, Never>
+    /// Writes down how far they are.
+    var clerk: Task<Void, Never>
+    var fault: RequestError?
+
+    func dismissClerk() async {
+        clerk.cancel()
+        await clerk.value
+    }
+}
+
+extension Itinerary {
+    /// The same way, and nobody is told of it: it is the lead's run.
+    fileprivate var ofHelper: Itinerary {
+        Itinerary(
+            info: info, watch: nil, url: url, tag: tag, deadline: deadline, redirectPolicy: redirectPolicy,
+            retryPolicy: retryPolicy, proxy: proxy, usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent,
+            digest: digest, meter: nil, outgoing: outgoing, build: build)
+    }
+}

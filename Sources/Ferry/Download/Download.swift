@@ -1,0 +1,167 @@
+import FerryTransport
+import Synchronization
+
+/// One download: the part that is there, what is known of it, and who works at it. Its answers come by way of a journey
+/// like any other run's; what they mean is decided by `DownloadMachine`.
+final class Download: Sendable {
+    struct State {
+        /// `nil` before it was opened.
+        var part: PartFile?
+        var place: DownloadPlan.Place?
+        /// Of the file as it is loaded now.
+        var metadata: DownloadMetadata
+        /// What stands on the disk of it; a part that nothing is known of is of no use to anybody.
+        var isKept = false
+        /// Bytes from the start on, of a part that is not in segments.
+        var received: Int64 = 0
+        var resumedFrom: Int64 = 0
+        var isComplete = false
+        var hasRestarted = false
+        /// Segments that somebody works at, or has.
+        var claimed: Set<Int> = []
+        var helpers: DownloadHelpers?
+        /// Whose bodies go to the part now.
+        var pouring: [StreamRun] = []
+        var isPaused = false
+        /// A server may have hung up on a run that was paused.
+        var wasPaused = false
+    }
+
+    let plan: DownloadPlan
+    let meter: DownloadMeter
+    let disk = DiskQueue()
+    let state: Mutex<State>
+
+    init(_ plan: DownloadPlan, _ meter: DownloadMeter) {
+        self.plan = plan
+        self.meter = meter
+        state = Mutex(State(metadata: DownloadMetadata(url: plan.url)))
+    }
+
+    /// From the first answer to the file in its place. The answer is the last one, for what was measured.
+    func carry(
+        _ itinerary: Itinerary, _ journey: Journey, after first: Answer, by core: AgentCore
+    ) async -> (answer: Answer, file: Result<DownloadedFile, RequestError>) {
+        core.enter(journey)
+        defer {
+            core.leave(journey)
+            meter.end()
+        }
+        var answer = first
+        do throws(RequestError) {
+            try plan.checkOptions()
+            try await open()
+            let lead = DownloadWorker(self, itinerary)
+            var travel = Travel(core, itinerary, journey, lead, after: first)
+            answer = await travel.run(after: first)
+            let response = try core.builder.response(of: answer, url: itinerary.url)
+            guard state.withLock({ $0.isComplete }) else { throw await lead.refusal(of: response) }
+            let file = try await conclude(response, journey)
+            return (answer, .success(file))
+        } catch {
+            await endHelpers()
+            await leaveBehind()
+            if case .unsent = answer { answer = .refused(error) }
+            return (answer, .failure(error))
+        }
+    }
+
+    // MARK: The part
+
+    /// Opens the part, and finds out what of it can be gone on with.
+    private func open() async throws(RequestError) {
+        let plan = plan
+        try await onDisk(.preparing) { () throws(FileFault) in
+            let place = try DownloadPlan.Place(plan.target)
+            let names = place.name.map(SafeFileName.part(of:)) ?? SafeFileName.part(ofURL: plan.url)
+            let part = try PartFile(in: place.directory, part: names.part, metadata: names.metadata)
+            if let name = place.name { try part.checkTarget(name) }
+            let length = try part.length()
+            let known = plan.options.resumes && plan.isGet ? part.readMetadata(of: plan.url) : nil
+            self.state.withLock { state in
+                (state.part, state.place) = (part, place)
+                guard let known, known.validator != nil, known.isOf(length: length) else { return }
+                state.metadata = known
+                state.isKept = true
+                state.received = length
+                state.resumedFrom = known.received(length)
+            }
+        }
+    }
+
+    /// Runs `body` where waiting for the disk does no harm.
+    func onDisk<Value: Sendable>(
+        _ phase: RequestPhase, _ body: @escaping @Sendable () throws(FileFault) -> Value
+    ) async throws(RequestError) -> Value {
+        do throws(FileFault) {
+            return try await disk.run(body)
+        } catch {
+            throw RequestError(error, url: plan.url, phase: phase)
+        }
+    }
+
+    var part: PartFile {
+        guard let part = state.withLock({ $0.part }) else { preconditionFailure("a part is used before it is open") }
+        return part
+    }
+
+    /// A run that failed keeps a part that another one can go on with, and nothing else.
+    private func leaveBehind() async {
+        let (part, isKept, metadata) = state.withLock { ($0.part, $0.isKept, $0.metadata) }
+        guard let part else { return }
+        await disk.settle {
+            let length = (try? part.length()) ?? 0
+            if !isKept || length == 0 {
+                part.remove()
+            } else if metadata.segments != nil {
+                part.note(metadata)
+            }
+            // The next run may begin as soon as this one is told of.
+            part.unlock()
+        }
+        state.withLock { $0.part = nil }
+    }
+
+    // MARK: The end
+
+    /// All bytes are here: looks whether they are the right ones, and puts the file in its place.
+    private func conclude(_ response: Response, _ journey: Journey) async throws(RequestError) -> DownloadedFile {
+        let (part, place, known) = state.withLock { ($0.part, $0.place, $0.metadata) }
+        guard let part, let place else { preconditionFailure("a download ends before it began") }
+        let options = plan.options
+        let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
+        let (length, digest) = try await onDisk(.processing) { () throws(FileFault) in
+            let digest = options.sha256 == nil ? nil : try part.sha256(while: { journey.end == nil })
+            return (try part.length(), digest)
+        }
+        if journey.end != nil { throw journey.error(url: plan.url) }
+        if let expected = options.expectedLength, expected != length {
+            throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
+        }
+        if let expected = options.sha256, let digest, !equalNames(expected, digest) {
+            throw mismatch(.sha256, "the file's SHA-256 is \(digest)", response)
+        }
+        try await onDisk(.processing) { () throws(FileFault) in try part.finish(as: name) }
+        let resumedFrom = state.withLock { state in
+            state.part = nil
+            return state.resumedFrom
+        }
+        return DownloadedFile(
+            path: place.path(of: name), length: length, resumedFrom: resumedFrom, response: response)
+    }
+
+    /// What came is not to be gone on with.
+    private func mismatch(
+        _ measure: RequestError.Code.FileMeasure, _ message: String, _ response: Response
+    ) -> RequestError {
+        state.withLock { $0.isKept = false }
+        return RequestError(.contentMismatch(measure), message: message, response: response)
+    }
+}
+
+extension DownloadMetadata {
+    /// Whether a part of this length can be the one that is spoken of.
+    fileprivate func isOf(length: Int64) -> Bool {
+        segments == nil ? length <= total ?? .max : length == total
+    }
+}

@@ -1,0 +1,69 @@
+import FerryTransport
+import Glibc
+
+/// What of a download is settled before it begins, whatever the type of its request.
+struct DownloadPlan: Sendable {
+    /// Where it goes, taken apart: a directory, and a name in it if that is known.
+    struct Place: Sendable {
+        var directory: String
+        var name: String?
+
+        init(_ target: DownloadTarget) throws(FileFault) {
+            switch target {
+            case .directory(let path): (directory, name) = (path.isEmpty ? "." : path, nil)
+            case .file(let path):
+                let slash = path.lastIndex(of: "/")
+                let last = slash.map { String(path[path.index(after: $0)...]) } ?? path
+                if last.isEmpty || last == "." || last == ".." { throw FileFault(path, errno: EISDIR) }
+                if path.utf8.contains(0) { throw FileFault(path, errno: EINVAL) }
+                directory = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+                name = last
+            }
+        }
+
+        func path(of name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
+    }
+
+    let target: DownloadTarget
+    let options: DownloadOptions
+    /// Of the request, without a fragment: what a part belongs to.
+    let url: String
+    /// Only what is got can be got in parts (RFC 9110, 14.2).
+    let isGet: Bool
+    /// Bytes of the file; `nil` = no bound.
+    let most: Int64?
+    /// Throws where the request's validation does not accept status or content type.
+    let check: @Sendable (Response) throws(RequestError) -> Void
+
+    init<R: Request>(
+        _ request: R, to target: DownloadTarget, _ options: DownloadOptions, url: String, by builder: RequestBuilder
+    ) {
+        self.target = target
+        self.options = options
+        self.url = String(url.prefix { $0 != "#" })
+        isGet = (request.custom?.method ?? request.method) == .get
+        most = request.maxBodyBytes.map { Int64(max($0, 0)) }
+        check = { head throws(RequestError) in try builder.checkHead(head, of: request) }
+    }
+
+    /// Throws for options that make no sense.
+    func checkOptions() throws(RequestError) {
+        let isDigest = options.sha256.map { $0.utf8.count == 64 && $0.allSatisfy(\.isHexDigit) } ?? true
+        guard isDigest, (options.expectedLength ?? 0) >= 0, (options.bytesPerSecond ?? 1) > 0, options.segments > 0,
+            options.leastSegment > 0
+        else {
+            throw RequestError(
+                preparing: .invalidRequest, message: "the options of the download make no sense", url: url)
+        }
+    }
+
+    /// Whether the status and the type of an answer are a file's.
+    func accepts(_ head: Response) -> Bool {
+        do throws(RequestError) {
+            try check(head)
+            return true
+        } catch {
+            return false
+        }
+    }
+}

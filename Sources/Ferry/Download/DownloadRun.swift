@@ -1,0 +1,119 @@
+import Dispatch
+import FerryTransport
+
+/// The run of one download whose result goes to a closure or a delegate.
+///
+/// `file` and `metrics` are written by the task that carries it and on the processing queue, and read on the callback
+/// queue, one after another.
+final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
+    enum Receiver {
+        case closure(@Sendable (Result<DownloadedFile, RequestError>) -> Void)
+        case delegate(WeakDelegate)
+    }
+
+    struct WeakDelegate {
+        weak var object: (any DownloadDelegate)?
+    }
+
+    private let request: R
+    private let servers: Servers
+    private let download: Download
+    private var receiver: Receiver?
+    private var metrics: RequestMetrics?
+    private var file: Result<DownloadedFile, RequestError>?
+
+    init(
+        _ request: R, _ download: Download, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue,
+        core: AgentCore, journey: Journey?, servers: Servers, receiver: Receiver
+    ) {
+        self.request = request
+        self.download = download
+        self.servers = servers
+        self.receiver = receiver
+        super.init(
+            url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
+    }
+
+    override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
+        guard case .unsent = answer else { return nil }
+        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number)
+    }
+
+    override func carry(
+        _ itinerary: Itinerary, _ journey: Journey, after answer: Answer, by core: AgentCore
+    ) async -> Answer {
+        let (answer, file) = await download.carry(itinerary, journey, after: answer, by: core)
+        self.file = file
+        return answer
+    }
+
+    override func finish(_ answer: Answer, _ core: AgentCore) {
+        if file == nil, case .refused(let error) = answer { file = .failure(error) }
+        guard let file else { preconditionFailure("a download ended without a file or an error") }
+        core.note(file, url: url)
+        metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
+        if case .failure(let error) = file { request.failurePreprocessor(error) }
+    }
+
+    override func fail(_ error: RequestError, _ answer: Answer) {
+        if metrics == nil { metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
+        request.failurePreprocessor(error)
+        file = .failure(error)
+    }
+
+    override var end: RunState {
+        switch file {
+        case .success: .finished
+        case .failure(.cancelled): .cancelled
+        case .failure, nil: .failed
+        }
+    }
+
+    override var cancellation: RequestError {
+        switch file {
+        case .success(let file): .cancelled(file.response.result, url: url, trail: file.response.trail)
+        case .failure(let error): error.cancelled
+        case nil: super.cancellation
+        }
+    }
+
+    override func callBack() {
+        guard let receiver = receiver.take(), let file = file.take() else { return }
+        let outcome = RunOutcome(file)
+        watch?.willStop(outcome, metrics ?? RequestMetrics())
+        if case .failure(let error) = file { request.failureFilter(error) }
+        switch receiver {
+        case .closure(let closure): closure(file)
+        case .delegate(let delegate):
+            if let object = delegate.object { tell(object, file) }
+        }
+        watch?.didStop(outcome)
+    }
+
+    private func tell(_ delegate: any DownloadDelegate, _ file: Result<DownloadedFile, RequestError>) {
+        let task = DownloadTask(run: self, download: download)
+        switch file {
+        case .success(let file): delegate.downloadFinished(task, request, file: file)
+        case .failure(let error): delegate.downloadFailed(task, request, error: error)
+        }
+    }
+}
+
+extension RunOutcome {
+    init(_ file: Result<DownloadedFile, RequestError>) {
+        switch file {
+        case .success(let file): self = .finished(status: file.status, isFromCache: file.isFromCache)
+        case .failure(let error): self.init(error)
+        }
+    }
+}
+
+extension AgentCore {
+    /// Notes how the host of a download does.
+    func note(_ file: Result<DownloadedFile, RequestError>, url: String) {
+        switch file {
+        case .success(let file): if !file.isFromCache { health.succeeded(file.response.url) }
+        case .failure(let error): health.failed(url, error)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import FerryTransport
+import Synchronization
+
+/// Loads a file, or a segment of it: what one journey of a download does. It asks for what is missing, and when an answer
+/// has come through all policies of the run it decides what becomes of its body.
+final class DownloadWorker: BodyCarrier {
+    /// The transfer that was sent last.
+    private struct Current: Sendable {
+        var run: StreamRun
+        var question: DownloadMachine.Question
+        var count: WrittenCount
+    }
+
+    private let download: Download
+    /// Of the run as a whole; helpers follow it as the lead does.
+    private let itinerary: Itinerary
+    private let current = Mutex<Current?>(nil)
+    /// The segment it works at; of the lead `nil` until the file is in segments.
+    private let segment: Mutex<Int?>
+    private let isLead: Bool
+
+    /// The one that leads, or the one that helps with a segment.
+    init(_ download: Download, _ itinerary: Itinerary, segment: Int? = nil) {
+        self.download = download
+        self.itinerary = itinerary
+        self.segment = Mutex(segment)
+        isLead = segment == nil
+    }
+
+    // MARK: There
+
+    func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {
+        let index = segment.withLock { segment in
+            if segment == nil { segment = download.claimSegment() }
+            return segment
+        }
+        let question = download.question(segment: index)
+        built.transfer.ask(question, rate: download.rate)
+        let count = WrittenCount()
+        let run = StreamRun(url: built.transfer.url, tag: tag, core: core, isHeld: true) { [download] total in
+            download.count(count.grow(to: Int64(clamping: total)), segment: index)
+        }
+        current.withLock { $0 = Current(run: run, question: question, count: count) }
+        return run
+    }
+
+    func goOn(from result: TransferResult) {
+        current.withLock { $0.take() }?.run.abandon(expecting: result.contentLength)
+    }
+
+    // MARK: Back
+
+    func take(_ head: Response, of journey: Journey, by core: AgentCore) async throws(RequestError) -> TakenBody {
+        let current = current.withLock { $0 }
+        // Without one it came from no network, and nobody has asked for a part.
+        let question = current?.question ?? DownloadMachine.Question()
+        let action = DownloadMachine.answered(
+            status: head.status, head.headers, contentLength: head.result.contentLength, to: question,
+            isAccepted: download.plan.accepts(head))
+        switch action {
+        case .other: return .left
+        case .complete:
+            current?.run.abandon(expecting: head.result.contentLength)
+            download.isWhole(question.offset)
+            return .ended(head.result)
+        case .restart(let why):
+            guard isLead, download.restart() else { throw mismatch(why, head) }
+            segment.withLock { $0 = nil }
+            return .again
+        case .fail(let why): throw mismatch(why, head)
+        case .take(let offset, let length, let total):
+            try download.checkLength(total, head)
+            if question.end == nil && offset == 0 {
+                if try await download.begin(head, total: total) { return .again }
+            }
+            let body = Body(head: head, offset: offset, length: length, total: total)
+            return try await take(body, current, of: journey, by: core)
+        }
+    }
+
+    private struct Body {
+        var head: Response
+        var offset: Int64
+        var length: Int64?
+        var total: Int64?
+    }
+
+    private func take(
+        _ body: Body, _ current: Current?, of journey: Journey, by core: AgentCore
+    ) async throws(RequestError) -> TakenBody {
+        let download = download
+        let segment = segment.withLock { $0 }
+        if segment == nil { download.meter.begin(at: body.offset, total: body.total) }
+        guard let current, !current.run.isWhole else {
+            let (part, bytes) = (download.part, body.head.bytes)
+            try await download.onDisk(.body) { () throws(FileFault) in try part.write(bytes, at: body.offset) }
+            download.count(Int64(bytes.count), segment: segment)
+            return try end(body, count: Int64(bytes.count), body.head.result)
+        }
+        if isLead && segment != nil { download.callHelpers(itinerary, journey, core) }
+        let result = try await pour(body, current, of: journey, by: core)
+        let taken = try await after(result, body, current)
+        if isLead, segment != nil, case .ended(let result) = taken, result.succeeded {
+            try await download.waitForHelpers()
+        }
+        return taken
+    }
+
+    /// Has the body written, all of it or as much as comes.
+    private func pour(
+        _ body: Body, _ current: Current, of journey: Journey, by core: AgentCore
+    ) async throws(RequestError) -> TransferResult {
+        let most = body.length ?? download.plan.most.map { max($0 - body.offset, 1) } ?? 0
+        let sink = TransferSink(
+            descriptor: download.part.descriptor, offset: body.offset, most: UInt64(clamping: most))
+        let answer = await journey.carryBody(of: current.run, by: core) { download.pour(current.run, to: sink) }
+        download.hasPoured(current.run)
+        switch answer {
+        case .result(let result), .arrived(let result, _): return result
+        case .refused(let error): throw error
+        case .unsent, nil: throw journey.error(url: body.head.url)
+        }
+    }
+
+    private func after(
+        _ result: TransferResult, _ body: Body, _ current: Current
+    ) async throws(RequestError) -> TakenBody {
+        guard let failure = result.failure else { return try end(body, count: current.count.value, result) }
+        if isLead, let fault = download.helperFault { throw fault }
+        if failure.code == .bodyTooLarge && body.length != nil {
+            // More came than the head said: what came of it is not to be trusted either.
+            try await download.takeBack(to: body.offset, by: current.count.value, segment: segment.withLock { $0 })
+            throw mismatch(.contradiction, body.head)
+        }
+        return download.excusesPause(failure) ? .again : .ended(result)
+    }
+
+    private func end(_ body: Body, count: Int64, _ result: TransferResult) throws(RequestError) -> TakenBody {
+        if let length = body.length, count < length {
+            throw RequestError(
+                .incompleteBody(expected: length, got: count), message: "the body ended early", response: body.head)
+        }
+        if segment.withLock({ $0 == nil }) { download.isWhole(body.offset + count) }
+        return .ended(result)
+    }
+
+    // MARK: Faults
+
+    private func mismatch(_ why: DownloadMachine.Mismatch, _ head: Response) -> RequestError {
+        RequestError(.resumeMismatch, message: why.rawValue, response: head)
+    }
+
+    /// Why an answer is not a file: its status, or its type.
+    func refusal(of response: Response) async -> RequestError {
+        var error = RequestError(
+            .invalidStatusCode(response.status), message: "the status \(response.status) is not a file's",
+            response: response)
+        do throws(RequestError) {
+            try download.plan.check(response)
+        } catch let refusal {
+            error = refusal
+        }
+        guard let run = current.withLock({ $0?.run }), !run.isWhole else { return error }
+        return await run.explained(error, response)
+    }
+}
+
+/// How much of one body is in its file. On the loop's thread, and read when the body has ended.
+private final class WrittenCount: Sendable {
+    private let total = Atomic<Int64>(0)
+
+    var value: Int64 { total.load(ordering: .acquiring) }
+
+    /// How much more it is now.
+    func grow(to count: Int64) -> Int64 { count - total.exchange(count, ordering: .acquiringAndReleasing) }
+}
+
+extension TransferRequest {
+    /// Asks for a part of a file as it is, if a part is there already. What the request says of ranges and encodings is
+    /// the download's to say.
+    fileprivate mutating func ask(_ question: DownloadMachine.Question, rate: UInt64) {
+        responseBody = .held
+        maxBodyBytes = 0
+        maxRate = rate
+        acceptedEncodings = .these("identity")
+        let fields = Headers(headers)
+        var block = HeaderBlock()
+        for field in fields where !Self.isOurs(field.name) { block.append(field.name, field.value) }
+        if let range = question.range {
+            block.append("Range", range)
+            if let validator = question.validator { block.append("If-Range", validator.field) }
+        }
+        headers = block
+    }
+
+    private static func isOurs(_ name: String) -> Bool {
+        ["Range", "If-Range", "Accept-Encoding"].contains { equalNames($0, name) }
+    }
+}

@@ -1,0 +1,212 @@
+import Glibc
+
+/// The part of a file beside its target, locked: no other run, of this process or another, writes to it meanwhile.
+///
+/// All that is done to files is done here, below one open directory: no name is a path, no symbolic link is followed,
+/// and a file that has other names is not written to. Every function may wait for the disk.
+final class PartFile: Sendable {
+    /// Open as long as this lives; it may be read and written.
+    let descriptor: Int32
+    private let directory: Int32
+    private let directoryPath: String
+    private let part: String
+    private let metadata: String
+
+    /// Opens it, empty when there is none yet.
+    init(in directoryPath: String, part: String, metadata: String) throws(FileFault) {
+        // As a C string it would end there, and be the path of another one.
+        if directoryPath.utf8.contains(0) { throw FileFault(directoryPath, errno: EINVAL) }
+        directory = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if directory < 0 { throw FileFault(directoryPath) }
+        do throws(FileFault) {
+            descriptor = try Self.make(part, in: directory, path: directoryPath + "/" + part)
+        } catch {
+            close(directory)
+            throw error
+        }
+        self.directoryPath = directoryPath
+        self.part = part
+        self.metadata = metadata
+    }
+
+    deinit {
+        close(descriptor)
+        close(directory)
+    }
+
+    private static func make(_ name: String, in directory: Int32, path: String) throws(FileFault) -> Int32 {
+        while true {
+            // Not blocking, or a FIFO in its place would hold the caller; with a regular file it means nothing.
+            let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+            let descriptor = openat(directory, name, flags, 0o666)
+            if descriptor < 0 { throw FileFault(path) }
+            do throws(FileFault) {
+                if try isUsable(descriptor, as: name, in: directory, path: path) { return descriptor }
+            } catch {
+                close(descriptor)
+                throw error
+            }
+            close(descriptor)
+        }
+    }
+
+    /// False when it is not, or no longer, what the name stands for.
+    private static func isUsable(
+        _ descriptor: Int32, as name: String, in directory: Int32, path: String
+    ) throws(FileFault) -> Bool {
+        var opened = stat()
+        var named = stat()
+        if fstat(descriptor, &opened) != 0 { throw FileFault(path) }
+        guard opened.st_mode & S_IFMT == S_IFREG else {
+            throw FileFault(path, errno: EINVAL, words: "not a regular file")
+        }
+        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            if errno != EWOULDBLOCK { throw FileFault(path) }
+            throw FileFault(path, errno: EBUSY, words: "another download writes to it")
+        }
+        // Who held the lock before may have put it in its place meanwhile.
+        guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == opened.st_ino,
+            named.st_dev == opened.st_dev
+        else { return false }
+        if opened.st_nlink == 1 { return true }
+        // It has another name somewhere, and what is there is not to be touched.
+        if unlinkat(directory, name, 0) != 0 { throw FileFault(path) }
+        return false
+    }
+
+    private var partPath: String { directoryPath + "/" + part }
+
+    // MARK: What is there
+
+    func length() throws(FileFault) -> Int64 {
+        var status = stat()
+        if fstat(descriptor, &status) != 0 { throw FileFault(partPath) }
+        return Int64(status.st_size)
+    }
+
+    /// What is known of it; `nil` when there is nothing to go by.
+    func readMetadata(of url: String) -> DownloadMetadata? {
+        let file = openat(directory, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        if file < 0 { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var space = [UInt8](repeating: 0, count: 4096)
+        while bytes.count < 1 << 20 {
+            let count = read(file, &space, space.count)
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { break }
+            bytes += space.prefix(count)
+        }
+        return DownloadMetadata(bytes, of: url)
+    }
+
+    // MARK: Changing it
+
+    /// Empties it, or sets it to a length, or cuts it back. On the disk when this returns, if `isDurable`: bytes of one
+    /// version must never be found beside the metadata of another.
+    func setLength(_ length: Int64, isDurable: Bool = false) throws(FileFault) {
+        if ftruncate(descriptor, off_t(length)) != 0 { throw FileFault(partPath) }
+        if isDurable && fsync(descriptor) != 0 { throw FileFault(partPath) }
+    }
+
+    /// Writes the metadata, in the place of older ones in one step.
+    func write(_ content: DownloadMetadata) throws(FileFault) {
+        let fresh = metadata + "~"
+        let path = directoryPath + "/" + metadata
+        unlinkat(directory, fresh, 0)
+        let file = openat(directory, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        if file < 0 { throw FileFault(path) }
+        defer { close(file) }
+        do throws(FileFault) {
+            try writeAll(content.bytes, to: file, at: 0, path: path)
+            if renameat(directory, fresh, directory, metadata) != 0 { throw FileFault(path) }
+        } catch {
+            unlinkat(directory, fresh, 0)
+            throw error
+        }
+    }
+
+    /// Writes down how far its segments are; what they have is on the disk before. Where that fails, what stands there is
+    /// older, and still true.
+    func note(_ content: DownloadMetadata) {
+        do throws(FileFault) {
+            if fdatasync(descriptor) != 0 { return }
+            try write(content)
+        } catch {}
+    }
+
+    /// Nothing is known of it any more. True to its name also after a crash: before other bytes are written.
+    func removeMetadata() throws(FileFault) {
+        if unlinkat(directory, metadata, 0) == 0 {
+            if fsync(directory) != 0 { throw FileFault(directoryPath) }
+        } else if errno != ENOENT {
+            throw FileFault(directoryPath + "/" + metadata)
+        }
+    }
+
+    /// Writes bytes that are in memory.
+    func write(_ bytes: [UInt8], at offset: Int64) throws(FileFault) {
+        try writeAll(bytes, to: descriptor, at: offset, path: partPath)
+    }
+
+    private func writeAll(_ bytes: [UInt8], to file: Int32, at offset: Int64, path: String) throws(FileFault) {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(file, $0.baseAddress! + done, $0.count - done, off_t(offset) + off_t(done))
+            }
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { throw FileFault(path, errno: count < 0 ? errno : ENOSPC) }
+            done += count
+        }
+    }
+
+    // MARK: Its end
+
+    /// Throws what could not be replaced: a directory, a device, a pipe. Whether it is a link to one is looked at, too.
+    func checkTarget(_ name: String) throws(FileFault) {
+        var status = stat()
+        if fstatat(directory, name, &status, 0) != 0 { return }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return
+        case S_IFDIR: throw FileFault(directoryPath + "/" + name, errno: EISDIR)
+        default: throw FileFault(directoryPath + "/" + name, errno: EINVAL, words: "not a regular file")
+        }
+    }
+
+    /// The part is the file from here on: on the disk, under its name, in the place of what had that name.
+    func finish(as name: String) throws(FileFault) {
+        if fsync(descriptor) != 0 { throw FileFault(partPath) }
+        try checkTarget(name)
+        if renameat(directory, part, directory, name) != 0 { throw FileFault(directoryPath + "/" + name) }
+        // What is left of the metadata after a crash here says nothing without a part.
+        unlinkat(directory, metadata, 0)
+        unlock()
+        if fsync(directory) != 0 { throw FileFault(directoryPath) }
+    }
+
+    /// Throws it away.
+    func remove() {
+        unlinkat(directory, metadata, 0)
+        unlinkat(directory, part, 0)
+    }
+
+    /// Lets others at it, from here on and not from when the last reference goes.
+    func unlock() { _ = flock(descriptor, LOCK_UN) }
+
+    /// The SHA-256 of all of it; `nil` when `goesOn` said no.
+    func sha256(while goesOn: () -> Bool) throws(FileFault) -> String? {
+        var digest = SHA256()
+        var space = [UInt8](repeating: 0, count: 256 * 1024)
+        var offset: Int64 = 0
+        while goesOn() {
+            let count = pread(descriptor, &space, space.count, off_t(offset))
+            if count < 0 && errno == EINTR { continue }
+            if count < 0 { throw FileFault(partPath) }
+            if count == 0 { return digest.hexadecimal() }
+            space.withUnsafeBytes { digest.add(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+            offset += Int64(count)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,79 @@
+/// The name of a file in a directory of ours, made of what a server or a URL calls it.
+enum SafeFileName {
+    /// What stands behind the name of a part, and of what is known of it.
+    static let partSuffix = ".ferry-part"
+    static let metadataSuffix = ".ferry-meta"
+
+    /// Bytes of a name that every file system takes.
+    private static let most = 255
+    private static let longestExtension = 16
+
+    /// The server's name if there is one that can be used, then the URL's last component, then `download`.
+    static func name(contentDisposition: String?, url: String) -> String {
+        contentDisposition.flatMap(ContentDisposition.fileName).flatMap(safe) ?? lastComponent(url).flatMap(safe)
+            ?? "download"
+    }
+
+    /// One name, of this directory: no path, no hidden file, nothing that cannot be seen, and not too long. `nil` when
+    /// nothing is left of it.
+    static func safe(_ name: String) -> String? {
+        let last = name.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? []
+        var scalars = Array(last).filter(isVisible)
+        let isBlank = { (scalar: Unicode.Scalar) in scalar.properties.isWhitespace }
+        while let first = scalars.first, first == "." || isBlank(first) { scalars.removeFirst() }
+        while let last = scalars.last, last == "." || isBlank(last) { scalars.removeLast() }
+        var safe = String(String.UnicodeScalarView(scalars))
+        if safe.isEmpty { return nil }
+        safe = shortened(safe, to: most)
+        // A file of the server's must not pass for one of ours.
+        for suffix in [partSuffix, metadataSuffix, metadataSuffix + "~"] where safe.hasSuffix(suffix) {
+            return shortened(safe, to: most - 1) + "_"
+        }
+        return safe
+    }
+
+    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
+        default: true
+        }
+    }
+
+    /// Cut in front of the extension, and never within a character.
+    private static func shortened(_ name: String, to limit: Int) -> String {
+        if name.utf8.count <= limit { return name }
+        var ending = ""
+        if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= longestExtension {
+            ending = String(name[dot...])
+        }
+        var stem = String(name.dropLast(ending.count))
+        while stem.utf8.count + ending.utf8.count > limit { stem.removeLast() }
+        return (stem.isEmpty ? "download" : stem) + ending
+    }
+
+    private static func lastComponent(_ url: String) -> String? {
+        let path = url.prefix { $0 != "?" && $0 != "#" }
+        guard let scheme = path.firstRange(of: "://"), let slash = path[scheme.upperBound...].lastIndex(of: "/") else {
+            return nil
+        }
+        let component = path[path.index(after: slash)...]
+        guard let bytes = ContentDisposition.percentDecoded(component) else { return String(component) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    // MARK: Names of ours
+
+    /// The names of the part and of its metadata beside a file.
+    static func part(of name: String) -> (part: String, metadata: String) {
+        let longest = most - metadataSuffix.utf8.count - 1
+        let stem =
+            name.utf8.count <= longest
+            ? name : shortened(name, to: longest - 17) + "." + SHA256.hexadecimal(of: Array(name.utf8)).prefix(16)
+        return (stem + partSuffix, stem + metadataSuffix)
+    }
+
+    /// Likewise where the file's own name is not known yet: of its URL.
+    static func part(ofURL url: String) -> (part: String, metadata: String) {
+        part(of: String(SHA256.hexadecimal(of: Array(url.utf8)).prefix(32)))
+    }
+}

@@ -1,0 +1,130 @@
+import Testing
+
+@testable import Ferry
+
+/// What answers mean, without a network.
+@Suite struct DownloadMachineTests {
+    private typealias Machine = DownloadMachine
+    private let rest = DownloadMachine.Question(offset: 5, validator: .entityTag("\"v1\""), total: 10)
+
+    private func answered(
+        _ status: Int, _ headers: Headers = [:], length: Int64? = nil, to question: DownloadMachine.Question,
+        isAccepted: Bool = true
+    ) -> DownloadMachine.Action {
+        DownloadMachine.answered(
+            status: status, headers, contentLength: length, to: question, isAccepted: isAccepted)
+    }
+
+    @Test func aWholeFileBeginsAtZeroWhateverWasAsked() {
+        for question in [Machine.Question(), rest] {
+            #expect(answered(200, length: 10, to: question) == .take(from: 0, length: 10, total: 10))
+            // Also one that is as long as what is here.
+            #expect(answered(200, length: 5, to: question) == .take(from: 0, length: 5, total: 5))
+            #expect(answered(200, to: question) == .take(from: 0, length: nil, total: nil))
+        }
+        // What is decoded on its way has no length that is known.
+        #expect(
+            answered(200, ["Content-Encoding": "gzip"], length: 10, to: rest) == .take(from: 0, length: nil, total: nil)
+        )
+        #expect(
+            answered(200, ["Content-Encoding": "identity"], length: 9, to: rest) == .take(from: 0, length: 9, total: 9))
+    }
+
+    @Test func theRestIsTaken() {
+        let taken = Machine.Action.take(from: 5, length: 5, total: 10)
+        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 5, to: rest) == taken)
+        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], to: rest) == taken, "chunked")
+        #expect(answered(206, ["Content-Range": "BYTES 5-9/*"], length: 5, to: rest) == taken, "the total is known")
+        #expect(answered(206, ["Content-Range": "bytes 5-9/10", "ETag": "\"v1\""], length: 5, to: rest) == taken)
+        #expect(
+            answered(206, ["Content-Range": "bytes 0-9/10"], length: 10, to: Machine.Question())
+                == .take(from: 0, length: 10, total: 10))
+    }
+
+    @Test(arguments: [
+        ("bytes 0-7/10", Machine.Mismatch.otherRange), ("bytes 4-9/10", .otherRange), ("bytes 6-9/10", .otherRange),
+        ("bytes 5-8/10", .otherRange), ("bytes 5-9/11", .otherTotal), ("bytes 5-10/11", .otherTotal),
+        ("bytes 5-10/10", .unreadable), ("bytes 5-9", .unreadable), ("items 5-9/10", .unreadable),
+        ("bytes 9-5/10", .unreadable), ("bytes */10", .unreadable), ("bytes 5-9/1e1", .unreadable), ("", .unreadable),
+        ("bytes -5-9/10", .unreadable), ("bytes 5-9/99999999999999999999", .unreadable),
+    ])
+    func anotherRangeBeginsAnew(range: String, why: DownloadMachine.Mismatch) {
+        #expect(answered(206, ["Content-Range": range], to: rest) == .restart(why))
+        #expect(answered(206, ["Content-Range": range], to: Machine.Question()) != .take(from: 0, length: 5, total: 10))
+    }
+
+    @Test func noRangeTwoRangesAndAnEncodedOne() {
+        #expect(answered(206, to: rest) == .restart(.unreadable))
+        let two: Headers = ["Content-Range": "bytes 5-9/10", "content-range": "bytes 5-9/10"]
+        #expect(answered(206, two, to: rest) == .restart(.unreadable))
+        let encoded: Headers = ["Content-Range": "bytes 5-9/10", "Content-Encoding": "gzip"]
+        #expect(answered(206, encoded, length: 5, to: rest) == .restart(.encoded))
+    }
+
+    @Test func anotherVersionBeginsAnew() {
+        for tag in ["\"v2\"", "W/\"v1\"", "v1"] {
+            let headers: Headers = ["Content-Range": "bytes 5-9/10", "ETag": tag]
+            #expect(answered(206, headers, length: 5, to: rest) == .restart(.otherVersion), "\(tag)")
+        }
+        let dated = Machine.Question(offset: 5, validator: .lastModified("Mon, 01 Jan 2024 00:00:00 GMT"), total: 10)
+        let later: Headers = [
+            "Content-Range": "bytes 5-9/10", "Last-Modified": "Mon, 01 Jan 2024 00:00:01 GMT",
+        ]
+        #expect(answered(206, later, length: 5, to: dated) == .restart(.otherVersion))
+    }
+
+    @Test func whoContradictsHimselfIsNotAskedAgain() {
+        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 50, to: rest) == .fail(.contradiction))
+        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 4, to: rest) == .fail(.contradiction))
+        // And without a range to leave out there is nothing else to ask for.
+        #expect(
+            answered(206, ["Content-Range": "bytes 5-9/10"], length: 5, to: Machine.Question()) == .fail(.otherRange))
+        #expect(answered(206, to: Machine.Question()) == .fail(.unreadable))
+    }
+
+    @Test func nothingBehindTheLastByteIsTheWholeFile() {
+        let all = Machine.Question(offset: 10, validator: .entityTag("\"v1\""), total: 10)
+        #expect(answered(416, ["Content-Range": "bytes */10"], to: all, isAccepted: false) == .complete)
+        #expect(answered(416, ["Content-Range": "bytes */11"], to: all, isAccepted: false) == .restart(.unsatisfiable))
+        #expect(answered(416, ["Content-Range": "bytes */10"], to: rest, isAccepted: false) == .restart(.unsatisfiable))
+        #expect(answered(416, to: all, isAccepted: false) == .restart(.unsatisfiable))
+        let other: Headers = ["Content-Range": "bytes */10", "ETag": "\"v2\""]
+        #expect(answered(416, other, to: all, isAccepted: false) == .restart(.unsatisfiable))
+        // Whoever has not asked for a range has an error before him.
+        #expect(answered(416, ["Content-Range": "bytes */10"], to: .init(), isAccepted: false) == .other)
+    }
+
+    @Test func whatIsNotAcceptedIsNoFile() {
+        for status in [204, 404, 500, 206, 200] { #expect(answered(status, to: rest, isAccepted: false) == .other) }
+        for status in [301, 304] { #expect(answered(status, to: rest) == .other) }
+    }
+
+    @Test func aSegmentIsNothingButItself() {
+        let piece = Machine.Question(offset: 2, end: 6, validator: .entityTag("\"v1\""), total: 10)
+        #expect(piece.range == "bytes=2-5")
+        #expect(
+            answered(206, ["Content-Range": "bytes 2-5/10"], length: 4, to: piece)
+                == .take(from: 2, length: 4, total: 10))
+        #expect(answered(206, ["Content-Range": "bytes 2-9/10"], length: 8, to: piece) == .restart(.otherRange))
+        #expect(answered(200, length: 10, to: piece) == .restart(.ignoredRange))
+        #expect(answered(416, ["Content-Range": "bytes */10"], to: piece) == .restart(.unsatisfiable))
+    }
+
+    @Test func onlyStrongValidatorsCount() {
+        #expect(ResumeValidator(["ETag": "\"a\""]) == .entityTag("\"a\""))
+        for tag in ["W/\"a\"", "a", "\"a", "\"", "\"a\"b\""] {
+            #expect(ResumeValidator(["ETag": tag]) == nil, "\(tag)")
+        }
+        let modified = "Mon, 01 Jan 2024 00:00:00 GMT"
+        #expect(
+            ResumeValidator(["Last-Modified": modified, "Date": "Mon, 01 Jan 2024 00:01:00 GMT"])
+                == .lastModified(modified))
+        #expect(ResumeValidator(["Last-Modified": modified, "Date": "Mon, 01 Jan 2024 00:00:59 GMT"]) == nil)
+        #expect(ResumeValidator(["Last-Modified": modified]) == nil)
+        // A weak tag is not made good by a date (RFC 9110, 13.1.5).
+        #expect(
+            ResumeValidator([
+                "ETag": "W/\"a\"", "Last-Modified": modified, "Date": "Mon, 01 Jan 2024 00:01:00 GMT",
+            ]) == nil)
+    }
+}

@@ -1,0 +1,59 @@
+import Testing
+
+@testable import Ferry
+
+@Suite struct DownloadMetadataTests {
+    private let url = "http://h/f?token=secret"
+
+    private func written(_ change: (inout DownloadMetadata) -> Void) -> [UInt8] {
+        var metadata = DownloadMetadata(url: url)
+        metadata.validator = .entityTag("\"v\"")
+        metadata.total = 10
+        change(&metadata)
+        return metadata.bytes
+    }
+
+    @Test func itIsReadAsItWasWritten() {
+        var metadata = DownloadMetadata(url: url)
+        metadata.validator = .lastModified("Mon, 01 Jan 2024 00:00:00 GMT")
+        metadata.total = 10
+        metadata.name = "f.txt"
+        metadata.segments = [.init(start: 0, end: 5, written: 2), .init(start: 5, end: 10)]
+        #expect(DownloadMetadata(metadata.bytes, of: url) == metadata)
+        #expect(metadata.received(10) == 2)
+    }
+
+    @Test func noSecretStandsInIt() {
+        #expect(!String(decoding: written { _ in }, as: UTF8.self).contains("secret"))
+    }
+
+    @Test func anotherURLAndDamagedOnesAreNotUsed() {
+        let good = written { _ in }
+        #expect(DownloadMetadata(good, of: url) != nil)
+        #expect(DownloadMetadata(good, of: url + "2") == nil)
+        for length in 0..<good.count - 1 { #expect(DownloadMetadata(Array(good.prefix(length)), of: url) == nil) }
+        #expect(DownloadMetadata(written { $0.name = "../x" }, of: url) == nil)
+        #expect(DownloadMetadata(written { $0.total = -1 }, of: url) == nil)
+        let segments: [[DownloadMetadata.Segment]] = [
+            [], [.init(start: 0, end: 9)], [.init(start: 0, end: 5), .init(start: 6, end: 10)],
+            [.init(start: 0, end: 10, written: 11)], [.init(start: 0, end: 10, written: -1)],
+            [.init(start: 0, end: 0), .init(start: 0, end: 10)],
+        ]
+        for segments in segments { #expect(DownloadMetadata(written { $0.segments = segments }, of: url) == nil) }
+    }
+}
+
+@Suite struct RateEstimateTests {
+    @Test func theRateIsOfTheLastSeconds() {
+        var rate = RateEstimate()
+        let second: UInt64 = 1_000_000_000
+        rate.begin(500, now: second)
+        #expect(rate.rate(500, now: second) == 0)
+        for step in 1...10 { rate.count(500 + Int64(step) * 100, now: second * UInt64(1 + step)) }
+        #expect(rate.rate(1500, now: second * 11) == 100)
+        // Nothing comes any more: it sinks.
+        #expect(rate.rate(1500, now: second * 16) < 60)
+        for step in 11...20 { rate.count(1500, now: second * UInt64(1 + step)) }
+        #expect(rate.rate(1500, now: second * 21) == 0)
+    }
+}
