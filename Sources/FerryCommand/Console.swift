@@ -21,6 +21,18 @@ enum Console {
     /// Whether a line on stderr may be rewritten in place.
     static var isLive: Bool { isatty(STDERR_FILENO) == 1 && !hasDumbTerminal }
 
+    /// The terminal behind stderr; a usual one where it does not say.
+    static var size: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
+        return (Int(size.ws_col), max(Int(size.ws_row), 2))
+    }
+
+    /// For lines on stderr that are live.
+    static func boldError(_ text: String) -> String {
+        isLive && !wantsNoColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text
+    }
+
     /// Colour is for terminals, and not for those who said no (no-color.org).
     static func bold(_ text: String) -> String {
         outIsTerminal && !hasDumbTerminal && !wantsNoColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text

@@ -4,7 +4,7 @@ internal import Glibc
 struct Main {
     static let version = "0.1.0"
     static var subcommands: [any Subcommand.Type] {
-        [FetchCommand.self, ServeCommand.self, BenchCommand.self, TourCommand.self]
+        [FetchCommand.self, DownloadCommand.self, ServeCommand.self, BenchCommand.self, TourCommand.self]
     }
 
     static func main() async {
@@ -63,7 +63,8 @@ struct Main {
     static var help: String {
         var text = "Usage: ferry SUBCOMMAND [OPTIONS]\n\nAn HTTP request engine, from the command line.\n\n"
         for command in subcommands {
-            text += "  " + command.name + String(repeating: " ", count: 8 - command.name.count) + command.summary + "\n"
+            text +=
+                "  " + command.name + String(repeating: " ", count: 10 - command.name.count) + command.summary + "\n"
         }
         text += """
 

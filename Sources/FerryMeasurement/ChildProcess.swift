@@ -104,6 +104,9 @@ public final class ChildProcess {
         _ = wait()
     }
 
+    /// Sends it a signal.
+    public func signal(_ number: Int32) { if !hasEnded { kill(pid, number) } }
+
     private func wait() -> (Int32, ProcessUsage) {
         var status: Int32 = 0
         var usage = rusage()

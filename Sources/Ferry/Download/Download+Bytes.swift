@@ -48,7 +48,7 @@ extension Download {
             state.isComplete = true
             return state.received != length
         }
-        if isNews { meter.begin(at: length, total: length) }
+        if isNews { meter.begin(at: length, total: length, isResumable: true) }
     }
 
     /// Throws when a file of this length is not wanted.

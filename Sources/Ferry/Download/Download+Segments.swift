@@ -28,7 +28,7 @@ extension Download {
     func callHelpers(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) {
         let (metadata, isFirst) = state.withLock { ($0.metadata, $0.helpers == nil) }
         guard isFirst else { return }
-        meter.begin(at: metadata.received(0), total: metadata.total)
+        meter.begin(at: metadata.received(0), total: metadata.total, isResumable: true)
         let journeys = (1..<max(plan.options.segments, 2)).map { _ in Journey(tag: itinerary.tag, of: core) }
         for helper in journeys { journey.adopt(helper) }
         let work = Task {

@@ -146,8 +146,10 @@ final class Download: Sendable {
             state.part = nil
             return state.resumedFrom
         }
+        var path = place.path(of: name)
+        if case .file(let given) = plan.target { path = given }
         return DownloadedFile(
-            path: place.path(of: name), length: length, resumedFrom: resumedFrom, response: response)
+            path: path, length: length, resumedFrom: resumedFrom, response: response)
     }
 
     /// What came is not to be gone on with.

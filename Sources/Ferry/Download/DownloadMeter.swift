@@ -12,6 +12,7 @@ final class DownloadMeter: Sendable {
         var received: Int64 = 0
         var total: Int64?
         var resumedFrom: Int64 = 0
+        var isResumable = false
         var rate = RateEstimate()
         /// When the last report was given out, in nanoseconds.
         var reported: UInt64 = 0
@@ -61,11 +62,12 @@ final class DownloadMeter: Sendable {
     }
 
     /// So much is there as it begins, or begins anew.
-    func begin(at count: Int64, total: Int64?, now: UInt64 = DownloadMeter.now) {
+    func begin(at count: Int64, total: Int64?, isResumable: Bool, now: UInt64 = DownloadMeter.now) {
         tell(now) { state in
             state.received = count
             state.resumedFrom = count
             state.total = total
+            state.isResumable = isResumable
             state.rate.begin(count, now: now)
             return true
         }
@@ -136,6 +138,7 @@ final class DownloadMeter: Sendable {
 extension DownloadMeter.State {
     fileprivate func progress(_ now: UInt64) -> DownloadProgress {
         DownloadProgress(
-            received: received, total: total, rate: rate.rate(received, now: now), resumedFrom: resumedFrom)
+            received: received, total: total, rate: rate.rate(received, now: now), resumedFrom: resumedFrom,
+            isResumable: isResumable)
     }
 }

@@ -21,7 +21,7 @@ struct DownloadPlan: Sendable {
             }
         }
 
-        func path(of name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
+        func path(of name: String) -> String { directory.hasSuffix("/") ? directory + name : directory + "/" + name }
     }
 
     let target: DownloadTarget

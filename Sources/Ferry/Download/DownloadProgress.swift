@@ -12,6 +12,9 @@ public struct DownloadProgress: Sendable, Hashable {
     /// How many bytes were there when the run began.
     public let resumedFrom: Int64
 
+    /// Whether another run could go on from here if this one ended now.
+    public let isResumable: Bool
+
     /// From 0 to 1; `nil` while it is not known how much there is.
     public var fraction: Double? {
         total.map { $0 == 0 ? 1 : min(Double(received) / Double($0), 1) }
@@ -23,11 +26,13 @@ public struct DownloadProgress: Sendable, Hashable {
         return .seconds(Double(max(total - received, 0)) / rate)
     }
 
-    init(received: Int64, total: Int64?, rate: Double, resumedFrom: Int64) {
+    /// Progress of its parts, for tests of what shows it.
+    public init(received: Int64, total: Int64?, rate: Double, resumedFrom: Int64, isResumable: Bool) {
         self.received = received
         self.total = total
         self.rate = rate
         self.resumedFrom = resumedFrom
+        self.isResumable = isResumable
     }
 }
 

@@ -90,7 +90,9 @@ final class DownloadWorker: BodyCarrier {
     ) async throws(RequestError) -> TakenBody {
         let download = download
         let segment = segment.withLock { $0 }
-        if segment == nil { download.meter.begin(at: body.offset, total: body.total) }
+        if segment == nil {
+            download.meter.begin(at: body.offset, total: body.total, isResumable: download.state.withLock { $0.isKept })
+        }
         guard let current, !current.run.isWhole else {
             let (part, bytes) = (download.part, body.head.bytes)
             try await download.onDisk(.body) { () throws(FileFault) in try part.write(bytes, at: body.offset) }

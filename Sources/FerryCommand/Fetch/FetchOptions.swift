@@ -22,7 +22,7 @@ extension FetchCommand {
             CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
         ])
 
-    private static let credentials = OptionGroup(
+    static let credentials = OptionGroup(
         "Credentials, one of them",
         [
             CommandOption("basic", "u", value: "USER:PW", "Sent at once"),
@@ -44,7 +44,7 @@ extension FetchCommand {
             CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
         ])
 
-    private static let connection = OptionGroup(
+    static let connection = OptionGroup(
         "The way there",
         [
             CommandOption("proxy", "x", value: "URL", "Through a proxy: http://, socks5:// or socks5h://"),

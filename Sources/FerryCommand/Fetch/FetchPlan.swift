@@ -42,7 +42,7 @@ struct FetchPlan: Sendable {
 
 extension NetworkConfiguration {
     /// What of the command line is the agent's.
-    fileprivate init(_ arguments: ParsedArguments) throws {
+    init(_ arguments: ParsedArguments) throws {
         self.init()
         keepsCookies = arguments.has("cookies")
         if arguments.has("http2") { http2 = .negotiated }

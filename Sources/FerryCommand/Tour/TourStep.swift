@@ -29,10 +29,12 @@ struct TourStep: Sendable {
     /// What the server must know beyond its routes.
     static func prepare(_ server: LoopbackServer) {
         server.handle("GET", "/users/7") { _ in LoopbackResponse(json: #"{"id":7,"nick":"kim","level":3}"#) }
+        prepareDownload(server)
     }
 
     static let all = [
-        typedValue, form, basicAuthorization, statusError, timeout, closureAndCancel, manyAtOnce, onTheLoop,
+        typedValue, form, basicAuthorization, statusError, timeout, closureAndCancel, download, manyAtOnce,
+        onTheLoop,
     ]
 
     private static let typedValue = TourStep("a typed value") { agent in
@@ -140,12 +142,12 @@ struct TourStep: Sendable {
         var description: String
     }
 
-    private static func expect(_ holds: Bool, _ otherwise: String) throws {
+    static func expect(_ holds: Bool, _ otherwise: String) throws {
         if !holds { throw Unexpected(description: otherwise) }
     }
 
     /// The error that `send` must end with.
-    private static func failure<Value>(of send: () async throws(RequestError) -> Value) async throws -> RequestError {
+    static func failure<Value>(of send: () async throws(RequestError) -> Value) async throws -> RequestError {
         do {
             _ = try await send()
         } catch {

@@ -1,0 +1,79 @@
+internal import Ferry
+internal import Glibc
+
+/// What the command line asks for.
+struct DownloadOrder: Sendable {
+    var requests: [FileRequest]
+    var target: DownloadTarget
+    var options = DownloadOptions()
+    var configuration: NetworkConfiguration
+    var atOnce: Int
+    var printsJSON: Bool
+    var showsProgress: Bool
+
+    init(_ arguments: ParsedArguments) throws {
+        if arguments.operands.isEmpty { throw UsageError("a URL is needed") }
+        requests = try arguments.operands.map { try FileRequest(url: $0, arguments) }
+        target = Self.target(arguments.last("output") ?? ".")
+        if requests.count > 1, case .file(let path) = target {
+            throw UsageError("several files need a directory, and '\(path)' is none")
+        }
+        if let digest = arguments.last("sha256") {
+            guard digest.utf8.count == 64, digest.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+                throw UsageError("--sha256 wants 64 hexadecimal digits, not '\(digest)'")
+            }
+            if requests.count > 1 { throw UsageError("--sha256 is of one file, and there are several") }
+            options.sha256 = digest
+        }
+        options.segments = try arguments.integer("segments", in: 1...64) ?? 1
+        options.bytesPerSecond = try arguments.bytes("limit-rate")
+        options.resumes = !arguments.has("restart")
+        atOnce = try arguments.integer("at-once", in: 1...1000) ?? 4
+        configuration = try NetworkConfiguration(arguments)
+        let retries = try arguments.integer("retries", in: 0...10_000) ?? 5
+        configuration.retryPolicy = retries == 0 ? .none : .exponential(attempts: retries + 1)
+        configuration.retryPolicy.faults.append(.timeout(.read))
+        printsJSON = arguments.has("json")
+        showsProgress = !arguments.has("quiet") && Console.isLive
+    }
+
+    /// What is a directory, or is written like one.
+    private static func target(_ path: String) -> DownloadTarget {
+        var status = stat()
+        let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        return isDirectory || path.hasSuffix("/") ? .directory(path) : .file(path)
+    }
+}
+
+/// A file, as the command line asks for it.
+struct FileRequest: Request {
+    var path: String
+    var headers: Headers
+    var authorization: Authorization?
+    var timeouts: Timeouts?
+    var deadline: Duration?
+
+    init(url: String, _ arguments: ParsedArguments) throws {
+        let request = try FetchRequest(url: url, arguments)
+        path = request.path
+        headers = request.headers
+        authorization = request.authorization
+        timeouts = request.timeouts
+        deadline = request.deadline
+    }
+}
+
+extension ParsedArguments {
+    /// A number of bytes above zero: `500000`, `500K`, `2M`, `1G`, by thousands.
+    fileprivate func bytes(_ name: String) throws(UsageError) -> Int? {
+        guard let text = last(name) else { return nil }
+        let units = ["K": 1_000, "M": 1_000_000, "G": 1_000_000_000]
+        let factor = text.last.flatMap { units[$0.uppercased()] }
+        let (bytes, isTooLarge) = (Int(factor == nil ? text : String(text.dropLast())) ?? 0)
+            .multipliedReportingOverflow(by: factor ?? 1)
+        guard bytes > 0, !isTooLarge else {
+            throw UsageError("--\(name) wants bytes a second, like 500K, not '\(text)'")
+        }
+        return bytes
+    }
+}

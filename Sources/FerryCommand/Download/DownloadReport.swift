@@ -1,0 +1,105 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FoundationEssentials
+
+/// What became of one file.
+struct DownloadReport: Sendable {
+    let url: String
+    /// `nil` when it is not there.
+    let path: String?
+    let status: Int?
+    /// Bytes that are there, of a part too.
+    let bytes: Int64
+    let total: Int64?
+    let resumedFrom: Int64
+    /// Whether the same command goes on with a part that is there.
+    let isResumable: Bool
+    let sha256: String?
+    let attempts: Int
+    let nanoseconds: UInt64
+    let fault: FetchVerdict.Fault?
+    let exitCode: ExitCode
+    /// Its line on the board.
+    let row: Int?
+
+    /// Downloads it.
+    init(of request: FileRequest, _ order: DownloadOrder, by agent: NetworkAgent, on board: DownloadBoard?) async {
+        let start = monotonicNanoseconds()
+        let name = FileName.of(request.path, order.target)
+        let row = board?.enter(name)
+        let latest = LatestProgress()
+        do throws(RequestError) {
+            let file = try await agent.download(request, to: order.target, options: order.options) { progress in
+                latest.set(progress)
+                if let board, let row { board.update(row, progress) }
+            }
+            url = file.response.url
+            path = file.path
+            status = file.status
+            (bytes, total, resumedFrom) = (file.length, file.length, file.resumedFrom)
+            isResumable = false
+            sha256 = order.options.sha256
+            attempts = file.attempts
+            (fault, exitCode) = (nil, .success)
+        } catch {
+            url = error.url
+            path = nil
+            status = error.response?.status
+            let progress = latest.value
+            (bytes, total) = (progress?.received ?? 0, progress?.total)
+            resumedFrom = progress?.resumedFrom ?? 0
+            isResumable = (progress?.isResumable ?? false) && !(.contentMismatch ~= error.code)
+            sha256 = nil
+            attempts = error.attempts
+            fault = FetchVerdict.Fault(error)
+            exitCode =
+                switch error.code {
+                case .cancelled: .interrupted
+                case .invalidStatusCode: .statusNotAccepted
+                case .contentMismatch, .invalidContentType: .validationFailed
+                default: .transferFailed
+                }
+        }
+        self.row = row
+        nanoseconds = monotonicNanoseconds() - start
+    }
+
+    /// Why it is not there, and how much of it is; `nil` when it is.
+    var faultLine: String? {
+        guard let fault else { return nil }
+        if exitCode != .interrupted { return "\(url): \(fault.line)" }
+        guard isResumable else { return "\(url): interrupted" }
+        let part = total.map { "\(bytesText(bytes)) of \(bytesText($0))" } ?? bytesText(bytes)
+        return "\(url): interrupted; \(part) kept, the same command goes on"
+    }
+
+    /// One line, fields in alphabetical order.
+    var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+extension DownloadReport: Encodable {
+    private enum Key: String, CodingKey {
+        case ok, status, url, path, bytes, total, resumedFrom, sha256, attempts, microseconds, error
+    }
+
+    /// Every field is always there; what there is nothing to say of is `null`.
+    func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: Key.self)
+        try object.encode(exitCode == .success, forKey: .ok)
+        try object.encode(status, forKey: .status)
+        try object.encode(url, forKey: .url)
+        try object.encode(path, forKey: .path)
+        try object.encode(bytes, forKey: .bytes)
+        try object.encode(total, forKey: .total)
+        try object.encode(resumedFrom, forKey: .resumedFrom)
+        try object.encode(sha256, forKey: .sha256)
+        try object.encode(attempts, forKey: .attempts)
+        try object.encode(nanoseconds / 1000, forKey: .microseconds)
+        try object.encode(fault, forKey: .error)
+    }
+}

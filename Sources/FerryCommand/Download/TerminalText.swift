@@ -1,0 +1,57 @@
+internal import FerryMeasurement
+
+/// How much room text takes on a terminal, where not every character is one column wide.
+enum TerminalText {
+    static func width(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + width($1) } }
+
+    /// The text, or its beginning and an ellipsis.
+    static func cut(_ text: String, to columns: Int) -> String {
+        if width(text) <= columns { return text }
+        if columns < 1 { return "" }
+        var kept = ""
+        var used = 1
+        for character in text {
+            used += width(String(character))
+            if used > columns { break }
+            kept.append(character)
+        }
+        return kept + "…"
+    }
+
+    private static func width(_ scalar: Unicode.Scalar) -> Int {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format, .control: return 0
+        default: return wide.contains { $0.contains(scalar.value) } ? 2 : 1
+        }
+    }
+
+    /// Unicode's East Asian Width (UAX 11), wide and fullwidth, by its blocks.
+    private static let wide: [ClosedRange<UInt32>] = [
+        0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+        0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF,
+        0x20000...0x3FFFD,
+    ]
+}
+
+/// Bytes in the unit that fits, by thousands: `870 B`, `12.4 kB`, `1.25 GB`.
+func bytesText(_ bytes: Int64) -> String {
+    let value = Double(bytes)
+    switch bytes {
+    case ..<1_000: return "\(bytes) B"
+    case ..<1_000_000: return oneOrTwo(value / 1e3) + " kB"
+    case ..<1_000_000_000: return oneOrTwo(value / 1e6) + " MB"
+    default: return oneOrTwo(value / 1e9) + " GB"
+    }
+}
+
+/// `0:07`, `12:30`, `1:02:03`
+func clockText(_ duration: Duration) -> String {
+    let seconds = min(duration.components.seconds, 359_999)
+    func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    let minutes = seconds / 60
+    if minutes < 60 { return "\(minutes):\(two(seconds % 60))" }
+    return "\(minutes / 60):\(two(minutes % 60)):\(two(seconds % 60))"
+}
+
+/// Three digits of it.
+private func oneOrTwo(_ value: Double) -> String { fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0) }
