@@ -74,8 +74,8 @@ final class Download: Sendable {
         try await onDisk(.preparing) { () throws(FileFault) in
             let place = try DownloadPlan.Place(plan.target)
             let names = place.name.map(SafeFileName.part(of:)) ?? SafeFileName.part(ofURL: plan.url)
-            let part = try PartFile(in: place.directory, part: names.part, metadata: names.metadata)
-            if let name = place.name { try part.checkTarget(name) }
+            let part = try PartFile(
+                in: place.directory, part: names.part, metadata: names.metadata, target: place.name)
             let length = try part.length()
             let known = plan.options.resumes && plan.isGet ? part.readMetadata(of: plan.url) : nil
             self.state.withLock { state in

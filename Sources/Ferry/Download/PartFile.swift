@@ -12,13 +12,14 @@ final class PartFile: Sendable {
     private let part: String
     private let metadata: String
 
-    /// Opens it, empty when there is none yet.
-    init(in directoryPath: String, part: String, metadata: String) throws(FileFault) {
+    /// Opens it, empty when there is none yet. Throws, with nothing made, where it could not take the place of `target`.
+    init(in directoryPath: String, part: String, metadata: String, target: String?) throws(FileFault) {
         // As a C string it would end there, and be the path of another one.
         if directoryPath.utf8.contains(0) { throw FileFault(directoryPath, errno: EINVAL) }
         directory = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if directory < 0 { throw FileFault(directoryPath) }
         do throws(FileFault) {
+            if let target { try Self.check(target, in: directory, path: directoryPath) }
             descriptor = try Self.make(part, in: directory, path: directoryPath + "/" + part)
         } catch {
             close(directory)
@@ -164,13 +165,15 @@ final class PartFile: Sendable {
     // MARK: Its end
 
     /// Throws what could not be replaced: a directory, a device, a pipe. Whether it is a link to one is looked at, too.
-    func checkTarget(_ name: String) throws(FileFault) {
+    func checkTarget(_ name: String) throws(FileFault) { try Self.check(name, in: directory, path: directoryPath) }
+
+    private static func check(_ name: String, in directory: Int32, path: String) throws(FileFault) {
         var status = stat()
         if fstatat(directory, name, &status, 0) != 0 { return }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return
-        case S_IFDIR: throw FileFault(directoryPath + "/" + name, errno: EISDIR)
-        default: throw FileFault(directoryPath + "/" + name, errno: EINVAL, words: "not a regular file")
+        case S_IFDIR: throw FileFault(path + "/" + name, errno: EISDIR)
+        default: throw FileFault(path + "/" + name, errno: EINVAL, words: "not a regular file")
         }
     }
 

@@ -1,0 +1,301 @@
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import Ferry
+
+/// FAULTS.md R88 to R92, R94 and R96: servers, disks and names that mean no good. Before each case there are five bytes
+/// of ten from an earlier run, unless it says otherwise.
+@Suite(.timeLimit(.minutes(2))) struct DownloadFaultTests {
+    private let ten = Array("0123456789".utf8)
+
+    /// A part is there, and a server plays `scripts`, one a request, the last for ever.
+    private func withPart(
+        _ scripts: [LoopbackScript], have: Int = 5, tag: String? = "\"v1\"",
+        sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (borrowing Folder, LoopbackServer, Result<DownloadedFile, RequestError>) async throws -> Void
+    ) async throws {
+        let folder = try Folder()
+        try folder.write(Array("old".utf8), "f")
+        try await withFlow(sourceLocation: sourceLocation) { server, agent in
+            try folder.leavePart(Array(ten.prefix(have)), "f", of: server.baseURL + "/f", tag: tag)
+            for (index, script) in scripts.enumerated() {
+                server.script(path: "/f", uses: index + 1 < scripts.count ? 1 : nil, script)
+            }
+            let target = folder.file("f")
+            var result: Result<DownloadedFile, RequestError>
+            do throws(RequestError) {
+                result = .success(try await agent.download(Get("/f"), to: .file(target)))
+            } catch {
+                result = .failure(error)
+                #expect(folder.bytes("f") == Array("old".utf8), "I3", sourceLocation: sourceLocation)
+                expectNoSecret(in: error, sourceLocation)
+            }
+            try await body(folder, server, result)
+            #expect(server.ranges("/f").first == (tag == nil || have == 0 ? .some(nil) : "bytes=\(have)-"))
+            // I4
+            #expect(try await agent.send(Get("/hello")).text == "Hello, ferry", sourceLocation: sourceLocation)
+        }
+    }
+
+    private func answer(_ status: String, _ fields: String..., body: String) -> LoopbackScript {
+        let head = (["HTTP/1.1 " + status] + fields).joined(separator: "\r\n")
+        return [.send(head + "\r\n\r\n" + body), .serve]
+    }
+
+    private var whole: LoopbackScript { answer("200 OK", "Content-Length: 10", "ETag: \"v1\"", body: "0123456789") }
+
+    private func expectWhole(_ folder: borrowing Folder, _ result: Result<DownloadedFile, RequestError>) throws {
+        #expect(try result.get().length == 10)
+        #expect(folder.bytes("f") == ten && folder.names == ["f"])
+    }
+
+    @Test func r88AnotherRangeIsNotAppended() async throws {
+        for range in ["bytes 0-7/10", "bytes 4-9/10", "bytes 6-9/10", "bytes 5-8/10", "bytes */10", "nonsense"] {
+            let wrong = answer("206 Partial Content", "Content-Range: \(range)", "Connection: close", body: "01234567")
+            try await withPart([wrong, whole]) { folder, server, result in
+                try expectWhole(folder, result)
+                #expect(server.ranges("/f") == ["bytes=5-", nil], "\(range)")
+            }
+            // One who does so without being asked for a range has nothing that could be used.
+            try await withPart([wrong]) { folder, _, result in
+                guard case .failure(.resumeMismatch) = result else { return #expect(Bool(false), "\(range) \(result)") }
+                #expect(folder.part("f") == Array(ten.prefix(5)) && folder.hasMetadata("f"), "the old bytes are good")
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func r89MoreThanTheRange(isChunked: Bool) async throws {
+        let bytes = String(repeating: "x", count: 50)
+        let lie =
+            isChunked
+            ? answer(
+                "206 Partial Content", "Content-Range: bytes 5-9/10", "Transfer-Encoding: chunked",
+                body: "32\r\n\(bytes)\r\n0\r\n\r\n")
+            : answer("206 Partial Content", "Content-Range: bytes 5-9/10", "Content-Length: 50", body: bytes)
+        try await withPart([lie]) { folder, server, result in
+            guard case .failure(.resumeMismatch) = result else { return #expect(Bool(false), "\(result)") }
+            #expect(folder.part("f") == Array(ten.prefix(5)) && server.requests.count { $0.path == "/f" } == 1)
+        }
+    }
+
+    @Test func r89LessThanTheRange() async throws {
+        let short = answer(
+            "206 Partial Content", "Content-Range: bytes 5-9/10", "Transfer-Encoding: chunked",
+            body: "3\r\n567\r\n0\r\n\r\n")
+        try await withPart([short]) { folder, _, result in
+            guard case .failure(.incompleteBody) = result else { return #expect(Bool(false), "\(result)") }
+            #expect(folder.part("f") == Array("01234567".utf8))
+        }
+    }
+
+    @Test func r90AnotherVersionBeginsAnew() async throws {
+        let part = "206 Partial Content"
+        for fields in [
+            ["Content-Range: bytes 5-9/11"], ["Content-Range: bytes 5-10/11"],
+            ["Content-Range: bytes 5-9/10", "ETag: \"v2\""], ["Content-Range: bytes 5-9/10", "ETag: W/\"v1\""],
+            ["Content-Range: bytes 5-9/10", "Content-Encoding: gzip"],
+        ] {
+            let head = "HTTP/1.1 \(part)\r\n" + fields.joined(separator: "\r\n") + "\r\nConnection: close\r\n\r\nABCDE"
+            try await withPart([[.send(head), .serve], whole]) { folder, server, result in
+                try expectWhole(folder, result)
+                #expect(server.requests.first { $0.path == "/f" }?.headers["If-Range"] == "\"v1\"")
+                #expect(server.requests.allSatisfy { $0.path != "/f" || $0.headers["Accept-Encoding"] == "identity" })
+            }
+        }
+    }
+
+    @Test func r90AWeakValidatorIsNeverUsed() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            for _ in 0..<2 {
+                _ = await fault { () throws(RequestError) in
+                    try await agent.download(Get("/bytes/1000?etag=W/%22x%22&cut=500"), to: .file(folder.file("f")))
+                }
+                #expect(folder.names == [], "a part that cannot be gone on with is of no use")
+            }
+            #expect(server.ranges("/bytes/1000") == [nil, nil])
+        }
+        try await withPart([whole], tag: nil) { folder, server, result in try expectWhole(folder, result) }
+        try await withPart([whole], tag: "W/\"v1\"") { _, server, _ in _ = server }
+    }
+
+    @Test func r91AWholeFileIsTakenAsOne() async throws {
+        for body in ["ABCDEFGHIJ", "ABCDE", "A", "ABCDEFGHIJKLMN"] {
+            let new = answer("200 OK", "Content-Length: \(body.count)", "ETag: \"v2\"", body: body)
+            try await withPart([new]) { folder, server, result in
+                let file = try result.get()
+                #expect(
+                    file.resumedFrom == 0 && folder.bytes("f") == Array(body.utf8) && folder.names == ["f"], "\(body)")
+                #expect(server.ranges("/f") == ["bytes=5-"])
+            }
+        }
+    }
+
+    @Test func r92NothingBehindTheLastByte() async throws {
+        let done = answer("416 Range Not Satisfiable", "Content-Range: bytes */10", "Content-Length: 3", body: "end")
+        try await withPart([done], have: 10) { folder, server, result in
+            try expectWhole(folder, result)
+            #expect(server.ranges("/f") == ["bytes=10-"])
+        }
+        for (range, have) in [("bytes */11", 10), ("bytes */10", 5), ("nonsense", 10)] {
+            let other = answer("416 Range Not Satisfiable", "Content-Range: \(range)", "Content-Length: 0", body: "")
+            try await withPart([other, whole], have: have) { folder, server, result in
+                try expectWhole(folder, result)
+                #expect(server.ranges("/f") == ["bytes=\(have)-", nil])
+            }
+        }
+    }
+
+    @Test func anErrorKeepsAPartThatIsStillGood() async throws {
+        for status in ["404 Not Found", "503 Service Unavailable"] {
+            let error = answer(status, "Content-Length: 4", body: "oops")
+            try await withPart([error]) { folder, _, result in
+                guard case .failure(.invalidStatusCode) = result else { return #expect(Bool(false), "\(result)") }
+                #expect(folder.part("f") == Array(ten.prefix(5)) && folder.hasMetadata("f"))
+            }
+        }
+        try await withPart([[.reset]]) { folder, _, result in
+            guard case .failure = result else { return #expect(Bool(false)) }
+            #expect(folder.part("f") == Array(ten.prefix(5)) && folder.hasMetadata("f"))
+        }
+    }
+
+    @Test func metadataOfAnotherOneOrDamagedIsNotUsed() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            let url = server.baseURL + "/bytes/10"
+            let damage: [(borrowing Folder) throws -> Void] = [
+                { try $0.leavePart(Array("#####".utf8), "f", of: url + "0") },
+                { try $0.leavePart(Array(repeating: 0, count: 11), "f", of: url) },
+                { try $0.write(Array("#####".utf8), "f.ferry-part") },
+                {
+                    try $0.leavePart(Array("#####".utf8), "f", of: url)
+                    try $0.write(Array("{".utf8), "f.ferry-meta")
+                },
+                {
+                    try $0.leavePart(Array("#####".utf8), "f", of: url)
+                    try $0.write(Array(repeating: 0xFF, count: 3_000_000), "f.ferry-meta")
+                },
+            ]
+            for damage in damage {
+                try damage(folder)
+                let file = try await agent.download(Get("/bytes/10"), to: .file(folder.file("f")))
+                #expect(file.resumedFrom == 0 && folder.bytes("f") == LoopbackServer.pattern(0..<10))
+                #expect(folder.names == ["f"])
+            }
+            #expect(server.ranges("/bytes/10").allSatisfy { $0 == nil })
+        }
+    }
+
+    // MARK: R94, the disk
+
+    @Test func r94AFullDiskIsAnErrorAndNothingElse() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            // A file of this process cannot be longer than that; the signal that would say so is blocked in libuv's
+            // threads. Others of the test process are not in the way: they write less.
+            var old = rlimit()
+            #expect(getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old) == 0)
+            var small = rlimit(rlim_cur: 200_000_000, rlim_max: old.rlim_max)
+            #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &small) == 0)
+            defer { setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old) }
+            // 199 MB are there already, as a hole.
+            try folder.leavePart([], "f", of: server.baseURL + "/bytes/300000000", total: 300_000_000)
+            #expect(truncate(folder.file("f.ferry-part"), 199_000_000) == 0)
+            server.script(
+                path: "/bytes/300000000", uses: 1,
+                [
+                    .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 199000000-299999999/300000000\r\n\r\n"),
+                    .pattern(bytes: 101_000_000), .close,
+                ])
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/bytes/300000000"), to: .file(folder.file("f")))
+            }
+            #expect(error?.code == .fileIO && error?.errno == Int(EFBIG) && error?.phase == .body)
+            #expect(folder.bytes("f") == nil && folder.names.count == 2, "the part is still good")
+            #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
+        }
+    }
+
+    @Test func directoriesThatCannotBeWritten() async throws {
+        let folder = try Folder()
+        try folder.write([1], "file")
+        try FileManager.default.createDirectory(atPath: folder.file("dir"), withIntermediateDirectories: true)
+        try await withFlow { server, agent in
+            let targets: [(DownloadTarget, Int32)] = [
+                (.file(folder.file("none/f")), ENOENT), (.directory(folder.file("none")), ENOENT),
+                (.file(folder.file("file/f")), ENOTDIR), (.directory(folder.file("file")), ENOTDIR),
+                (.file(folder.file("dir")), EISDIR), (.file(folder.path + "/"), EISDIR), (.file(""), EISDIR),
+                (.file(folder.file("a\u{0}b")), EINVAL), (.directory("/a\u{0}b"), EINVAL), (.file("/dev/null"), EINVAL),
+            ]
+            for (target, errno) in targets {
+                let error = await fault { () throws(RequestError) in
+                    try await agent.download(Get("/hello"), to: target)
+                }
+                #expect(error?.code == .fileIO && error?.errno == Int(errno), "\(target): \(error as Any)")
+                #expect(error?.mayHaveBeenProcessed == false && error?.phase == .preparing)
+            }
+            #expect(server.requestCount == 0 && folder.names == ["dir", "file"])
+        }
+    }
+
+    // MARK: R96, names
+
+    @Test func r96NothingOutsideTheDirectoryIsTouched() async throws {
+        let folder = try Folder()
+        let inside = folder.file("in/side")
+        try FileManager.default.createDirectory(atPath: inside, withIntermediateDirectories: true)
+        let long = String(repeating: "n", count: 300) + ".txt"
+        try await withFlow { server, agent in
+            let names = [
+                ("../../x", "x"), ("/etc/x", "x"), (".bashrc", "bashrc"),
+                (long, String(repeating: "n", count: 251) + ".txt"),
+                ("..", "f"), ("%2e%2e%2fy", "%2e%2e%2fy"), ("a/../../b", "b"), ("..\\..\\c", "c"),
+                ("x.ferry-meta", "x.ferry-meta_"),
+            ]
+            for (given, expected) in names {
+                let quoted = given.replacingOccurrences(of: "\\", with: "\\\\")
+                server.script(
+                    path: "/f", uses: 1,
+                    answer(
+                        "200 OK", "Content-Disposition: attachment; filename=\"\(quoted)\"", "Content-Length: 2",
+                        body: "ab"))
+                let file = try await agent.download(Get("/f"), to: .directory(inside))
+                #expect(file.path == inside + "/" + expected, "\(given)")
+                let found = try FileManager.default.contentsOfDirectory(atPath: inside)
+                #expect(found == [expected], "\(given)")
+                try FileManager.default.removeItem(atPath: file.path)
+                #expect(folder.names == ["in"])
+            }
+        }
+    }
+
+    @Test func r96ALinkIsReplacedAndNotFollowed() async throws {
+        let folder = try Folder()
+        try folder.write(Array("precious".utf8), "elsewhere")
+        try await withFlow { server, agent in
+            for name in ["f", "f.ferry-meta", "f.ferry-meta~"] {
+                #expect(symlink(folder.file("elsewhere"), folder.file(name)) == 0)
+            }
+            let file = try await agent.download(Get("/bytes/100"), to: .file(folder.file("f")))
+            #expect(file.length == 100 && folder.bytes("elsewhere") == Array("precious".utf8))
+            #expect(folder.bytes("f") == LoopbackServer.pattern(0..<100))
+            #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: folder.file("f"))) == nil)
+            // One in the place of the part is refused; what it is a link to may be anything.
+            unlink(folder.file("f.ferry-meta"))
+            #expect(symlink(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/bytes/100"), to: .file(folder.file("f")))
+            }
+            #expect(error?.code == .fileIO && error?.errno == Int(ELOOP))
+            unlink(folder.file("f.ferry-part"))
+            // And what has another name elsewhere is not written to.
+            #expect(link(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
+            _ = try await agent.download(Get("/bytes/100"), to: .file(folder.file("f")))
+            #expect(folder.bytes("elsewhere") == Array("precious".utf8))
+            #expect(folder.names == ["elsewhere", "f"])
+        }
+    }
+}
