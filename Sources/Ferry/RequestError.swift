@@ -77,6 +77,10 @@ public struct RequestError: Error, Sendable {
         var mayHaveBeenProcessed = false
         var redirects: [Redirect] = []
         var response: Part?
+        /// In groups, outermost first.
+        var places: [GroupPlace] = []
+        /// What the others of a batch had brought.
+        var finished: (@Sendable () -> [Int: any Sendable])?
     }
 
     /// On the heap, so that what may throw it stays small.
@@ -102,6 +106,7 @@ extension RequestError: CustomStringConvertible {
     public var description: String {
         var line = code.description
         if !message.isEmpty { line += ": \(message)" }
+        if !places.isEmpty { line += ", " + places.map(\.description).joined(separator: ", ") }
         line += " (phase \(phase)"
         if !url.isEmpty { line += ", \(url)" }
         if attempts > 0 { line += ", attempt \(attempts), \(bytesSent) bytes sent, \(bytesReceived) received" }

@@ -8,11 +8,13 @@ extension AgentCore {
     }
 
     /// A run begins: who observes it is told. `nil` when nobody does.
-    func begin<R: Request>(_ request: R, url: String, number: UInt64? = nil) -> RunWatch? {
+    func begin<R: Request>(
+        _ request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil
+    ) -> RunWatch? {
         deposit(request, url: url)
         let own = request.observers
         if own.isEmpty && observers.isEmpty && log == nil { return nil }
-        let watch = RunWatch(observers + own, log, info(of: request, url: url, number: number))
+        let watch = RunWatch(observers + own, log, info(of: request, url: url, number: number, in: group))
         watch.willStart()
         return watch
     }
@@ -32,10 +34,12 @@ extension AgentCore {
         }
     }
 
-    func info<R: Request>(of request: R, url: String, number: UInt64? = nil) -> RunInfo {
+    func info<R: Request>(
+        of request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil
+    ) -> RunInfo {
         RunInfo(
             id: number ?? nextNumber, method: request.custom?.method ?? request.method, url: url, tag: request.tag,
-            userInfo: request.userInfo)
+            userInfo: request.userInfo, group: group?.number)
     }
 }
 

@@ -6,7 +6,9 @@ extension AgentCore {
     /// runs, and is waited for.
     func admit(_ journey: Journey, url: String) -> RequestError? {
         state.withLock { state in
-            if state.isClosed { return RequestError(TransferFailure(.shutdown), url: url) }
+            if state.isClosed && (journey.group == nil || state.isOver) {
+                return RequestError(TransferFailure(.shutdown), url: url)
+            }
             if state.table.count + state.resting >= maxRuns { return .queueFull(url: url) }
             state.enter(journey, self)
             return nil

@@ -28,7 +28,8 @@ extension AgentCore.State {
         action.keep = keep.take()
         if waiters.isEmpty { return action }
         waiters.removeAll { waiter in
-            guard undelivered == 0 || waiter.isOver, let continuation = waiter.continuation.take() else { return false }
+            guard (undelivered == 0 && groups.isEmpty) || waiter.isOver, let continuation = waiter.continuation.take()
+            else { return false }
             action.waiters.append(continuation)
             return true
         }
@@ -73,5 +74,7 @@ extension AgentCore {
         for journey in state.withLock({ Array($0.journeys.values) }) { journey.end(.shutdown) }
         tokens?.shutDown()
         transport.shutdown()
+        // After their members: those end with the transport, and not with their group.
+        for group in state.withLock({ Array($0.groups.values) }) { group.end(.shutdown) }
     }
 }

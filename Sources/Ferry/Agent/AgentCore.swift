@@ -12,6 +12,8 @@ final class AgentCore: TransferReceiver {
         var journeys: [ObjectIdentifier: Journey] = [:]
         /// Those of them that have no transfer in the table now.
         var resting = 0
+        /// Batches and chains, those inside others too.
+        var groups: [ObjectIdentifier: GroupRun] = [:]
         /// Answered, and on their way to their callbacks.
         var undelivered = 0
         var isClosed = false
@@ -69,7 +71,9 @@ final class AgentCore: TransferReceiver {
         run.watch?.sends(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
-            if state.isClosed && !goesOn { return .failure(RequestError(TransferFailure(.shutdown), url: run.url)) }
+            if state.isClosed && !goesOn && (run.group == nil || state.isOver) {
+                return .failure(RequestError(TransferFailure(.shutdown), url: run.url))
+            }
             if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
             if goesOn { state.resting -= 1 }
             if state.table.count == 0 { state.keep = self }
@@ -114,7 +118,10 @@ final class AgentCore: TransferReceiver {
     }
 
     func cancelAll(where isMeant: (String?) -> Bool) {
-        let (runs, journeys) = state.withLock { ($0.table.all, Array($0.journeys.values)) }
+        let (runs, journeys, groups) = state.withLock {
+            ($0.table.all, Array($0.journeys.values), Array($0.groups.values))
+        }
+        for group in groups where isMeant(group.tag) { group.cancel() }
         for run in runs where isMeant(run.tag) { cancel(run) }
         for journey in journeys where isMeant(journey.tag) { journey.end(.cancelled) }
     }

@@ -9,11 +9,16 @@ class CallbackRun: Run, @unchecked Sendable {
         var machine = RunMachine()
         /// Until the result is delivered, so that the run can be steered as long as it lives, and no longer.
         var core: AgentCore?
+        /// When it left the queue, and what was measured in the end.
+        var left: ContinuousClock.Instant?
+        var measured: RequestMetrics?
+        var isFromCache = false
         /// While it is more than one plain transfer.
         var journey: Journey?
     }
 
     private let life: Mutex<Life>
+    private let start = ContinuousClock.now
     /// Set when the transport has answered, by the thread that got the run from the table; the queues go on in order.
     private var pending: Answer?
     let number: UInt64
@@ -31,7 +36,23 @@ class CallbackRun: Run, @unchecked Sendable {
 
     final var state: RunState { life.withLock { $0.machine.state } }
 
-    override final func started() { life.withLock { $0.machine.started() } }
+    final var isFromCache: Bool { life.withLock { $0.isFromCache } }
+
+    final var metrics: RequestMetrics {
+        let (left, measured) = life.withLock { ($0.left, $0.measured) }
+        if let measured { return measured }
+        var metrics = RequestMetrics()
+        metrics.total = start.duration(to: .now)
+        metrics.queue = left.map { start.duration(to: $0) } ?? metrics.total
+        return metrics
+    }
+
+    override final func started() {
+        life.withLock { life in
+            life.machine.started()
+            if life.left == nil { life.left = .now }
+        }
+    }
 
     override final func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
         // One that is yet to be sent waits on.
@@ -112,6 +133,7 @@ class CallbackRun: Run, @unchecked Sendable {
         let end = end
         let (action, core) = life.withLock { life in
             let action = life.machine.deliver(end)
+            if action == .result { (life.measured, life.isFromCache) = (measured, cameFromCache) }
             return (action, action == .cancelled ? nil : life.core.take())
         }
         switch action {
@@ -131,6 +153,8 @@ class CallbackRun: Run, @unchecked Sendable {
     func finish(_ answer: Answer, _ core: AgentCore) {}
     func fail(_ error: RequestError, _ answer: Answer) {}
     var end: RunState { .failed }
+    var measured: RequestMetrics? { nil }
+    var cameFromCache: Bool { false }
     /// Cancelled when its result was on its way.
     var cancellation: RequestError { .cancelled(nil, url: url) }
     func callBack() {}

@@ -9,6 +9,8 @@ struct Itinerary: Sendable {
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
+    /// That of the groups it is in.
+    let groupDeadline: ContinuousClock.Instant?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     let proxy: ProxyConfiguration
@@ -48,13 +50,14 @@ extension AgentCore {
 
     func itinerary<R: Request>(
         of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
-        meter: UploadMeter? = nil
+        meter: UploadMeter? = nil, in group: GroupRun? = nil
     ) -> Itinerary {
         let builder = builder
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url, number: number), watch: watch, url: url,
+            info: watch?.info ?? info(of: request, url: url, number: number, in: group), watch: watch, url: url,
             tag: request.tag,
-            deadline: request.deadline ?? configuration.deadline, redirectPolicy: builder.redirectPolicy(of: request),
+            deadline: request.deadline ?? configuration.deadline, groupDeadline: group?.deadline,
+            redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
             usesAuthenticator: request.usesAuthenticator,
             isIdempotent: request.isIdempotent, digest: builder.digest(of: request),

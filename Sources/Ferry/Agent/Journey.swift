@@ -24,12 +24,18 @@ final class Journey: Sendable {
 
     private let state = Mutex(State())
     let tag: String?
+    /// The batch or chain whose member it is.
+    let group: GroupRun?
+    /// Of these, the one whose priority it has.
+    let inherited: GroupRun?
     /// It belongs to a refresh of the token, and must not wait for that.
     let isRefresh: Bool
 
     /// To be made in the task that starts the run, whose refresh it may belong to.
-    init(tag: String?, of core: AgentCore) {
+    init(tag: String?, of core: AgentCore, in group: GroupRun? = nil, inherits: Bool = false) {
         self.tag = tag
+        self.group = group
+        inherited = inherits ? group : nil
         isRefresh = RefreshScope.core == ObjectIdentifier(core)
     }
 
@@ -88,7 +94,7 @@ final class Journey: Sendable {
         guard begin({ if $0 == .cancelled { core.cancel(run) } }) else { return false }
         let priority = state.withLock { state in
             state.run = run
-            return state.priority
+            return state.priority ?? inherited?.priority
         }
         if let priority { built.transfer.ring = priority.ring }
         core.start(run, built, goesOn: true)

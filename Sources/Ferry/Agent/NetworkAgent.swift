@@ -74,22 +74,28 @@ extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
 
     @inline(never)
-    func startAwaited<R: Request>(_ request: R, progress: UploadMeter.Report? = nil) -> AwaitedRun {
-        let built: BuiltRequest
+    func startAwaited<R: Request>(
+        _ request: R, progress: UploadMeter.Report? = nil, in group: GroupRun? = nil
+    ) -> AwaitedRun {
+        var built: BuiltRequest
         let servers = builder.servers
         do throws(RequestError) {
             built = try builder.build(request, at: servers)
         } catch {
-            let run = AwaitedRun(url: error.url, tag: request.tag, watch: begin(request, url: error.url))
+            let run = AwaitedRun(url: error.url, tag: request.tag, watch: begin(request, url: error.url, in: group))
             refuse(run, error)
             return run
         }
         let url = built.transfer.url
-        let journey = travelsFirst(request) ? Journey(tag: request.tag, of: self) : nil
+        let journey =
+            travelsFirst(request)
+            ? Journey(tag: request.tag, of: self, in: group, inherits: group != nil && request.inheritsPriority) : nil
         let run = AwaitedRun(
-            url: url, tag: request.tag, watch: begin(request, url: url), journey: journey, servers: servers)
+            url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
-        if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
+        if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
+            refuse(run, refusal)
+        } else if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
             refuse(run, .cancelled(nil, url: run.url))
         } else if let journey {
             leave(run, to: journey)
@@ -100,7 +106,7 @@ extension AgentCore {
     }
 
     @inline(never)
-    fileprivate func conclude<R: Request>(
+    func conclude<R: Request>(
         _ request: R, _ answer: Answer, of run: AwaitedRun
     ) throws(RequestError) -> Reply<R.Value> {
         #if FERRY_TSAN
@@ -150,11 +156,13 @@ extension AgentCore {
 
     @concurrent
     func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
-        let journey = run.journey ?? Journey(tag: run.tag, of: self)
+        let journey =
+            run.journey ?? Journey(tag: run.tag, of: self, in: run.group, inherits: run.inheritsPriority)
         return await withTaskCancellationHandler {
             await travel(
                 itinerary(
-                    of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter),
+                    of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter,
+                    in: run.group),
                 journey, after: answer)
         } onCancel: {
             journey.end(.cancelled)

@@ -5,6 +5,12 @@ public protocol RequestDelegate: AnyObject, Sendable {
 
     /// The run was cancelled or failed. The default does nothing.
     func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError)
+
+    /// A batch or chain ended well. The default does nothing.
+    func groupFinished<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, value: G.Value)
+
+    /// A batch or chain was cancelled or failed. The default does nothing.
+    func groupFailed<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, error: RequestError)
 }
 
 extension RequestDelegate {
@@ -13,4 +19,10 @@ extension RequestDelegate {
 
     /// Nothing.
     public func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError) {}
+
+    /// Nothing.
+    public func groupFinished<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, value: G.Value) {}
+
+    /// Nothing.
+    public func groupFailed<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, error: RequestError) {}
 }

@@ -3,7 +3,7 @@ import FerryTransport
 
 /// The run of one request type: makes its value and calls the closure or the delegate.
 ///
-/// `reply` and `metrics` are written on the processing queue and read on the callback queue, which comes after it.
+/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<Reply<R.Value>, RequestError>) -> Void)
@@ -17,7 +17,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let request: R
     private let servers: Servers
     private var receiver: Receiver?
-    private var metrics: RequestMetrics?
+    private var figures: RequestMetrics?
     private var reply: Result<Reply<R.Value>, RequestError>?
 
     init(
@@ -39,13 +39,13 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     override func finish(_ answer: Answer, _ core: AgentCore) {
         var times = ProcessingTimes(isMeasured: watch != nil)
         reply = Result { () throws(RequestError) in try core.reply(to: request, answer, url: url, &times) }
-        if watch != nil { metrics = RequestMetrics(answer, times) }
+        figures = RequestMetrics(answer, times)
         if case .result(let result) = answer { watch?.received(result) }
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
         // One that was cancelled after it was processed keeps what was measured.
-        if watch != nil, metrics == nil { metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
+        if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
         request.failurePreprocessor(error)
         reply = .failure(error)
     }
@@ -58,6 +58,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
     }
 
+    override var measured: RequestMetrics? { figures }
+    override var cameFromCache: Bool { (try? reply?.get())?.isFromCache ?? false }
+
     override var cancellation: RequestError {
         switch reply {
         case .success(let reply): .cancelled(reply.response.result, url: url, trail: reply.response.trail)
@@ -69,7 +72,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     override func callBack() {
         guard let receiver = receiver.take(), let reply = reply.take() else { return }
         let outcome = watch.map { _ in RunOutcome(reply) }
-        if let outcome { watch?.willStop(outcome, metrics ?? RequestMetrics()) }
+        if let outcome { watch?.willStop(outcome, figures ?? RequestMetrics()) }
         request.filter(reply)
         switch receiver {
         case .closure(let closure): closure(reply)

@@ -2,7 +2,7 @@
 ///
 /// Letting go of it does not end the run.
 public struct RequestTask<Value: Sendable>: Sendable, Identifiable, Hashable {
-    let run: CallbackRun
+    let run: any RunHandle
 
     /// Unique in its agent.
     public var id: UInt64 { run.number }
@@ -12,6 +12,16 @@ public struct RequestTask<Value: Sendable>: Sendable, Identifiable, Hashable {
 
     /// The request's tag.
     public var tag: String? { run.tag }
+
+    /// Times and bytes: of a run that has ended all of them, before that the wait in the queue and the time since its
+    /// start. Of a batch or chain only `total` is measured; `processing` and `decoding` only where somebody observes.
+    public var metrics: RequestMetrics { run.metrics }
+
+    /// How far a batch or chain has come; `nil` of a request.
+    public var progress: GroupProgress? { run.progress }
+
+    /// Whether all that it brought came from a cache. False until that is known.
+    public var isFromCache: Bool { run.isFromCache }
 
     /// Ends it: the one callback comes, with `cancelled`, on the same queue as any result. Any thread; afterwards, and
     /// once the result is delivered, it is nothing.

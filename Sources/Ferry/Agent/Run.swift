@@ -15,6 +15,10 @@ class Run: @unchecked Sendable {
     final var source: (any BodySource)?
     /// `nil` when nothing counts its body.
     final var meter: UploadMeter?
+    /// The batch or chain it is a member of. Set, like the next, before the transport knows of the run.
+    final var group: GroupRun?
+    /// Whether its place among those that wait is the group's to say.
+    final var inheritsPriority = false
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 

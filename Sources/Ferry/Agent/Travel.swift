@@ -55,7 +55,7 @@ struct Travel {
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         let start = ContinuousClock.now - elapsed
         self.start = start
-        deadline = itinerary.deadline.map { start + $0 }
+        deadline = [itinerary.deadline.map { start + $0 }, itinerary.groupDeadline].compactMap { $0 }.min()
     }
 
     mutating func run(after first: Answer) async -> Answer {

@@ -28,6 +28,9 @@ public struct RunInfo: Sendable, Identifiable {
     /// What the application gave the request along. It is not part of any text that Ferry makes.
     public let userInfo: [String: any Sendable]
 
+    /// The id of the batch or chain it is a member of; `nil` of a run by itself.
+    public let group: UInt64?
+
     /// As it was made, secrets included. Redacted when it is asked for, as most observers do not.
     private let rawURL: String
 
@@ -35,13 +38,14 @@ public struct RunInfo: Sendable, Identifiable {
     /// into one, what the error says of it.
     public init(
         id: UInt64, kind: Kind = .request, method: HTTPMethod? = nil, url: String = "", tag: String? = nil,
-        userInfo: [String: any Sendable] = [:]
+        userInfo: [String: any Sendable] = [:], group: UInt64? = nil
     ) {
         self.id = id
         self.kind = kind
         self.method = method
         self.tag = tag
         self.userInfo = userInfo
+        self.group = group
         rawURL = url
     }
 

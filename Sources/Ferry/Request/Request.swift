@@ -11,7 +11,7 @@ public import FerryJSON
 ///         var path: String { "/users/\(id)" }
 ///     }
 ///     let user = try await agent.send(UserInfo(id: 7)).value
-public protocol Request<Value>: Sendable {
+public protocol Request<Value>: Runnable {
     /// What the response is made into: `Response` when none is named, `Data`, `[UInt8]`, `String`, `Void`, any
     /// `Decodable`, `JSON`, any `JSONConvertible` (which wins over `Decodable`), or a type of one's own with
     /// ``value(from:)``.

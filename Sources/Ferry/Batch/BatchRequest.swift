@@ -1,0 +1,99 @@
+/// Several requests, batches or chains at once, as one run with one result.
+///
+///     let (me, orders) = try await agent.send(BatchRequest(UserInfo(id: 7), Orders(of: 7)))
+///     let users = try await agent.send(BatchRequest(ids.map(UserInfo.init), .collectAll, atMost: 8))
+///
+/// The values come in the order given, typed as a tuple or as an array. By default the first failure cancels the rest
+/// and fails the batch; ``RequestError/failedIndex`` says which member it was, and ``RequestError/finished`` holds what
+/// the others had brought. With `.collectAll` there is a `Result` for each. An empty batch succeeds at once.
+///
+/// Members are runs of their own, with their own observers and hooks; they wait for their turn as any other, and `limit`
+/// says how many of the batch may be under way at once. The default is all of them.
+public struct BatchRequest<Value: Sendable>: RequestGroup {
+    var settings = GroupSettings()
+    private let count: Int
+    private let work: GroupMember<Value>.Work
+
+    init(count: Int, _ work: @escaping GroupMember<Value>.Work) {
+        self.count = count
+        self.work = work
+    }
+
+    /// The batch as one run.
+    public var groupMember: GroupMember<Value> {
+        GroupMember(
+            of: Self.self, .group(GroupBody(kind: .batch, settings: settings, total: count, work: work)))
+    }
+}
+
+/// The way a batch takes failures by default: the first cancels the rest.
+public struct FailFast: Sendable {
+    /// The first failure cancels the rest and is the batch's.
+    public static var failFast: FailFast { FailFast() }
+}
+
+/// The other way: a result for each member, whatever becomes of the others.
+public struct CollectAll: Sendable {
+    /// Failures of members are results like any other; the batch itself fails only when it is ended as a whole.
+    public static var collectAll: CollectAll { CollectAll() }
+}
+
+// MARK: Tuples
+
+extension BatchRequest {
+    /// Members of different types; the values come as a tuple.
+    public init<each Item: Runnable>(_ items: repeat each Item, atMost limit: Int = .max)
+    where Value == (repeat (each Item).Value) {
+        let members = erased(repeat each items)
+        self.init(count: members.count) { core, group throws(RequestError) in
+            let made = try await core.runBatch(of: members.count, atMost: limit, .failFast, in: group) { members[$0] }
+            var taker = Taker(made.value)
+            return Made((repeat taker.value(as: (each Item).Value.self)), isFromCache: made.isFromCache)
+        }
+    }
+
+    /// Members of different types; their results come as a tuple.
+    public init<each Item: Runnable>(_ items: repeat each Item, mode: CollectAll, atMost limit: Int = .max)
+    where Value == (repeat Result<(each Item).Value, RequestError>) {
+        let members = erased(repeat each items)
+        self.init(count: members.count) { core, group throws(RequestError) in
+            let made = try await core.runBatch(of: members.count, atMost: limit, .collectAll, in: group) { members[$0] }
+            var taker = Taker(made.value)
+            return Made((repeat taker.result(as: (each Item).Value.self)), isFromCache: made.isFromCache)
+        }
+    }
+}
+
+/// A value whose type is known to who takes it again. Not a bare `any Sendable`: a cast of that looks into optionals.
+struct Box<Value: Sendable>: Sendable {
+    let value: Value
+}
+
+private func erased<each Item: Runnable>(_ items: repeat each Item) -> [GroupMember<any Sendable>] {
+    var members: [GroupMember<any Sendable>] = []
+    repeat members.append((each items).groupMember.map { Box(value: $0) })
+    return members
+}
+
+/// Gives erased results out again, in their order.
+private struct Taker {
+    private let results: [Result<any Sendable, RequestError>]
+    private var index = 0
+
+    init(_ results: [Result<any Sendable, RequestError>]) { self.results = results }
+
+    mutating func result<Value: Sendable>(as type: Value.Type) -> Result<Value, RequestError> {
+        defer { index += 1 }
+        return results[index].map { value in
+            guard let box = value as? Box<Value> else { preconditionFailure("a member has brought another type") }
+            return box.value
+        }
+    }
+
+    mutating func value<Value: Sendable>(as type: Value.Type) -> Value {
+        guard case .success(let value) = result(as: type) else {
+            preconditionFailure("a batch with a failure has no value")
+        }
+        return value
+    }
+}

@@ -1,0 +1,97 @@
+import Synchronization
+
+/// One run of a batch's members, whatever they are: the machine, and what they have brought.
+final class BatchRun<Element: Sendable>: Sendable {
+    private struct State {
+        var machine: BatchMachine
+        var results: [Result<Element, RequestError>?]
+        /// Of those that ended well.
+        var isFromCache: Bool?
+        /// What ended it from outside.
+        var interruption: RequestError?
+    }
+
+    private let state: Mutex<State>
+    private let group: GroupRun
+    let hands: Int
+
+    init(_ machine: BatchMachine, in group: GroupRun) {
+        state = Mutex(State(machine: machine, results: Array(repeating: nil, count: machine.count)))
+        hands = machine.hands
+        self.group = group
+    }
+
+    /// One hand: takes member after member. Throws when the others are to be cancelled.
+    nonisolated(nonsending) func work(
+        _ core: AgentCore, _ member: (Int) -> GroupMember<Element>
+    ) async throws(RequestError) {
+        while let index = state.withLock({ $0.machine.next() }) {
+            let made: Result<Made<Element>, RequestError>
+            do throws(RequestError) {
+                made = .success(try await member(index).run(core, in: group))
+            } catch {
+                made = .failure(error)
+            }
+            if let reason = ended(index, made) { throw reason }
+        }
+    }
+
+    /// The error when the batch goes no further.
+    private func ended(_ index: Int, _ made: Result<Made<Element>, RequestError>) -> RequestError? {
+        let error: RequestError? = if case .failure(let error) = made { error } else { nil }
+        let isInterrupted = error != nil && (Task.isCancelled || group.ending != nil)
+        let (action, progress) = state.withLock { state in
+            state.results[index] = made.map(\.value)
+            if case .success(let made) = made { state.isFromCache.addMember(isFromCache: made.isFromCache) }
+            let action = state.machine.ended(index, well: error == nil, interrupted: isInterrupted)
+            if isInterrupted, state.interruption == nil { state.interruption = error }
+            return (action, GroupProgress(finished: state.machine.ended, total: state.machine.count))
+        }
+        group.advance(to: progress)
+        return action == .stop ? error ?? RequestError(GroupRun.End.cancelled) : nil
+    }
+
+    /// What it came to, when all hands are at rest.
+    func conclude() throws(RequestError) -> Made<[Result<Element, RequestError>]> {
+        let (state, end) = self.state.withLock { state in
+            if state.machine.end == nil { _ = state.machine.interrupt() }
+            return (state, state.machine.end)
+        }
+        switch end {
+        case .complete: return Made(state.results.map { $0! }, isFromCache: state.isFromCache)
+        case .failed(let index):
+            guard case .failure(let error) = state.results[index] else {
+                preconditionFailure("a member that failed has no error")
+            }
+            let results = state.results
+            throw error.at(GroupPlace(kind: .batch, index: index)) { finished(results) }
+        case .interrupted, nil:
+            throw state.interruption ?? group.refusal() ?? RequestError(GroupRun.End.cancelled)
+        }
+    }
+}
+
+private func finished<Element: Sendable>(_ results: [Result<Element, RequestError>?]) -> [Int: any Sendable] {
+    var finished: [Int: any Sendable] = [:]
+    for (index, result) in results.enumerated() {
+        if case .success(let value) = result { finished[index] = value }
+    }
+    return finished
+}
+
+extension AgentCore {
+    /// Runs the members of a batch as children of the caller's task.
+    nonisolated(nonsending) func runBatch<Element: Sendable>(
+        of count: Int, atMost limit: Int, _ mode: BatchMachine.Mode, in group: GroupRun,
+        _ member: @escaping @Sendable (Int) -> GroupMember<Element>
+    ) async throws(RequestError) -> Made<[Result<Element, RequestError>]> {
+        let batch = BatchRun<Element>(BatchMachine(count: count, atMost: limit, mode: mode), in: group)
+        // The hand that throws has the others cancelled.
+        try? await withThrowingDiscardingTaskGroup { hands in
+            for _ in 0..<batch.hands {
+                hands.addImmediateTask { try await batch.work(self, member) }
+            }
+        }
+        return try batch.conclude()
+    }
+}

@@ -1,0 +1,45 @@
+/// Where in a batch or chain something happened.
+public struct GroupPlace: Sendable, Hashable, CustomStringConvertible {
+    /// A batch or a chain.
+    public let kind: RunInfo.Kind
+    /// The member of a batch, in the order given, or the step of a chain, in the order they ran; from 0.
+    public let index: Int
+    /// A step's name: the one given to ``ChainRequest/then(_:_:)``, else the type of its request. `nil` of a batch.
+    public let name: String?
+
+    /// A place of its parts.
+    public init(kind: RunInfo.Kind, index: Int, name: String? = nil) {
+        self.kind = kind
+        self.index = index
+        self.name = name
+    }
+
+    /// Like `step 2 (Pay)` or `member 3`.
+    public var description: String {
+        kind == .chain ? "step \(index)" + (name.map { " (\($0))" } ?? "") : "member \(index)"
+    }
+}
+
+extension RequestError {
+    /// Where in a batch or chain it happened, outermost first; empty for a request by itself, and when a group was
+    /// cancelled as a whole.
+    public var places: [GroupPlace] { facts.places }
+
+    /// The member of the batch, or the step of the chain, that failed; `nil` for a request by itself.
+    public var failedIndex: Int? { places.first?.index }
+
+    /// The name of the step of the chain that failed; `nil` for a batch, or a request by itself.
+    public var failedStep: String? { places.first?.name }
+
+    /// What the other members of a fail-fast batch had brought when one failed, by their index. Of batches inside one
+    /// another the outermost's.
+    public var finished: [Int: any Sendable] { facts.finished?() ?? [:] }
+
+    /// The same, as what failed a group.
+    func at(_ place: GroupPlace, finished: (@Sendable () -> [Int: any Sendable])? = nil) -> RequestError {
+        var facts = facts
+        facts.places.insert(place, at: 0)
+        if let finished { facts.finished = finished }
+        return RequestError(facts)
+    }
+}

@@ -1,0 +1,141 @@
+import Synchronization
+
+/// The record of one run of a batch or a chain. The agent keeps it until the run has ended.
+final class GroupRun: Sendable {
+    /// Why it was ended before its time.
+    enum End: Sendable {
+        case cancelled
+        case shutdown
+        case deadline
+    }
+
+    private struct Life {
+        var machine = RunMachine()
+        var end: End?
+        /// While its members run.
+        var task: RunningTask?
+        var priority: RequestPriority?
+        var progress: GroupProgress
+        var isFromCache = false
+        /// From its start until its end.
+        var total: Duration?
+    }
+
+    private let life: Mutex<Life>
+    let number: UInt64
+    let tag: String?
+    /// `nil` when nobody observes it.
+    let watch: RunWatch?
+    /// The nearest of its own and of those of the groups around it.
+    let deadline: ContinuousClock.Instant?
+    let start: ContinuousClock.Instant
+    /// The group it is a member of.
+    let outer: GroupRun?
+    private let reporter: ProgressReporter?
+
+    init(
+        number: UInt64, settings: GroupSettings, total: Int, watch: RunWatch?, in outer: GroupRun?,
+        reporter: ProgressReporter? = nil
+    ) {
+        self.number = number
+        self.watch = watch
+        self.outer = outer
+        self.reporter = reporter
+        tag = settings.tag
+        let start = ContinuousClock.now
+        self.start = start
+        let own = settings.deadline.map { start + $0 }
+        deadline = [own, outer?.deadline].compactMap { $0 }.min()
+        life = Mutex(Life(priority: settings.priority, progress: GroupProgress(finished: 0, total: total)))
+    }
+
+    // MARK: How it stands
+
+    var state: RunState { life.withLock { $0.machine.state } }
+    var progress: GroupProgress { life.withLock { $0.progress } }
+    var isFromCache: Bool { life.withLock { $0.isFromCache } }
+
+    /// Why it, or a group around it, was ended.
+    var ending: End? { life.withLock { $0.end } ?? outer?.ending }
+
+    /// Its own priority or that of the nearest group around it that has one.
+    var priority: RequestPriority? { life.withLock { $0.priority } ?? outer?.priority }
+
+    /// Of a group only the time is measured; what was sent and received is its members'.
+    var metrics: RequestMetrics {
+        var metrics = RequestMetrics()
+        metrics.total = life.withLock { $0.total } ?? start.duration(to: .now)
+        return metrics
+    }
+
+    func isInside(_ other: GroupRun) -> Bool { self === other || outer?.isInside(other) == true }
+
+    // MARK: What happens to it
+
+    /// So many members have ended. Any thread.
+    func advance(to progress: GroupProgress) {
+        life.withLock { life in
+            // Members that end at once may come here in another order.
+            if progress.finished >= life.progress.finished { life.progress = progress }
+        }
+        reporter?.report { self.progress }
+    }
+
+    func setPriority(_ priority: RequestPriority) { life.withLock { $0.priority = priority } }
+
+    /// [the task that carries its members] False when it was ended before.
+    func begin() -> Bool {
+        let task = RunningTask()
+        return life.withLock { life in
+            life.machine.started()
+            if life.end == nil { life.task = task }
+            return life.end == nil
+        }
+    }
+
+    /// [the task that carries its members] They have ended.
+    func done() -> RunningTask? { life.withLock { $0.task.take() } }
+
+    /// Ends it: what runs in it is cancelled, nothing more is begun. The first reason counts. Any thread.
+    func end(_ reason: End) {
+        // Not cancelled with the lock held: handlers of the application's code run meanwhile.
+        life.withLock { life in
+            if life.end == nil { life.end = reason }
+            return life.task.take()
+        }?.cancel()
+    }
+
+    /// Somebody does not want it any more.
+    func cancel() {
+        switch life.withLock({ $0.machine.cancel() }) {
+        case .stopTransfer: end(.cancelled)
+        case .replaceResult, .none: break
+        }
+    }
+
+    /// Its result is known, but not handed over.
+    func answered(isFromCache: Bool?) {
+        life.withLock { life in
+            life.machine.answered()
+            life.isFromCache = isFromCache ?? false
+            life.total = start.duration(to: .now)
+        }
+    }
+
+    /// The result is about to be handed over.
+    func deliver(_ end: RunState) -> RunMachine.DeliverAction { life.withLock { $0.machine.deliver(end) } }
+}
+
+extension Run {
+    /// The group whose priority it has.
+    var inherited: GroupRun? { inheritsPriority ? group : nil }
+}
+
+extension GroupRun {
+    /// Why nothing more may be begun in it; `nil` when it may.
+    func refusal(url: String = "") -> RequestError? {
+        if let ending { return RequestError(ending, url: url) }
+        if let deadline, deadline <= .now { return RequestError(.deadline, url: url) }
+        return nil
+    }
+}

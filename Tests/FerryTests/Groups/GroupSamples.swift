@@ -1,0 +1,94 @@
+import Ferry
+import FerryTesting
+import Synchronization
+import Testing
+
+/// A request whose value is what stands after the last slash of its path, however it is answered.
+struct Echo: Request {
+    typealias Value = String
+    var path: String
+    var tag: String?
+    var priority = RequestPriority.normal
+    var deadline: Duration?
+    var observers: [any RequestObserver] = []
+
+    init(_ path: some CustomStringConvertible) { self.path = "/\(path)" }
+
+    func value(from response: Response) throws -> String { String(path.dropFirst()) }
+}
+
+/// Another kind.
+struct Count: Request {
+    typealias Value = Int
+    let number: Int
+    var path: String { "/\(number)" }
+    func value(from response: Response) throws -> Int { number }
+}
+
+/// Holds the results of groups until the test asks for them, and counts them.
+final class GroupOutcome<Value: Sendable>: Sendable {
+    private struct State {
+        var results: [Result<Value, RequestError>] = []
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+    private let state = Mutex(State())
+
+    var count: Int { state.withLock { $0.results.count } }
+
+    var take: @Sendable (Result<Value, RequestError>) -> Void {
+        { result in
+            self.state.withLock { state in
+                state.results.append(result)
+                return state.waiter.take()
+            }?.resume()
+        }
+    }
+
+    var result: Result<Value, RequestError> {
+        get async {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if !state.results.isEmpty { return true }
+                    state.waiter = continuation
+                    return false
+                }
+                if isThere { continuation.resume() }
+            }
+            return state.withLock { $0.results[0] }
+        }
+    }
+
+    var error: RequestError? {
+        get async { if case .failure(let error) = await result { error } else { nil } }
+    }
+}
+
+extension StubTransport {
+    /// Answers with 200, but for these paths.
+    convenience init(_ answers: [String: Answer]) {
+        self.init { request in
+            answers[String(request.url.dropFirst("http://h".count))] ?? .response()
+        }
+    }
+
+    var paths: [String] { requests.map { String($0.url.dropFirst("http://h".count)) } }
+}
+
+extension NetworkAgent {
+    static func with(_ stub: StubTransport, _ change: (inout NetworkConfiguration) -> Void = { _ in }) -> NetworkAgent {
+        var configuration = NetworkConfiguration.test
+        change(&configuration)
+        return NetworkAgent(configuration: configuration, stub: stub)
+    }
+}
+
+/// Keeps the outcomes of what it observes.
+final class OutcomeObserver: RequestObserver {
+    private let state = Mutex<(started: [RunInfo], outcomes: [RunOutcome])>(([], []))
+
+    var started: [RunInfo] { state.withLock { $0.started } }
+    var outcomes: [RunOutcome] { state.withLock { $0.outcomes } }
+
+    func willStart(_ run: RunInfo) { state.withLock { $0.started.append(run) } }
+    func didStop(_ run: RunInfo, _ outcome: RunOutcome) { state.withLock { $0.outcomes.append(outcome) } }
+}
