@@ -47,6 +47,17 @@ func size(of path: String, by agent: NetworkAgent) async throws(RequestError) ->
     return size
 }
 
+func greeting(in cities: [String], by agent: NetworkAgent) async throws(RequestError) -> String {
+    struct Nearest: Request {
+        typealias Value = String
+        var path: String { "/nearest" }
+    }
+    return try await agent.send(
+        ChainRequest(Nearest())
+            .then { city in BatchRequest(Forecast(city: city), BatchRequest(cities.map(Forecast.init), atMost: 4)) }
+            .map { here, there in "\(here.celsius) °C, elsewhere up to \(there.map(\.celsius).max() ?? 0) °C" })
+}
+
 struct Scores: Request {
     typealias Value = [String: Int]
     static let schema: JSONSchema = .dictionary(of: .integer(in: 0...100))
@@ -88,6 +99,9 @@ func careful() -> NetworkConfiguration {
         server.handle("POST", "/photos") { _ in LoopbackResponse(status: 201) }
         try await upload(file, by: agent)
         #expect(server.requests.last?.text.contains("filename=") == true)
+        server.handle("GET", "/nearest") { _ in LoopbackResponse(body: Array("Oslo".utf8)) }
+        server.handle("GET", "/weather") { _ in LoopbackResponse(json: #"{"city":"Oslo","celsius":4.5}"#) }
+        #expect(try await greeting(in: ["Rome", "Bern"], by: agent) == "4.5 °C, elsewhere up to 4.5 °C")
         #expect(careful().addressPolicy == .publicOnly)
         await agent.shutdown()
         server.stop()
