@@ -118,8 +118,9 @@ extension Itinerary {
     /// The same way, and nobody is told of it: it is the lead's run.
     fileprivate var ofHelper: Itinerary {
         Itinerary(
-            info: info, watch: nil, url: url, tag: tag, deadline: deadline, redirectPolicy: redirectPolicy,
-            retryPolicy: retryPolicy, proxy: proxy, usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent,
+            info: info, watch: nil, url: url, tag: tag, deadline: deadline, groupDeadline: groupDeadline,
+            redirectPolicy: redirectPolicy, retryPolicy: retryPolicy, proxy: proxy,
+            usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent,
             digest: digest, meter: nil, outgoing: outgoing, build: build)
     }
 }

@@ -3,7 +3,7 @@ import FerryTransport
 
 /// The run of one download whose result goes to a closure or a delegate.
 ///
-/// `file` and `metrics` are written by the task that carries it and on the processing queue, and read on the callback
+/// `file` and `figures` are written by the task that carries it and on the processing queue, and read on the callback
 /// queue, one after another.
 final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
@@ -19,7 +19,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let servers: Servers
     private let download: Download
     private var receiver: Receiver?
-    private var metrics: RequestMetrics?
+    private var figures: RequestMetrics?
     private var file: Result<DownloadedFile, RequestError>?
 
     init(
@@ -51,12 +51,12 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         if file == nil, case .refused(let error) = answer { file = .failure(error) }
         guard let file else { preconditionFailure("a download ended without a file or an error") }
         core.note(file, url: url)
-        metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
+        figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
         if case .failure(let error) = file { request.failurePreprocessor(error) }
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
-        if metrics == nil { metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
+        if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
         request.failurePreprocessor(error)
         file = .failure(error)
     }
@@ -69,6 +69,8 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
     }
 
+    override var measured: RequestMetrics? { figures }
+
     override var cancellation: RequestError {
         switch file {
         case .success(let file): .cancelled(file.response.result, url: url, trail: file.response.trail)
@@ -80,7 +82,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     override func callBack() {
         guard let receiver = receiver.take(), let file = file.take() else { return }
         let outcome = RunOutcome(file)
-        watch?.willStop(outcome, metrics ?? RequestMetrics())
+        watch?.willStop(outcome, figures ?? RequestMetrics())
         if case .failure(let error) = file { request.failureFilter(error) }
         switch receiver {
         case .closure(let closure): closure(file)
