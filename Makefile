@@ -51,7 +51,7 @@ test-tsan: setup ## Runs the tests under the thread sanitizer
 
 test-asan: setup ## Runs the tests under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp \
-	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan
+	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan -Xswiftc -DFERRY_ASAN
 
 fuzz: setup ## Fuzzes JSON for ten minutes under the address sanitizer (FUZZ_SECONDS)
 	@Tests/Fuzz/run $(FUZZ_SECONDS)

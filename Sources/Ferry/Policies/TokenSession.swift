@@ -113,6 +113,8 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 _ = state.machine.cancelled(run)
                 state.waiting[run] = nil
             }
+            // Nobody else will: whoever still waits for it would wait for ever.
+            turn.finish(Outcome(action: .giveUp, fault: error))
             throw error
         }
     }

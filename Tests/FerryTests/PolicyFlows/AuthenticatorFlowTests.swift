@@ -191,6 +191,35 @@ import Testing
         }
     }
 
+    @Test("Nothing is left of a run that was cancelled while it waited")
+    func nothingIsLeftOfACancelledWait() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let gate = Gate()
+            _ = TokenServer(on: server, givesOut: { await gate.pass() })
+            // Whatever task is started for the run inherits it, and holds it as long as it lives.
+            let left = Logbook()
+            let run = Witness.$current.withValue(Witness(left)) {
+                Task { await agent.result(Call("/data")) }
+            }
+            #expect(await eventually { gate.arrived == 1 })
+            run.cancel()
+            #expect(await run.value.error?.code == .cancelled)
+            gate.open()
+            await left.waitForEntries(1)
+        }
+    }
+
+    /// Notes its end.
+    private final class Witness: Sendable {
+        @TaskLocal static var current: Witness?
+        private let book: Logbook
+
+        init(_ book: Logbook) { self.book = book }
+        deinit { book.note("gone") }
+    }
+
     @Test("That it was sent before it waited is told of a cancelled run")
     func cancelledAfterRefusal() async throws {
         try await withFlow {
