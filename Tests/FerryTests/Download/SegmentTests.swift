@@ -1,0 +1,142 @@
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import Ferry
+
+/// Files that are loaded in several parts at once.
+@Suite(.timeLimit(.minutes(2))) struct SegmentTests {
+    private let four: DownloadOptions = {
+        var options = DownloadOptions(segments: 4)
+        options.leastSegment = 1000
+        return options
+    }()
+
+    @Test(arguments: [4_000, 4_001, 4_003, 9_999_999])
+    func theFileIsWholeAndEachByteIsAskedForOnce(size: Int) async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            let path = "/bytes/\(size)"
+            let progresses = Progresses()
+            let file = try await agent.download(
+                Get(path), to: .file(folder.file("f")), options: four, progress: progresses.take)
+            #expect(file.length == size && folder.bytes("f") == LoopbackServer.pattern(0..<size))
+            #expect(folder.names == ["f"] && file.resumedFrom == 0)
+            let ranges = server.ranges(path).compactMap { $0 }.compactMap { ContentRange($0.asContentRange(size)) }
+            let asked = ranges.compactMap(\.bytes).sorted { $0.lowerBound < $1.lowerBound }
+            #expect(asked.count == 4 && asked.first?.lowerBound == 0 && asked.last?.upperBound == Int64(size) - 1)
+            for (one, next) in zip(asked, asked.dropFirst()) { #expect(one.upperBound + 1 == next.lowerBound) }
+            #expect(progresses.all.last?.received == Int64(size))
+            #expect(server.requests.filter { $0.headers["Range"] != nil }.allSatisfy { $0.headers["If-Range"] != nil })
+        }
+    }
+
+    @Test func whatIsTooSmallOrCannotBeSplitIsNot() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            for path in ["/bytes/1999", "/chunked/100000", "/bytes/100000?etag=W/%22x%22", "/gzip/100000"] {
+                let file = try await agent.download(Get(path), to: .file(folder.file("f")), options: four)
+                #expect(file.status == 200, "\(path)")
+            }
+            #expect(server.requests.allSatisfy { $0.headers["Range"] == nil } && server.requestCount == 4)
+        }
+    }
+
+    @Test func oneThatFailsEndsAllAndIsGoneOnWith() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            let size = 40_000
+            let bytes = LoopbackServer.pattern(0..<size)
+            // Of each segment half, and then the connection breaks.
+            server.handle("GET", "/f") { request in
+                guard let range = request.headers["Range"].flatMap({ ContentRange($0.asContentRange(size))?.bytes })
+                else {
+                    return LoopbackResponse(headers: ["ETag": "\"v1\""], body: bytes)
+                }
+                let part = Array(bytes[Int(range.lowerBound)...Int(range.upperBound)])
+                let isFirst = range.lowerBound % 10_000 == 0
+                return LoopbackResponse(
+                    status: 206,
+                    headers: [
+                        "ETag": "\"v1\"", "Content-Range": "bytes \(range.lowerBound)-\(range.upperBound)/\(size)",
+                        "Content-Length": "\(part.count)", "Connection": "close",
+                    ], body: isFirst ? Array(part.prefix(5000)) : part)
+            }
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/f"), to: .file(folder.file("f")), options: four)
+            }
+            #expect(error?.code.name == "incompleteBody", "\(error as Any)")
+            let metadata = try #require(
+                DownloadMetadata(folder.bytes("f.ferry-meta") ?? [], of: server.baseURL + "/f"))
+            let written = metadata.received(0)
+            #expect(written >= 5000 && written <= 20_000 && folder.part("f")?.count == size)
+            for segment in try #require(metadata.segments) {
+                let range = Int(segment.start)..<Int(segment.start + segment.written)
+                #expect(folder.part("f").map { Array($0[range]) } == Array(bytes[range]))
+            }
+            // Each run gets further, as what broke off is asked for from where it broke off.
+            var file: DownloadedFile?
+            for _ in 0..<4 where file == nil {
+                do throws(RequestError) {
+                    file = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+                } catch {
+                    #expect(error.code.name == "incompleteBody")
+                }
+            }
+            #expect(folder.bytes("f") == bytes && folder.names == ["f"])
+            #expect((file?.resumedFrom ?? 0) >= written)
+        }
+    }
+
+    @Test func aFileThatChangesMeanwhileIsNotMixed() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            let (old, new) = (
+                Array(repeating: UInt8(ascii: "a"), count: 40_000), Array(repeating: UInt8(ascii: "b"), count: 40_000)
+            )
+            // The one that asks for the last segment is told that there is another file now.
+            server.handle("GET", "/f") { request in
+                guard let text = request.headers["Range"], let range = ContentRange(text.asContentRange(40_000))?.bytes,
+                    range.lowerBound < 30_000
+                else {
+                    return LoopbackResponse(
+                        headers: ["ETag": "\"v1\""], body: request.headers["Range"] == nil ? old : new)
+                }
+                return LoopbackResponse(
+                    status: 206,
+                    headers: [
+                        "ETag": "\"v1\"", "Content-Range": "bytes \(range.lowerBound)-\(range.upperBound)/40000",
+                    ], body: Array(old[Int(range.lowerBound)...Int(range.upperBound)]))
+            }
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/f"), to: .file(folder.file("f")), options: four)
+            }
+            #expect(error?.code == .resumeMismatch && folder.bytes("f") == nil)
+        }
+    }
+
+    @Test func cancelledAllOfThemEnd() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            var options = four
+            options.bytesPerSecond = 400_000
+            let started = StartedDownload()
+            let task = agent.download(
+                Get("/bytes/4000000"), to: .file(folder.file("f")), options: options, completion: started.take)
+            for await progress in task.progressUpdates where progress.received > 0 { break }
+            task.cancel()
+            let error = await started.error()
+            #expect(error?.code == .cancelled)
+            #expect(folder.bytes("f") == nil && folder.names == ["f.ferry-meta", "f.ferry-part"])
+            let file = try await agent.download(Get("/bytes/4000000"), to: .file(folder.file("f")), options: four)
+            #expect(file.resumedFrom > 0 && folder.bytes("f") == LoopbackServer.pattern(0..<4_000_000))
+        }
+    }
+}
+
+extension String {
+    /// A `Range` of one piece in the form of the answer to it.
+    fileprivate func asContentRange(_ total: Int) -> String {
+        replacingOccurrences(of: "bytes=", with: "bytes ") + (hasSuffix("-") ? "\(total - 1)" : "") + "/\(total)"
+    }
+}
