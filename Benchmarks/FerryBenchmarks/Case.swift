@@ -38,6 +38,18 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case cancel
     /// A file of 1 GB goes up, in every round.
     case upload
+    /// A file of 1 GB comes down, in every round.
+    case download
+    /// One that broke off at 900 MB is gone on with.
+    case resume
+    /// A thousand files of 100 KB, one after another and 32 at once.
+    case files
+
+    /// Whether it is measured in every round: by its ratio to a rival.
+    var isRepeated: Bool { self == .upload || self == .download }
+
+    /// Whether files are loaded, as a server of files has them.
+    var isOfFiles: Bool { self == .download || self == .files }
 
     /// A cancelled run gives its result in one way or another: closures count them best.
     var rivals: [Rival] {
@@ -45,7 +57,8 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .waiting: [.closures, .await, .bareTask]
         case .slow: [.closures, .await]
         case .cancel: [.closures]
-        case .upload: [.curl, .await]
+        case .upload, .download: [.curl, .await]
+        case .resume, .files: [.await]
         }
     }
 }

@@ -52,6 +52,29 @@ struct Goal: Codable, Sendable {
         return goals + specialGoals(table)
     }
 
+    private static func downloadGoals(_ table: ResultTable) -> [Goal] {
+        func figure(_ special: SpecialCase, _ name: String) -> Double? {
+            table.median(special.rawValue, .await) { $0.extra[name] ?? .nan }
+        }
+        func against(_ name: String) -> Double? {
+            table.ratio("download", .await, to: "download", .curl) { $0.extra[name] ?? .nan }
+        }
+        return [
+            Goal(
+                text: "file of 1 GB loaded, await: rate × the curl command", limit: 0.9, isAtMost: false,
+                measured: against("mb_per_second")),
+            Goal(text: "the same: CPU × the curl command", limit: 1.2, measured: against("cpu_ms")),
+            Goal(
+                text: "the same: MB of memory above the start", limit: 8, measured: figure(.download, "memory_mb")),
+            Goal(
+                text: "gone on at 900 MB of 1 GB: bytes asked for again", limit: 0,
+                measured: figure(.resume, "asked_again_bytes")),
+            Goal(
+                text: "1,000 files of 100 KB, 32 at once: rate × one after another", limit: 3, isAtMost: false,
+                measured: figure(.files, "ratio")),
+        ]
+    }
+
     private static func specialGoals(_ table: ResultTable) -> [Goal] {
         func figure(_ special: SpecialCase, _ rival: Rival, _ name: String) -> Double? {
             table.median(special.rawValue, rival) { $0.extra[name] ?? .nan }
@@ -85,6 +108,6 @@ struct Goal: Codable, Sendable {
             Goal(
                 text: "the same: MB of memory above the start", limit: 8, measured: figure(.upload, .await, "memory_mb")
             ),
-        ]
+        ] + downloadGoals(table)
     }
 }

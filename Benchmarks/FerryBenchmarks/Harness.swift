@@ -42,9 +42,9 @@ struct Harness {
 
     private mutating func run(_ special: SpecialCase) throws {
         // Thousands of answers that are held back are what the loopback server is for.
-        let server = try Server(preferringNginx: false)
+        let server = try Server(preferringNginx: special.isOfFiles && options.usesNginx)
         defer { server.stop() }
-        for round in 0..<(special == .upload ? options.rounds : 1) {
+        for round in 0..<(special.isRepeated ? options.rounds : 1) {
             for rival in special.rivals {
                 if rival == .curl && findProgram("curl") == nil {
                     note("\(special.rawValue)  curl is not installed, and left out")

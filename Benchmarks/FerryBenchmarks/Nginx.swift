@@ -21,6 +21,13 @@ final class Nginx {
         let port = try Self.freePort()
         url = "http://127.0.0.1:\(port)"
         try Data(repeating: 0x66, count: 65_536).write(to: URL(fileURLWithPath: folder + "/html/bytes/65536"))
+        let small = Data(repeating: 0x66, count: DownloadCase.small)
+        try small.write(to: URL(fileURLWithPath: folder + "/html/bytes/\(DownloadCase.small)"))
+        let large = open(folder + "/html/bytes/\(DownloadCase.size)", O_CREAT | O_RDWR | O_CLOEXEC, 0o644)
+        defer { close(large) }
+        guard large >= 0, ftruncate(large, off_t(DownloadCase.size)) == 0 else {
+            throw BenchmarkError("\(folder): \(String(cString: strerror(errno)))")
+        }
         try Self.configuration(port: port, folder: folder)
             .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
         process = try ChildProcess([program, "-p", folder, "-c", "nginx.conf", "-e", "error.log"])

@@ -30,6 +30,10 @@ enum Worker {
         case "cancel-closures": try await CancelCase.run(load.url)
         case "upload-await": try await UploadCase.ferry(load.url)
         case "upload-curl": try UploadCase.curl(load.url)
+        case "download-await": try await DownloadCase.ferry(load.url)
+        case "download-curl": try DownloadCase.curl(load.url)
+        case "resume-await": try await DownloadCase.resume()
+        case "files-await": try await DownloadCase.files(load.url)
         default: throw BenchmarkError("unknown worker \(name)")
         }
     }

@@ -1,0 +1,97 @@
+import Ferry
+import FerryMeasurement
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// FAULTS.md R94 and R95: downloads whose process is killed, or whose disk is full. The process is `ferry download`.
+@Suite(.timeLimit(.minutes(3))) struct KilledDownloadTests {
+    private var program: String {
+        get throws {
+            let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
+            return URL(filePath: bundle).deletingLastPathComponent().appending(path: "ferry").path
+        }
+    }
+
+    private func withFolder(_ body: (String) async throws -> Void) async throws {
+        let folder = NSTemporaryDirectory() + "ferry-killed-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await body(folder)
+    }
+
+    /// Bytes that it has on its disk, holes left out: a file in segments has its length from the beginning.
+    private func bytesOnDisk(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_blocks) * 512 : 0
+    }
+
+    @Test("killed fifty times at random places, each time gone on with, and whole in the end", arguments: [1, 4])
+    func killed(segments: Int) async throws {
+        let (kills, size) = (25, 26_000_000)
+        let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let (target, url) = (folder + "/f", server.baseURL + "/bytes/\(size)")
+                let command = [try program, "download", url, "-o", target, "--json", "--segments", "\(segments)"]
+                var random = SystemRandomNumberGenerator()
+                for kill in 1...kills {
+                    let process = try ChildProcess(command + ["--limit-rate", "30M"])
+                    // About a twenty-fifth more than there was, so that all of them have something to do.
+                    let goal = bytesOnDisk(target + ".ferry-part") + Int.random(in: 1...(size / kills), using: &random)
+                    while bytesOnDisk(target + ".ferry-part") < goal && !FileManager.default.fileExists(atPath: target)
+                    {
+                        usleep(500)
+                    }
+                    process.signal(SIGKILL)
+                    let end = process.finish()
+                    // The one that came to its end was not killed, and the next one begins anew.
+                    if end.code == 0 { try FileManager.default.removeItem(atPath: target) }
+                    #expect(
+                        !FileManager.default.fileExists(atPath: target), "kill \(kill): never a part under that name")
+                    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+                    #expect(names.allSatisfy { $0.hasPrefix("f.ferry-") }, "\(names)")
+                }
+                let requests = server.requestCount
+                let end = try ChildProcess(command + ["--sha256", digest]).finish()
+                #expect(end.code == 0, "\(end.output)")
+                #expect(end.output.contains("\"ok\":true") && server.requestCount > requests)
+                #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
+                // Nearly all of it came once only: what is asked for again is what a kill has cost.
+                let resumed = server.requests.filter { $0.headers["Range"] != nil }.count
+                #expect(resumed >= kills / 2, "\(resumed) of \(server.requestCount)")
+            }
+        }
+    }
+
+    @Test("a full disk is fileIO with ENOSPC, and nothing else", .enabled(if: mayMount))
+    func fullDisk() async throws {
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                // 64 KB of a file system of its own, which is seen by this one process.
+                let script = """
+                    mount -t tmpfs -o size=64k tmpfs "$1" && "$0" download "$2" -o "$1/f" --json --retries 0
+                    code=$?
+                    ls "$1"
+                    exit $code
+                    """
+                let process = try ChildProcess([
+                    "unshare", "-m", "/bin/sh", "-c", script, try program, folder, server.baseURL + "/bytes/1000000",
+                ])
+                let end = process.finish()
+                #expect(end.code == 3 && end.output.contains("\"code\":\"fileIO\""), "\(end.output)")
+                let names = end.output.split(separator: "\n").dropFirst()
+                #expect(names.allSatisfy { $0.hasPrefix("f.ferry-") }, "no file, and the part may stay: \(names)")
+            }
+        }
+    }
+}
+
+/// Whether this machine lets us have a file system of our own.
+private let mayMount: Bool = {
+    let process = try? ChildProcess(["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"])
+    return process?.finish().code == 0
+}()
