@@ -58,6 +58,15 @@ func greeting(in cities: [String], by agent: NetworkAgent) async throws(RequestE
             .map { here, there in "\(here.celsius) °C, elsewhere up to \(there.map(\.celsius).max() ?? 0) °C" })
 }
 
+func fetchImage(by agent: NetworkAgent, to folder: String) async throws(RequestError) -> String {
+    struct DiskImage: Request { var path: String { "/images/disk.img" } }
+    let options = DownloadOptions(segments: 4)
+    let file = try await agent.download(DiskImage(), to: .directory(folder), options: options) { progress in
+        print(progress.fraction ?? 0, progress.remaining ?? .zero)
+    }
+    return file.path
+}
+
 struct Scores: Request {
     typealias Value = [String: Int]
     static let schema: JSONSchema = .dictionary(of: .integer(in: 0...100))
@@ -102,6 +111,10 @@ func careful() -> NetworkConfiguration {
         server.handle("GET", "/nearest") { _ in LoopbackResponse(body: Array("Oslo".utf8)) }
         server.handle("GET", "/weather") { _ in LoopbackResponse(json: #"{"city":"Oslo","celsius":4.5}"#) }
         #expect(try await greeting(in: ["Rome", "Bern"], by: agent) == "4.5 °C, elsewhere up to 4.5 °C")
+        server.handle("GET", "/images/disk.img") { _ in LoopbackResponse(body: LoopbackServer.pattern(0..<3000)) }
+        let image = try await fetchImage(by: agent, to: FileManager.default.temporaryDirectory.path)
+        #expect(FileManager.default.contents(atPath: image)?.count == 3000)
+        try FileManager.default.removeItem(atPath: image)
         #expect(careful().addressPolicy == .publicOnly)
         await agent.shutdown()
         server.stop()

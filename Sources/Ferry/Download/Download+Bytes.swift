@@ -2,6 +2,9 @@ import FerryTransport
 import Synchronization
 
 extension Download {
+    /// Up to here a file comes in one piece, nearly always: its metadata would be written for nothing.
+    private static let small: Int64 = 256 * 1024
+
     /// Bytes a second for each of those who load at once; 0 = no bound.
     var rate: UInt64 {
         guard let rate = plan.options.bytesPerSecond else { return 0 }
@@ -76,17 +79,19 @@ extension Download {
         }
         if fresh.validator != nil, let total { fresh.segments = segments(of: total) }
         let metadata = fresh
+        let isNoted = metadata.validator != nil && total.map { $0 > Self.small } ?? true
         try await onDisk(.body) { () throws(FileFault) in
             if let name = metadata.name { try part.checkTarget(name) }
             let wasEmpty = try part.length() == 0
             if !wasEmpty { try part.setLength(0, isDurable: true) }
             if metadata.segments != nil { try part.setLength(total ?? 0) }
-            if metadata.validator == nil { try part.removeMetadata() } else { try part.write(metadata) }
+            if isNoted { try part.write(metadata) } else { try part.removeMetadata() }
         }
         state.withLock { state in
             state.metadata = metadata
             state.helpers = nil
             state.isKept = metadata.validator != nil
+            state.isNoted = isNoted
             (state.received, state.resumedFrom) = (0, 0)
             state.claimed = []
         }

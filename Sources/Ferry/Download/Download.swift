@@ -10,8 +10,11 @@ final class Download: Sendable {
         var place: DownloadPlan.Place?
         /// Of the file as it is loaded now.
         var metadata: DownloadMetadata
-        /// What stands on the disk of it; a part that nothing is known of is of no use to anybody.
+        /// Whether another run can go on with the part.
         var isKept = false
+        /// Whether the metadata stands on the disk. That of a small file is written down only when its run fails: should
+        /// its process die, the file is loaded anew.
+        var isNoted = false
         /// Bytes from the start on, of a part that is not in segments.
         var received: Int64 = 0
         var resumedFrom: Int64 = 0
@@ -82,7 +85,7 @@ final class Download: Sendable {
                 (state.part, state.place) = (part, place)
                 guard let known, known.validator != nil, known.isOf(length: length) else { return }
                 state.metadata = known
-                state.isKept = true
+                (state.isKept, state.isNoted) = (true, true)
                 state.received = length
                 state.resumedFrom = known.received(length)
             }
@@ -107,13 +110,13 @@ final class Download: Sendable {
 
     /// A run that failed keeps a part that another one can go on with, and nothing else.
     private func leaveBehind() async {
-        let (part, isKept, metadata) = state.withLock { ($0.part, $0.isKept, $0.metadata) }
+        let (part, isKept, isNoted, metadata) = state.withLock { ($0.part, $0.isKept, $0.isNoted, $0.metadata) }
         guard let part else { return }
         await disk.settle {
             let length = (try? part.length()) ?? 0
             if !isKept || length == 0 {
                 part.remove()
-            } else if metadata.segments != nil {
+            } else if metadata.segments != nil || !isNoted {
                 part.note(metadata)
             }
             // The next run may begin as soon as this one is told of.
@@ -130,18 +133,22 @@ final class Download: Sendable {
         guard let part, let place else { preconditionFailure("a download ends before it began") }
         let options = plan.options
         let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
-        let (length, digest) = try await onDisk(.processing) { () throws(FileFault) in
+        let (length, digest, isFinished) = try await onDisk(.processing) { () throws(FileFault) in
             let digest = options.sha256 == nil ? nil : try part.sha256(while: { journey.end == nil })
-            return (try part.length(), digest)
+            let length = try part.length()
+            let isRight =
+                options.expectedLength ?? length == length
+                && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
+            if isRight && journey.end == nil { try part.finish(as: name) } else { return (length, digest, false) }
+            return (length, digest, true)
         }
-        if journey.end != nil { throw journey.error(url: plan.url) }
-        if let expected = options.expectedLength, expected != length {
-            throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
+        if !isFinished {
+            if journey.end != nil { throw journey.error(url: plan.url) }
+            if let expected = options.expectedLength, expected != length {
+                throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
+            }
+            throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
         }
-        if let expected = options.sha256, let digest, !equalNames(expected, digest) {
-            throw mismatch(.sha256, "the file's SHA-256 is \(digest)", response)
-        }
-        try await onDisk(.processing) { () throws(FileFault) in try part.finish(as: name) }
         let resumedFrom = state.withLock { state in
             state.part = nil
             return state.resumedFrom
