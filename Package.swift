@@ -72,7 +72,7 @@ let package = Package(
         .target(name: "FerryCache", dependencies: ["Csqlite3", "COpenSSL"], swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(
-            name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "Cnetlink", "Cuio", "COpenSSL"],
+            name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "FerryCache", "Cnetlink", "Cuio", "COpenSSL"],
             swiftSettings: strict),
         // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
@@ -98,7 +98,7 @@ let package = Package(
         .executableTarget(
             name: "FerryCacheProbe", dependencies: ["FerryCache"], path: "Tests/FerryCacheProbe", swiftSettings: strict),
         .testTarget(
-            name: "FerryTests", dependencies: ["Ferry", "FerryMeasurement", "FerryTesting", "FerryXML"],
+            name: "FerryTests", dependencies: ["Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML"],
             swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),

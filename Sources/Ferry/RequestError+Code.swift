@@ -136,6 +136,10 @@ extension RequestError {
         public static var decoding: Code { Code("decoding") }
         /// The application's own code threw.
         public static var userError: Code { Code("userError") }
+        /// The cache had no answer, and the network was not to be asked.
+        public static var notCached: Code { Code("notCached") }
+        /// Likewise, for this reason.
+        public static func notCached(_ miss: CacheMiss) -> Code { made("notCached", miss) }
         /// The run was cancelled.
         public static var cancelled: Code { Code("cancelled") }
         /// The agent has been shut down.

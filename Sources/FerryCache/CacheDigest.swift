@@ -13,7 +13,7 @@ package struct CacheDigest: Hashable, Sendable {
     private init() {}
 
     /// 32 bytes, as they lie in a record.
-    init(bytes: UnsafeRawBufferPointer) {
+    package init(bytes: UnsafeRawBufferPointer) {
         precondition(bytes.count == Self.count, "a digest has 32 bytes")
         withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
     }

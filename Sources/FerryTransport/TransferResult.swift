@@ -17,17 +17,26 @@ package final class TransferResult: @unchecked Sendable {
 
     /// A result that came from no network: `head` is parsed by the same rules as one from the wire.
     package init(id: TransferID, head: [UInt8], body: [UInt8]) throws(TransferFailure) {
+        let made = head.withUnsafeBytes { head in body.withUnsafeBytes { Self.make(id, head, $0) } }
+        raw = try made.get()
+    }
+
+    /// Likewise, of memory that is somebody else's: head and body are copied.
+    package init(id: TransferID, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) throws(TransferFailure) {
+        raw = try Self.make(id, head, body).get()
+    }
+
+    private static func make(
+        _ id: TransferID, _ head: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
+    ) -> Result<UnsafeMutablePointer<ferry_result>, TransferFailure> {
         var made: UnsafeMutablePointer<ferry_result>?
-        let code = (head + [0]).withUnsafeBufferPointer { text in
-            body.withUnsafeBytes { body in
-                text.withMemoryRebound(to: CChar.self) { text in
-                    guard let start = text.baseAddress else { return Int32(FERRY_E_INTERNAL) }
-                    return ferry_result_make(id, start, head.count, body.baseAddress, body.count, &made)
-                }
-            }
+        // Of no head, whose address may be null, the core makes what it makes of one that is not complete.
+        let start = head.bindMemory(to: CChar.self).baseAddress
+        let code = withUnsafePointer(to: CChar(0)) { empty in
+            ferry_result_make(id, start ?? empty, head.count, body.baseAddress, body.count, &made)
         }
-        guard let made else { throw TransferFailure(.init(rawValue: code) ?? .internalError) }
-        raw = made
+        guard let made else { return .failure(TransferFailure(.init(rawValue: code) ?? .internalError)) }
+        return .success(made)
     }
 
     /// A fault that came from no network.

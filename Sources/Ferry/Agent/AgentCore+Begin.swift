@@ -34,6 +34,14 @@ extension AgentCore {
         }
     }
 
+    /// Notes how the host does, by the way a run ended.
+    func note<Value>(_ reply: Result<Reply<Value>, RequestError>, _ answer: Answer, url: String) {
+        switch reply {
+        case .success(let reply): if !reply.response.isFromCache { health.succeeded(reply.response.url) }
+        case .failure(let error): health.failed(answer.url ?? url, error)
+        }
+    }
+
     func info<R: Request>(
         of request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil
     ) -> RunInfo {

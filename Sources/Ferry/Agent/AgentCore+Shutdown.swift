@@ -62,6 +62,7 @@ extension AgentCore {
         }
         timer.cancel()
         transport.shutdown()
+        await cache?.close()
     }
 
     /// What still runs is answered with `shutdown` by the transport; the waiter wakes when the last answer is there.

@@ -34,6 +34,9 @@ final class AgentCore: TransferReceiver {
     let log: RunLog?
     let retryAccounts: RetryAccounts
     let health = HostHealthTable()
+    /// `nil` when nothing is to be kept.
+    let cache: ResponseCache?
+    let flights = FlightTable()
     /// `nil` without an authenticator. Set once, in `init`, as it names the core.
     nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
     let processingQueue = DispatchQueue(label: "ferry.processing")
@@ -50,6 +53,7 @@ final class AgentCore: TransferReceiver {
         alwaysTravels = !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
         log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.sensitiveHeaders) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
+        cache = configuration.cache.map { ResponseCache($0) }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
@@ -103,7 +107,8 @@ final class AgentCore: TransferReceiver {
         if let error = admit(journey, url: run.url) { refuse(run, error) } else { answer(run, .unsent) }
     }
 
-    private func answer(_ run: Run, _ answer: Answer) {
+    /// Answers a run that the transport does not know.
+    func answer(_ run: Run, _ answer: Answer) {
         run.source?.close()
         var turn: [CallbackRun] = []
         run.answer(answer, into: &turn)

@@ -25,18 +25,28 @@ final class Trail: Sendable {
     /// It came from no network.
     let isIntercepted: Bool
     let isFromCache: Bool
+    /// What the cache had to do with it; `nil` when it was not asked.
+    let cache: CacheTrace?
+    /// It was sent with credentials that the request does not show.
+    let hasUnknownCredentials: Bool
+    /// Names of header fields that it was sent with and the request does not show.
+    let added: [String]
     /// From the start of the run on.
     let elapsed: Duration?
 
     init(
         url: String, redirects: [Redirect] = [], earlier: EarlierAttempts = EarlierAttempts(),
-        isIntercepted: Bool = false, isFromCache: Bool = false, elapsed: Duration? = nil
+        isIntercepted: Bool = false, isFromCache: Bool = false, cache: CacheTrace? = nil,
+        hasUnknownCredentials: Bool = false, added: [String] = [], elapsed: Duration? = nil
     ) {
         self.url = url
         self.redirects = redirects
         self.earlier = earlier
         self.isIntercepted = isIntercepted
         self.isFromCache = isFromCache
+        self.cache = cache
+        self.hasUnknownCredentials = hasUnknownCredentials
+        self.added = added
         self.elapsed = elapsed
     }
 

@@ -150,6 +150,16 @@ final class Journey: Sendable {
         return end == nil
     }
 
+    /// Waits for what `start` says is here, once. `nil` when the journey was ended before that.
+    func wait<Value: Sendable>(for start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value? {
+        let value = OneShot<Value?>()
+        guard begin({ _ in value.finish(nil) }) else { return nil }
+        start { value.finish($0) }
+        let found = await value.value()
+        done()
+        return found
+    }
+
     /// Runs code of the application's. When the journey is ended, or its deadline passes, it is cancelled and not waited
     /// for: code that does not look at its cancellation cannot hold up the result.
     func ask<Value: Sendable>(

@@ -24,8 +24,12 @@ extension NetworkAgent {
     }
 
     func start<R: Request>(
-        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil
+        _ request: R, on queue: DispatchQueue?, receiver: RequestRun<R>.Receiver, progress: UploadMeter.Report? = nil,
+        mode: CacheMode? = nil, cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
     ) -> RequestTask<R.Value> {
+        if mode != nil || core.asksCache(request) {
+            return startByCache(request, on: queue, receiver, progress, mode ?? request.cacheMode, cached)
+        }
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
         let servers = core.builder.servers

@@ -34,6 +34,7 @@ public final class NetworkAgent: Sendable {
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
+        if core.asksCache(request) { return try await core.send(request, by: request.cacheMode) }
         let run = core.startAwaited(request)
         var answer = await core.answer(to: run)
         if !core.isSettled(answer, of: request) {
@@ -68,7 +69,7 @@ public final class NetworkAgent: Sendable {
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
 }
 
-private func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }
+func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }
 
 extension AgentCore {
     // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.

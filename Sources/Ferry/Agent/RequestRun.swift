@@ -3,7 +3,8 @@ import FerryTransport
 
 /// The run of one request type: makes its value and calls the closure or the delegate.
 ///
-/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it.
+/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it. So are
+/// `caching` and `prepared`, and in the task that goes between two visits to the processing queue.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<Reply<R.Value>, RequestError>) -> Void)
@@ -14,8 +15,11 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         weak var object: (any RequestDelegate)?
     }
 
-    private let request: R
-    private let servers: Servers
+    let request: R
+    let servers: Servers
+    /// `nil` when neither the cache nor other runs have a part in it. Set before the run begins.
+    var caching: Caching?
+    var prepared: Prepared?
     private var receiver: Receiver?
     private var figures: RequestMetrics?
     private var reply: Result<Reply<R.Value>, RequestError>?
@@ -32,13 +36,28 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
-        if core.isSettled(answer, of: request) { return nil }
+        if caching != nil {
+            if case .unsent = answer {} else if !isRejected(answer, core) { return nil }
+        } else if core.isSettled(answer, of: request) {
+            return nil
+        }
         return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, meter: meter)
+    }
+
+    override func carry(
+        _ itinerary: Itinerary, _ journey: Journey, after answer: Answer, by core: AgentCore
+    ) async -> Answer {
+        if caching != nil { return await carryByCache(itinerary, journey, core) }
+        return await super.carry(itinerary, journey, after: answer, by: core)
     }
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
         var times = ProcessingTimes(isMeasured: watch != nil)
-        reply = Result { () throws(RequestError) in try core.reply(to: request, answer, url: url, &times) }
+        if caching == nil {
+            reply = Result { () throws(RequestError) in try core.reply(to: request, answer, url: url, &times) }
+        } else {
+            (reply, times) = conclude(answer, core)
+        }
         figures = RequestMetrics(answer, times)
         if case .result(let result) = answer { watch?.received(result) }
     }

@@ -146,6 +146,15 @@ struct Travel {
     func trail(isFromCache: Bool = false) -> Trail {
         Trail(
             url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
-            isFromCache: isFromCache, elapsed: start.duration(to: .now))
+            isFromCache: isFromCache, hasUnknownCredentials: hasUnknownCredentials, added: added.map(\.name),
+            elapsed: start.duration(to: .now))
+    }
+
+    /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, or a secret
+    /// field of an adapter.
+    private var hasUnknownCredentials: Bool {
+        if token != nil || proxyCredential != nil || (credential != nil && itinerary.digest == nil) { return true }
+        let declared = core.configuration.sensitiveHeaders
+        return added.contains { SecretHeaders.contains($0.name, declared: declared) }
     }
 }

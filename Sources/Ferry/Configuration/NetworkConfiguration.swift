@@ -81,6 +81,9 @@ public struct NetworkConfiguration: Sendable {
     /// Answers the challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
     public var credentialProvider: (any CredentialProvider)?
 
+    /// Where answers are kept, for requests that want it. The default is `nil`: nothing is kept.
+    public var cache: CacheConfiguration?
+
     /// Observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
 

@@ -73,6 +73,21 @@ open class BaseRequest: Request, @unchecked Sendable {
     /// Yes.
     open var usesAuthenticator: Bool { true }
 
+    // MARK: What is kept
+
+    /// Nothing.
+    open var cachePolicy: CachePolicy { .none }
+    /// A hit, or the network.
+    open var cacheMode: CacheMode { .cacheElseNetwork }
+    /// All of them.
+    open var cacheArguments: Arguments { arguments }
+    /// None.
+    open var cacheHeaders: [String] { [] }
+    /// Yes.
+    open func shouldCache(_ response: Response) -> Bool { true }
+    /// No.
+    open var coalesces: Bool { false }
+
     // MARK: What comes back
 
     /// The configuration's.

@@ -40,6 +40,18 @@ extension Request {
     public var jsonSchema: JSONSchema? { nil }
     /// As Foundation's is at first.
     public var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
+    /// Nothing is kept.
+    public var cachePolicy: CachePolicy { .none }
+    /// A hit, or the network.
+    public var cacheMode: CacheMode { .cacheElseNetwork }
+    /// All of them.
+    public var cacheArguments: Arguments { arguments }
+    /// None.
+    public var cacheHeaders: [String] { [] }
+    /// Yes.
+    public func shouldCache(_ response: Response) -> Bool { true }
+    /// No.
+    public var coalesces: Bool { false }
     /// The configuration's.
     public var redirectPolicy: RedirectPolicy? { nil }
     /// The configuration's.

@@ -97,6 +97,30 @@ public protocol Request<Value>: Runnable {
     /// what the method says (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
 
+    /// Whether answers are kept, and for how long. The default is ``CachePolicy/none``.
+    var cachePolicy: CachePolicy { get }
+
+    /// How a start that does not say so itself uses the cache. The default is ``CacheMode/cacheElseNetwork``.
+    var cacheMode: CacheMode { get }
+
+    /// The arguments that tell one kept answer from another: leave those out that change all the time and do not matter.
+    /// The default is ``arguments``.
+    var cacheArguments: Arguments { get }
+
+    /// Names of header fields that tell one kept answer from another. The default is none; credentials always do.
+    var cacheHeaders: [String] { get }
+
+    /// Whether this answer, which passed validation, may be kept. Runs where ``value(from:)`` does. The default is
+    /// `true`.
+    func shouldCache(_ response: Response) -> Bool
+
+    /// Whether runs of the same request that are under way at once share one transfer. The default is `false`.
+    ///
+    /// Each has its own result, hooks and value, and the cancel of one leaves the others. Runs that differ in anything
+    /// that is sent, credentials above all, do not share; nor do those of an agent with adapters or a credential
+    /// provider, which may give each run its own, and those whose body is read from a file, a form or a stream.
+    var coalesces: Bool { get }
+
     /// Replaces the configuration's. The default is `nil`.
     var redirectPolicy: RedirectPolicy? { get }
 

@@ -12,9 +12,12 @@ final class RequestBuilder: Sendable {
     private let addressPolicy: AddressPolicy
     /// `nil` when there is none for anything.
     private let proxy: ProxyConfiguration?
-    private let sensitiveHeaders: [String]
+    let sensitiveHeaders: [String]
+    let userAgent: String?
+    /// The file of the client certificate.
+    let clientCertificate: String?
     private let liveServers: Mutex<Servers>
-    private let headers: CommonHeaders
+    let headers: CommonHeaders
     private let refusal: Refusal?
     private let timeouts: TransferRequest.Timeouts
     private let maxHeadBytes: UInt32
@@ -28,6 +31,8 @@ final class RequestBuilder: Sendable {
         addressPolicy = configuration.addressPolicy
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.sensitiveHeaders
+        userAgent = configuration.userAgent
+        clientCertificate = configuration.tls.clientCertificate?.certificateFile
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
@@ -123,7 +128,7 @@ final class RequestBuilder: Sendable {
     /// An absolute URL as it is asked for, without user and password.
     func checked(_ url: String) throws(RequestError) -> String { try join(url).url }
 
-    private func join(_ url: String) throws(RequestError) -> JoinedURL {
+    func join(_ url: String) throws(RequestError) -> JoinedURL {
         do throws(URLFault) {
             return try URLJoiner.join(url, to: nil)
         } catch {

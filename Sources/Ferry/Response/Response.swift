@@ -68,6 +68,7 @@ public struct Response: Sendable {
 
     /// The address and port connected to; `nil` without a connection.
     public var peer: Peer? {
+        if trail?.cache?.isHit == true { return nil }
         let address = result.peer
         return address.isEmpty ? nil : Peer(address: address, port: result.peerPort)
     }
@@ -103,7 +104,7 @@ public struct Response: Sendable {
     }
 
     /// Whether it came over a kept connection.
-    public var isReusedConnection: Bool { result.isReusedConnection }
+    public var isReusedConnection: Bool { result.isReusedConnection && trail?.cache?.isHit != true }
 
     /// How often the request was (begun to be) sent, redirects and retries included.
     public var attempts: Int { trail?.attempts(result) ?? result.attempts }

@@ -38,6 +38,12 @@ extension RequestMetrics {
     init(_ result: TransferResult, _ trail: Trail?) {
         self.init(result)
         guard let trail else { return }
+        cache = trail.cache?.metric
+        if trail.cache?.isHit == true {
+            // What was measured of the run that brought it is not this run's.
+            self = RequestMetrics()
+            cache = trail.cache?.metric
+        }
         attempts = max(trail.attempts(result) - trail.redirects.count, 0)
         redirects = trail.redirects.count
         total = trail.elapsed ?? total

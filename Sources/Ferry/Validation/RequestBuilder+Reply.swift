@@ -24,7 +24,7 @@ extension RequestBuilder {
     }
 
     @inline(__always)
-    private func validated<R: Request>(
+    func validated<R: Request>(
         _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
     ) throws(RequestError) -> Reply<R.Value> {
         let response = try response(of: answer, url: url)

@@ -1,0 +1,74 @@
+import FerryCache
+
+/// What an agent keeps of answers: to be read, written and removed by hand, and counted.
+///
+/// Nothing of it waits for the network, and nothing blocks a thread.
+public struct AgentCache: Sendable {
+    let core: AgentCore
+
+    /// The reply that is kept for a request, without starting it: checked and made into its value as that of a run, but
+    /// without hooks and observers. Fails with `notCached`, which says why, or as the checks do.
+    public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
+        let target = try core.builder.cacheTarget(request, at: core.builder.servers)
+        guard let plan = core.plan(for: request, target, .cacheOnly) else {
+            throw .notCached(.notConfigured, url: target.url)
+        }
+        let journey = Journey(tag: nil, of: core)
+        let answer: Answer
+        switch await core.lookUp(plan, of: request, journey) {
+        case .fresh(let stored, let trace)?: answer = AgentCore.answer(stored, trace, plan)
+        case .stale?: throw .notCached(.expired, url: target.url)
+        case .miss(let reason)?: throw .notCached(reason, url: target.url)
+        case nil: throw .notCached(.unavailable, url: target.url)
+        }
+        var times = ProcessingTimes(isMeasured: false)
+        return try core.builder.validated(request, answer, url: target.url, &times)
+    }
+
+    /// Keeps a response as the answer of a request, by that one's policy, whoever it came from: what the response's head
+    /// says of keeping it is not asked. Returns whether it is on the disk.
+    @discardableResult
+    public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
+        guard let cache = core.cache,
+            let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
+            let plan = core.plan(for: request, target, .reload),
+            let kept = core.kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
+        else { return false }
+        return await withCheckedContinuation { continuation in
+            cache.keep(kept, under: plan.key) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Removes what is kept for a request, and returns when it is gone. The policy does not matter, the key does. False
+    /// when there is no cache, or its disk failed.
+    @discardableResult
+    public func remove<R: Request>(_ request: R) async -> Bool {
+        guard let cache = core.cache,
+            let key = (try? core.builder.cacheTarget(request, at: core.builder.servers))?.key
+        else { return false }
+        return await withCheckedContinuation { continuation in
+            cache.remove(key) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Removes everything in the directory, what other agents and processes have there included, and returns when it is
+    /// gone. What other processes hold in memory stays until its time is over.
+    @discardableResult
+    public func removeAll() async -> Bool {
+        guard let cache = core.cache else { return false }
+        return await withCheckedContinuation { continuation in
+            cache.removeAll { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// How much there is, and what was done; all zero without a cache.
+    public var statistics: CacheStatistics {
+        get async { await core.cache?.statistics() ?? CacheStatistics() }
+    }
+}
+
+extension RequestError {
+    static func notCached(_ miss: CacheMiss, url: String) -> RequestError {
+        RequestError(preparing: .notCached(miss), message: "the cache has no answer: \(miss)", url: url)
+    }
+}

@@ -1,0 +1,179 @@
+import FerryCache
+import FerryTransport
+import Synchronization
+
+extension AgentCore {
+    /// `send` of a request that the cache or others have a part in. A hit from memory does not leave the caller's thread.
+    @inline(never)
+    nonisolated(nonsending) func send<R: Request>(
+        _ request: R, by mode: CacheMode, cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
+    ) async throws(RequestError) -> Reply<R.Value> {
+        let servers = builder.servers
+        var run = CachedRun(request, mode, self, at: servers)
+        if cached == nil, isOnNoActor(), let reply = run.replyFromMemory(request, self) { return try reply.get() }
+        if let cached { try await run.tell(cached, of: request, self) }
+        return try await run.send(request, self, at: servers)
+    }
+}
+
+/// A run that a task waits for, on its way through the cache.
+struct CachedRun: Sendable {
+    private var plan: CachePlan?
+    private var mode: CacheMode
+    private let url: String
+    /// It cannot be sent, and why.
+    private let refusal: RequestError?
+    private let watch: RunWatch?
+
+    init<R: Request>(_ request: R, _ mode: CacheMode, _ core: AgentCore, at servers: Servers) {
+        self.mode = mode
+        do throws(RequestError) {
+            let target = try core.builder.cacheTarget(request, at: servers)
+            (plan, url, refusal) = (core.plan(for: request, target, mode), target.url, nil)
+        } catch {
+            (plan, url, refusal) = (nil, error.url, error)
+        }
+        watch = core.begin(request, url: url)
+    }
+
+    /// The reply, if memory has one that is fresh and passes the checks.
+    mutating func replyFromMemory<R: Request>(
+        _ request: R, _ core: AgentCore
+    ) -> Result<Reply<R.Value>, RequestError>? {
+        guard let plan, !Task.isCancelled, let hit = core.recall(plan, of: request), !core.isClosed else { return nil }
+        var times = ProcessingTimes(isMeasured: watch != nil)
+        times.begin()
+        let reply = made(request, hit.answer, core, &times)
+        if case .failure = reply, mode.asksNetwork {
+            reload(core)
+            return nil
+        }
+        return concluded(request, reply, hit.answer, &times, core)
+    }
+
+    /// Gives the caller what the cache has; from here on only the network counts.
+    @concurrent
+    mutating func tell<R: Request>(
+        _ cached: @Sendable (Reply<R.Value>) -> Void, of request: R, _ core: AgentCore
+    ) async throws(RequestError) {
+        mode = .reload
+        guard var plan else { return }
+        plan.mode = .reload
+        self.plan = plan
+        let journey = Journey(tag: request.tag, of: core)
+        guard core.admit(journey, url: url) == nil else { return }
+        defer { core.leave(journey) }
+        let found = await withTaskCancellationHandler {
+            await core.usable(plan, of: request, journey)
+        } onCancel: {
+            journey.end(.cancelled)
+        }
+        guard let found else { return }
+        var times = ProcessingTimes(isMeasured: false)
+        if case .success(let reply) = made(request, found, core, &times) { cached(reply) }
+    }
+
+    /// The whole way. Not on the caller's actor.
+    @concurrent
+    mutating func send<R: Request>(
+        _ request: R, _ core: AgentCore, at servers: Servers
+    ) async throws(RequestError) -> Reply<R.Value> {
+        let journey = Journey(tag: request.tag, of: core)
+        defer { core.leave(journey) }
+        var times = ProcessingTimes(isMeasured: watch != nil)
+        while true {
+            let answer = await answer(request, core, at: servers, journey)
+            times.begin()
+            let reply = made(request, answer, core, &times)
+            if case .failure = reply, answer.isHit, mode.asksNetwork {
+                reload(core)
+                continue
+            }
+            if case .success(let reply) = reply, let plan, let kept = core.kept(reply.response, of: request, plan) {
+                await core.keep(kept, plan, journey)
+            }
+            return try concluded(request, reply, answer, &times, core).get()
+        }
+    }
+
+    private func answer<R: Request>(
+        _ request: R, _ core: AgentCore, at servers: Servers, _ journey: Journey
+    ) async -> Answer {
+        if let error = refusal ?? core.admit(journey, url: url) { return .refused(error) }
+        let (plan, mode) = (plan, mode)
+        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch)
+        return await withTaskCancellationHandler {
+            await core.answer(request, plan, mode: mode, at: servers, itinerary, journey)
+        } onCancel: {
+            journey.end(.cancelled)
+        }
+    }
+
+    private mutating func reload(_ core: AgentCore) {
+        if let plan { core.drop(plan) }
+        mode = .reload
+        plan?.mode = .reload
+    }
+
+    private func made<R: Request>(
+        _ request: R, _ answer: Answer, _ core: AgentCore, _ times: inout ProcessingTimes
+    ) -> Result<Reply<R.Value>, RequestError> {
+        Result { () throws(RequestError) in
+            try core.builder.validated(request, answer, url: url, &times)
+        }
+    }
+
+    private func concluded<R: Request>(
+        _ request: R, _ reply: Result<Reply<R.Value>, RequestError>, _ answer: Answer, _ times: inout ProcessingTimes,
+        _ core: AgentCore
+    ) -> Result<Reply<R.Value>, RequestError> {
+        request.preprocess(reply)
+        times.end()
+        core.note(reply, answer, url: url)
+        guard let watch else {
+            request.filter(reply)
+            return reply
+        }
+        if case .result(let result) = answer { watch.received(result) }
+        let outcome = RunOutcome(reply)
+        watch.willStop(outcome, RequestMetrics(answer, times))
+        request.filter(reply)
+        watch.didStop(outcome)
+        return reply
+    }
+}
+
+extension AgentCore {
+    /// It takes no more runs.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// An answer of the cache's that is fresh; `nil` when there is none.
+    func usable<R: Request>(_ plan: CachePlan, of request: R, _ journey: Journey) async -> Answer? {
+        switch await lookUp(plan, of: request, journey) {
+        case .fresh(let stored, let trace)?: return Self.answer(stored, trace, plan)
+        case .stale?: cache?.counters.missed(.expired)
+        case .miss(let reason)?: cache?.counters.missed(reason)
+        case nil: break
+        }
+        return nil
+    }
+
+    /// Keeps an answer; waits for the disk where the policy says so, unless the run is cancelled.
+    func keep(_ kept: KeptResponse, _ plan: CachePlan, _ journey: Journey) async {
+        guard let cache else { return }
+        switch plan.writing {
+        case .asynchronous: cache.keep(kept, under: plan.key)
+        case .synchronous: _ = await journey.wait(for: { cache.keep(kept, under: plan.key, $0) })
+        }
+    }
+}
+
+extension Request {
+    /// What sees a result first.
+    func preprocess(_ result: Result<Reply<Value>, RequestError>) {
+        switch result {
+        case .success(let reply): completionPreprocessor(reply)
+        case .failure(let error): failurePreprocessor(error)
+        }
+    }
+}

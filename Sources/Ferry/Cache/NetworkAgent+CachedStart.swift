@@ -1,0 +1,42 @@
+import Dispatch
+import FerryTransport
+
+extension NetworkAgent {
+    /// `start` of a request that the cache or others have a part in.
+    func startByCache<R: Request>(
+        _ request: R, on queue: DispatchQueue?, _ receiver: RequestRun<R>.Receiver, _ progress: UploadMeter.Report?,
+        _ mode: CacheMode, _ cached: (@Sendable (Reply<R.Value>) -> Void)?
+    ) -> RequestTask<R.Value> {
+        let queue = queue ?? core.callbackQueue
+        let number = core.nextNumber
+        let servers = core.builder.servers
+        func makeRun(_ url: String, _ journey: Journey? = nil) -> RequestRun<R> {
+            RequestRun(
+                request, url: url, watch: core.begin(request, url: url, number: number), number: number, queue: queue,
+                core: core, journey: journey, servers: servers, receiver: receiver)
+        }
+        let target: CacheTarget
+        do throws(RequestError) {
+            target = try core.builder.cacheTarget(request, at: servers)
+        } catch {
+            // The same way as any other result.
+            let run = makeRun(error.url)
+            core.refuse(run, error)
+            return RequestTask(run: run)
+        }
+        let plan = core.plan(for: request, target, mode)
+        let caching = RequestRun<R>.Caching(plan: plan, mode: mode, cached: cached)
+        if cached == nil, let plan, !core.isClosed, let hit = core.recall(plan, of: request) {
+            let run = makeRun(target.url)
+            run.caching = caching
+            core.answer(run, hit.answer)
+            return RequestTask(run: run)
+        }
+        let journey = Journey(tag: request.tag, of: core)
+        let run = makeRun(target.url, journey)
+        run.caching = caching
+        run.meter = progress.map { UploadMeter(on: queue, $0) }
+        core.leave(run, to: journey)
+        return RequestTask(run: run)
+    }
+}

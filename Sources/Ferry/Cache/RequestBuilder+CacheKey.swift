@@ -1,0 +1,133 @@
+import FerryCache
+import FoundationEssentials
+
+extension RequestBuilder {
+    /// Where a request goes, and its key: method, URL, arguments, body, the header fields it names, and credentials.
+    func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
+        if let custom = request.custom {
+            let joined = try join(custom.url)
+            var target = CacheTarget(url: joined.url, isForeign: true)
+            var key = CacheKeyMaterial(custom.method, joined.url, Arguments(), .automatic)
+            guard key.append(custom.body) else { return target }
+            append(custom.headers, request.cacheHeaders, authorization: nil, joined, common: Headers(), to: &key)
+            target.seal(key)
+            return target
+        }
+        let (method, encoding, arguments) = (request.method, request.argumentEncoding, request.arguments)
+        let joined = try servers.join(request.path, of: request)
+        var url = joined.url
+        if !arguments.isEmpty, encoding == .query || (encoding == .automatic && method.carriesArgumentsInQuery) {
+            url = URLJoiner.append(query: arguments.formEncoded(), to: url)
+        }
+        var target = CacheTarget(url: url, isForeign: joined.isForeign)
+        var key = CacheKeyMaterial(method, joined.url, request.cacheArguments, encoding)
+        guard key.append(request.body) else { return target }
+        append(
+            request.headers, request.cacheHeaders, authorization: request.authorization, joined,
+            common: joined.isForeign ? headers.publicFields : headers.fields, to: &key)
+        target.seal(key)
+        return target
+    }
+
+    private func append(
+        _ own: Headers, _ named: [String], authorization: Authorization?, _ joined: JoinedURL, common: Headers,
+        to key: inout CacheKeyMaterial
+    ) {
+        for name in named {
+            key.append(name.lowercased(), own[name] ?? common[name] ?? "")
+        }
+        key.beginCredentials()
+        for field in own where SecretHeaders.contains(field.name, declared: sensitiveHeaders) {
+            key.append(credential: field.name.lowercased(), field.value)
+        }
+        for field in common where SecretHeaders.contains(field.name, declared: sensitiveHeaders) {
+            key.append(credential: field.name.lowercased(), field.value)
+        }
+        if let value = authorization?.value { key.append(credential: "authorization", value) }
+        if let digest = authorization?.digest { key.append(credential: digest.user, digest.password) }
+        if let value = joined.credentials?.value { key.append(credential: "url", value) }
+        // Whoever shares the directory may be somebody else to the server.
+        if let certificate = clientCertificate { key.append(credential: "certificate", certificate) }
+    }
+
+    /// The value of a header field as this request sends it, without what others may add; `nil` when it has none.
+    func sentValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
+        if equalNames(name, "User-Agent"), request.custom == nil || request.custom?.headers[name] == nil {
+            return request.headers[name] ?? userAgent
+        }
+        if let custom = request.custom { return custom.headers[name] }
+        if let own = request.headers[name] { return own }
+        if equalNames(name, "Authorization"), let value = request.authorization?.value { return value }
+        return (isForeign ? headers.publicFields : headers.fields)[name]
+    }
+}
+
+extension CacheTarget {
+    fileprivate mutating func seal(_ key: CacheKeyMaterial) {
+        self.key = CacheKey(key.bytes)
+        hasCredentials = key.hasCredentials
+    }
+}
+
+/// The bytes of a key: each part behind its length, so that no two requests have the same.
+struct CacheKeyMaterial {
+    private(set) var bytes: [UInt8] = []
+    private(set) var hasCredentials = false
+
+    init(_ method: HTTPMethod, _ url: String, _ arguments: Arguments, _ encoding: ArgumentEncoding) {
+        bytes.reserveCapacity(256)
+        bytes.appendCounted(method.rawValue)
+        bytes.appendCounted(url)
+        bytes.append(encoding.number)
+        bytes.append(arguments.isEmpty ? 0 : 1)
+        if !arguments.isEmpty { arguments.formEncoded().withUnsafeBytes { bytes.appendCounted($0) } }
+    }
+
+    /// False when it is no body that can be looked at.
+    mutating func append(_ body: RequestBody?) -> Bool {
+        guard let body else {
+            bytes.append(0)
+            return true
+        }
+        let digest: CacheDigest
+        switch body.content {
+        case .data(let data): digest = data.withUnsafeBytes { CacheDigest(of: $0) }
+        case .bytes(let bytes): digest = CacheDigest(of: bytes)
+        case .string(let text): digest = CacheDigest(of: text)
+        case .json(let value):
+            // Members in an order that is the same every time, also in the next process.
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .sortedKeys
+            guard let data = try? encoder.encode(value) else { return false }
+            digest = data.withUnsafeBytes { CacheDigest(of: $0) }
+        case .pulled, .multipart: return false
+        }
+        bytes.append(1)
+        bytes.appendCounted(body.contentType ?? "")
+        digest.withBytes { bytes.append(contentsOf: $0) }
+        return true
+    }
+
+    mutating func append(_ name: String, _ value: String) {
+        bytes.appendCounted(name)
+        bytes.appendCounted(value)
+    }
+
+    mutating func beginCredentials() { bytes.append(0xFF) }
+
+    mutating func append(credential name: String, _ value: String) {
+        hasCredentials = true
+        append(name, value)
+    }
+}
+
+extension ArgumentEncoding {
+    fileprivate var number: UInt8 {
+        switch self {
+        case .automatic: 0
+        case .query: 1
+        case .form: 2
+        case .json: 3
+        }
+    }
+}

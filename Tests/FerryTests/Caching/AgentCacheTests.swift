@@ -1,0 +1,61 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// Reading, writing and removing by hand.
+@Suite struct AgentCacheTests {
+    private let bench = CacheBench()
+
+    @Test(arguments: [true, false]) func whatIsKeptIsReadWithoutStarting(memory: Bool) async throws {
+        let stub = counting()
+        let agent = bench.agent(stub, memory: memory)
+        #expect(await fault { try await agent.cache.reply(for: Kept()) } == .notCached(.notFound))
+        _ = try await agent.send(Kept())
+        let reply = try await agent.cache.reply(for: Kept())
+        #expect(reply.value == "answer 1")
+        #expect(reply.isFromCache)
+        #expect(stub.requests.count == 1)
+        bench.advance(by: .seconds(61))
+        #expect(await fault { try await agent.cache.reply(for: Kept()) } == .notCached(.expired))
+        let unkept = Kept(cachePolicy: .none)
+        #expect(await fault { try await agent.cache.reply(for: unkept) } == .notCached(.notConfigured))
+        #expect(await fault { try await agent.cache.reply(for: Kept(path: "ftp://h")) } == .unsupportedScheme)
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func aResponseIsSavedForAnotherRequest(memory: Bool) async throws {
+        let stub = counting(["Cache-Control": "no-store"])
+        let agent = bench.agent(stub, memory: memory)
+        let response = try await agent.send(Kept()).response
+        #expect(await agent.cache.save(response, for: Kept(path: "/other")))
+        let hit = try await agent.send(Kept(path: "/other"))
+        #expect(hit.isFromCache)
+        #expect(hit.value == "answer 1")
+        #expect(await agent.cache.save(response, for: Kept(cachePolicy: .none)) == false)
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func oneIsRemovedOrAll(memory: Bool) async throws {
+        let agent = bench.agent(counting(), memory: memory)
+        for path in ["/a", "/b", "/c"] { _ = try await agent.send(Kept(path: path)) }
+        #expect(await agent.cache.remove(Kept(path: "/a")))
+        #expect(await fault { try await agent.cache.reply(for: Kept(path: "/a")) } == .notCached(.notFound))
+        #expect(try await agent.cache.reply(for: Kept(path: "/b")).value == "answer 2")
+        #expect(await agent.cache.removeAll())
+        for path in ["/b", "/c"] {
+            #expect(await fault { try await agent.cache.reply(for: Kept(path: path)) } == .notCached(.notFound))
+        }
+        #expect(await agent.cache.statistics.entries == 0)
+        await agent.shutdown()
+    }
+
+    @Test func withoutACacheThereIsNothing() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: counting())
+        let response = try await agent.send(Kept()).response
+        #expect(await agent.cache.save(response, for: Kept()) == false)
+        #expect(await agent.cache.remove(Kept()) == false)
+        #expect(await agent.cache.removeAll() == false)
+        #expect(await agent.cache.statistics.hits == 0)
+        await agent.shutdown()
+    }
+}

@@ -1,0 +1,146 @@
+import Ferry
+import FerryTesting
+import Testing
+
+/// What is not kept, and for whom.
+@Suite struct CacheRuleTests {
+    private let bench = CacheBench()
+
+    /// Why the first answer is not kept; `nil` when it is.
+    private func refusal(
+        _ headers: Headers, _ request: Kept = Kept(), status: Int = 200,
+        _ change: (inout NetworkConfiguration) -> Void = { _ in }
+    ) async throws -> CacheRefusal? {
+        let bench = CacheBench()
+        let agent = bench.agent(counting(headers, status: status), change)
+        _ = try await agent.send(request)
+        let isKept = try await agent.send(request).isFromCache
+        let refusals = await agent.cache.statistics.refusals
+        #expect(isKept == refusals.isEmpty)
+        await agent.shutdown()
+        return refusals.keys.first
+    }
+
+    @Test func whatMustNotBeStoredIsNot() async throws {
+        #expect(try await refusal(["Cache-Control": "no-store"]) == .noStore)
+        #expect(try await refusal(["Cache-Control": "max-age=5, NO-STORE "]) == .noStore)
+        #expect(try await refusal([:], Kept(headers: ["Cache-Control": "no-store"])) == .noStore)
+        #expect(try await refusal(["Vary": "*"]) == .vary)
+        #expect(try await refusal([:], status: 206) == .partial)
+        #expect(try await refusal([:], Kept(isWanted: false)) == .request)
+    }
+
+    @Test func whatTheServerSaysOfFreshnessIsTheApplicationsToKnowBetter() async throws {
+        #expect(try await refusal(["Cache-Control": "no-cache, max-age=0", "Expires": "0"]) == nil)
+        #expect(try await refusal(["Cache-Control": "public", "Vary": "Accept-Encoding"]) == nil)
+    }
+
+    @Test func whatIsOneUsersIsKeptOnlyWhereItIsKnownWhose() async throws {
+        for headers: Headers in [["Cache-Control": "private"], ["Set-Cookie": "s=1"]] {
+            #expect(try await refusal(headers) == .nobodysOwn)
+            #expect(try await refusal(headers, Kept(authorization: .bearer("a"))) == nil)
+            let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "kim"))
+            #expect(try await refusal(headers, owned) == nil)
+        }
+    }
+
+    @Test func aCookieIsSetOnceAndNotByHits() async throws {
+        for memory in [true, false] {
+            let bench = CacheBench()
+            let agent = bench.agent(counting(["Set-Cookie": "s=1", "X-A": "1"]), memory: memory)
+            let request = Kept(authorization: .bearer("a"))
+            #expect(try await agent.send(request).headers["Set-Cookie"] == "s=1")
+            let hit = try await agent.send(request)
+            #expect(hit.isFromCache)
+            #expect(hit.headers["Set-Cookie"] == nil)
+            #expect(hit.headers["X-A"] == "1")
+            await agent.shutdown()
+        }
+    }
+
+    @Test func onlyWhatPassedValidationIsKept() async throws {
+        let stub = StubTransport(answers: [.response(status: 500), .response(body: "good")])
+        let agent = bench.agent(stub)
+        #expect(await fault { try await agent.send(Kept()) } == .invalidStatusCode(500))
+        #expect(try await texts(agent, Kept(), Kept()) == ["good", "cached good"])
+        await agent.shutdown()
+    }
+
+    @Test func aValueThatCannotBeMadeIsNotKept() async throws {
+        struct Number: Request {
+            typealias Value = Int
+            var path: String { "/n" }
+            var cachePolicy: CachePolicy { .timeToLive(.seconds(60), write: .synchronous) }
+        }
+        let stub = StubTransport(answers: [.response(body: "[]"), .response(body: "7")])
+        let agent = bench.agent(stub)
+        #expect(await fault { try await agent.send(Number()) } == .decoding)
+        #expect(try await agent.send(Number()).value == 7)
+        #expect(try await agent.send(Number()).isFromCache)
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func theFieldsThatAnAnswerVariesByTellRequestsApart(memory: Bool) async throws {
+        let agent = bench.agent(counting(["Vary": "Accept-Language, X-B"]), memory: memory)
+        let german = Kept(headers: ["Accept-Language": "de"])
+        let english = Kept(headers: ["accept-language": "en"])
+        #expect(try await texts(agent, german, german) == ["answer 1", "cached answer 1"])
+        #expect(try await agent.send(english).cacheMiss == .varyMismatch)
+        #expect(try await agent.send(Kept()).cacheMiss == .varyMismatch)
+        #expect(try await agent.send(Kept(headers: ["X-B": ""])).cacheMiss == .varyMismatch)
+        await agent.shutdown()
+    }
+
+    @Test func usersEntriesNeverAnswerOthers() async throws {
+        let stub = StubTransport { request in
+            .response(headers: ["Vary": "Authorization"], body: "of \(request.headers["Authorization"] ?? "nobody")")
+        }
+        let agent = bench.agent(stub)
+        let (a, b) = (Kept(authorization: .bearer("a")), Kept(authorization: .bearer("b")))
+        #expect(try await texts(agent, a, b, Kept()) == ["of Bearer a", "of Bearer b", "of nobody"])
+        #expect(
+            try await texts(agent, a, b, Kept())
+                == ["cached of Bearer a", "cached of Bearer b", "cached of nobody"])
+        await agent.shutdown()
+    }
+
+    private struct Signing: RequestAdapter {
+        let name: String
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
+            request.headers[name] = run.userInfo["user"] as? String ?? "x"
+        }
+    }
+
+    @Test func credentialsThatAnAdapterAddsAreNotTheKeysToKnow() async throws {
+        let adapters: (inout NetworkConfiguration) -> Void = { $0.adapters = [Signing(name: "Authorization")] }
+        #expect(try await refusal([:], Kept(), adapters) == .unknownCredentials)
+        let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "kim"))
+        #expect(try await refusal([:], owned, adapters) == nil)
+        // A field that is no secret does no harm, unless the answer varies by it.
+        #expect(try await refusal([:], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == nil)
+        #expect(try await refusal(["Vary": "x-trace"], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == .vary)
+        #expect(
+            try await refusal([:], Kept()) {
+                $0.adapters = [Signing(name: "X-Key")]
+                $0.sensitiveHeaders = ["x-key"]
+            } == .unknownCredentials)
+    }
+
+    @Test func anAnswerThatIsTooLargeIsNotKept() async throws {
+        #expect(try await refusal([:]) { $0.cache?.maxEntryBytes = 10 } == .tooLarge)
+    }
+
+    @Test func downloadsAndStreamsHaveNoPartInIt() async throws {
+        let stub = counting()
+        let agent = bench.agent(stub)
+        let streamed = try await agent.stream(Kept())
+        for try await _ in streamed.body {}
+        #expect(await fault { try await agent.send(Kept(), cache: .cacheOnly) } == .notCached(.notFound))
+        _ = try await agent.send(Kept())
+        let again = try await agent.stream(Kept())
+        #expect(!again.isFromCache)
+        for try await _ in again.body {}
+        #expect(stub.requests.count == 3)
+        await agent.shutdown()
+    }
+}

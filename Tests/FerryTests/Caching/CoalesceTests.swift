@@ -1,0 +1,147 @@
+import Ferry
+import FerryTesting
+import Synchronization
+import Testing
+
+/// Runs of the same request that are under way at once.
+@Suite struct CoalesceTests {
+    private let stub = StubTransport { _ in .hold }
+
+    private func request(_ change: (inout Kept) -> Void = { _ in }) -> Kept {
+        var request = Kept(cachePolicy: .none, coalesces: true)
+        change(&request)
+        return request
+    }
+
+    private func start(_ agent: NetworkAgent, _ request: Kept) -> (task: RequestTask<String>, outcome: Outcome<String>)
+    {
+        let outcome = Outcome<String>()
+        return (agent.start(request, completion: outcome.take), outcome)
+    }
+
+    /// Lets the runs that were started come to where they wait.
+    private func settle(_ agent: NetworkAgent, _ runs: [(task: RequestTask<String>, outcome: Outcome<String>)]) async {
+        while !runs.allSatisfy({ $0.task.state == .running }) { await Task.yield() }
+        try? await Task.sleep(for: .milliseconds(20))
+    }
+
+    @Test func identicalRunsShareOneTransfer() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let runs = (0..<10).map { _ in start(agent, request()) }
+        let awaited = Task { try await agent.send(request()).value }
+        await stub.waitForHeld(1)
+        await settle(agent, runs)
+        stub.releaseAll(with: .response(body: "shared"))
+        // Who came too late for the first has one of its own.
+        for run in runs { #expect(try await run.outcome.result.get().value == "shared") }
+        await stub.answersAll("shared") { _ = try? await awaited.value }
+        #expect(stub.requests.count <= 2)
+        #expect(runs.allSatisfy { $0.outcome.count == 1 })
+        // Afterwards the next one is sent.
+        let last = start(agent, request())
+        let count = stub.requests.count
+        await stub.waitForRequests(count + 1)
+        stub.releaseAll(with: .response(body: "next"))
+        #expect(try await last.outcome.result.get().value == "next")
+        await agent.shutdown()
+    }
+
+    @Test func itIsOffUnlessARequestSaysSo() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let runs = (0..<3).map { _ in start(agent, request { $0.coalesces = false }) }
+        await stub.waitForHeld(3)
+        stub.releaseAll()
+        for run in runs { _ = try await run.outcome.result.get() }
+        await agent.shutdown()
+    }
+
+    @Test func whatDiffersIsNotShared() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let requests = [
+            request(), request { $0.authorization = .bearer("a") }, request { $0.authorization = .bearer("b") },
+            request { $0.authorization = .digest("a", "1") }, request { $0.authorization = .digest("b", "1") },
+            request { $0.headers = ["Cookie": "a"] }, request { $0.headers = ["X": "1"] },
+            request { $0.path = "/y" }, request { $0.method = .put }, request { $0.arguments = ["a": 1] },
+            request { ($0.method, $0.body) = (.post, .string("a")) },
+            request { ($0.method, $0.body) = (.post, .string("b")) },
+        ]
+        let runs = requests.map { start(agent, $0) }
+        await stub.waitForHeld(requests.count)
+        stub.releaseAll()
+        for run in runs { _ = try await run.outcome.result.get() }
+        #expect(stub.requests.count == requests.count)
+        await agent.shutdown()
+    }
+
+    @Test func oneCancelLeavesTheOthersAndTheLastEndsTheTransfer() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let runs = (0..<3).map { _ in start(agent, request()) }
+        await stub.waitForHeld(1)
+        await settle(agent, runs)
+        // Also the one that began it.
+        runs[0].task.cancel()
+        #expect(await runs[0].outcome.code == .cancelled)
+        runs[1].task.cancel()
+        #expect(await runs[1].outcome.code == .cancelled)
+        #expect(!stub.events.contains(.cancelled(1)))
+        stub.releaseAll(with: .response(body: "still"))
+        #expect(try await runs[2].outcome.result.get().value == "still")
+
+        let others = (0..<2).map { _ in start(agent, request()) }
+        await stub.waitForHeld(1)
+        await settle(agent, others)
+        for run in others { run.task.cancel() }
+        for run in others { #expect(await run.outcome.code == .cancelled) }
+        while !stub.events.contains(.cancelled(2)) { await Task.yield() }
+        await agent.shutdown()
+    }
+
+    @Test func aFailureIsEverybodys() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let runs = (0..<3).map { _ in start(agent, request()) }
+        await stub.waitForHeld(1)
+        await settle(agent, runs)
+        stub.releaseAll(with: .failure(.connectionReset))
+        for run in runs { #expect(await run.outcome.code == .connectionReset) }
+        await agent.shutdown()
+    }
+
+    @Test func shutdownEndsAllOfThem() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let runs = (0..<3).map { _ in start(agent, request()) }
+        await stub.waitForHeld(1)
+        await settle(agent, runs)
+        await agent.shutdown(grace: .zero)
+        for run in runs { #expect(await run.outcome.code == .shutdown) }
+        let late = start(agent, request())
+        #expect(await late.outcome.code == .shutdown)
+    }
+
+    @Test func aSharedAnswerIsKeptByTheCacheToo() async throws {
+        let bench = CacheBench()
+        let agent = bench.agent(stub)
+        let cached = request { $0.cachePolicy = .timeToLive(.seconds(60), write: .synchronous) }
+        let runs = (0..<4).map { _ in start(agent, cached) }
+        await stub.waitForHeld(1)
+        await settle(agent, runs)
+        stub.releaseAll(with: .response(body: "kept"))
+        for run in runs { #expect(try await run.outcome.result.get().value == "kept") }
+        #expect(try await agent.send(cached).isFromCache)
+        #expect(stub.requests.count == 1)
+        await agent.shutdown()
+    }
+}
+
+extension StubTransport {
+    /// Answers whatever comes until `work` is done.
+    fileprivate func answersAll(_ body: String, until work: () async -> Void) async {
+        let answering = Task {
+            while !Task.isCancelled {
+                releaseAll(with: .response(body: body))
+                try? await Task.sleep(for: .milliseconds(1))
+            }
+        }
+        await work()
+        answering.cancel()
+    }
+}
