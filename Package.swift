@@ -116,7 +116,7 @@ let package = Package(
             name: "CCoreDriver", dependencies: ["CFerry"], path: "Benchmarks/CCoreDriver", cSettings: strictC),
         .executableTarget(
             name: "FerryBenchmarks",
-            dependencies: ["Ferry", "FerryJSON", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
+            dependencies: ["Ferry", "FerryCache", "FerryJSON", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
     ],
     cLanguageStandard: .gnu11,

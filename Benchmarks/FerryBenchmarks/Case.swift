@@ -44,6 +44,10 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case resume
     /// A thousand files of 100 KB, one after another and 32 at once.
     case files
+    /// Hits from memory and disk, and writes.
+    case cache
+    /// The same directory with a million entries: a minute, and 4 GB of disk.
+    case cacheMillion = "cache-million"
 
     /// Whether it is measured in every round: by its ratio to a rival.
     var isRepeated: Bool { self == .upload || self == .download }
@@ -59,6 +63,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .cancel: [.closures]
         case .upload, .download: [.curl, .await]
         case .resume, .files: [.await]
+        case .cache, .cacheMillion: [.await]
         }
     }
 }

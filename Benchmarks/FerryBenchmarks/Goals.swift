@@ -103,6 +103,24 @@ struct Goal: Codable, Sendable {
                 text: "the same: longest time the loop was held, ms", limit: 20,
                 measured: figure(.cancel, .closures, "longest_hold_ms")),
             Goal(
+                text: "cache hits from memory, 2 KB JSON with schema: a second and core", limit: 300_000,
+                isAtMost: false, measured: figure(.cache, .await, "memory_hits_per_core")),
+            Goal(
+                text: "the same from the disk", limit: 60_000, isAtMost: false,
+                measured: figure(.cache, .await, "disk_hits_per_core")),
+            Goal(
+                text: "cache writes of 2 KB: a second", limit: 30_000, isAtMost: false,
+                measured: figure(.cache, .await, "writes_per_second")),
+            Goal(
+                text: "a request while 30,000 writes a second go on: time × alone", limit: 1.15,
+                measured: figure(.cache, .await, "slowed")),
+            Goal(
+                text: "a hit of 1,000,000 on the disk: CPU × of 10,000", limit: 2,
+                measured: figure(.cacheMillion, .await, "ratio")),
+            Goal(
+                text: "the first hit of 1,000,000, opening included: ms", limit: 100,
+                measured: figure(.cacheMillion, .await, "open_ms")),
+            Goal(
                 text: "file of 1 GB sent, await: rate × the curl command", limit: 0.9, isAtMost: false,
                 measured: table.ratio("upload", .await, to: "upload", .curl) { $0.extra["mb_per_second"] ?? .nan }),
             Goal(

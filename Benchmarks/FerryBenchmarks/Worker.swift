@@ -29,6 +29,8 @@ enum Worker {
         case "slow-await": try await SlowCase.tasks(load.url)
         case "cancel-closures": try await CancelCase.run(load.url)
         case "upload-await": try await UploadCase.ferry(load.url)
+        case "cache-await": try await CacheCase.run(load.url)
+        case "cache-million-await": try await CacheMillionCase.run()
         case "upload-curl": try UploadCase.curl(load.url)
         case "download-await": try await DownloadCase.ferry(load.url)
         case "download-curl": try DownloadCase.curl(load.url)

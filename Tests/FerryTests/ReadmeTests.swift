@@ -74,6 +74,12 @@ struct Scores: Request {
     var jsonSchema: JSONSchema? { Self.schema }  // or schemaMismatch: $.kim: expected integer in 0...100, found string
 }
 
+struct Exchange: Request {
+    var path: String { "/rates" }
+    var cachePolicy: CachePolicy { .timeToLive(.seconds(600), version: 1) }
+    var cacheMode: CacheMode { .cacheElseNetwork(staleIfError: .seconds(86_400)) }
+}
+
 func careful() -> NetworkConfiguration {
     var configuration = NetworkConfiguration(baseURL: "https://api.example.com/v1")
     configuration.redirectPolicy = .follow(upTo: 3)

@@ -29,14 +29,24 @@ public struct AgentCache: Sendable {
     /// says of keeping it is not asked. Returns whether it is on the disk.
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
+        guard let cache = core.cache, let (kept, key) = kept(response, for: request) else { return false }
+        return await withCheckedContinuation { continuation in
+            cache.keep(kept, under: key) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Likewise, and does not wait for the disk.
+    package func saveSoon<R: Request>(_ response: Response, for request: R) {
+        if let (kept, key) = kept(response, for: request) { core.cache?.keep(kept, under: key) }
+    }
+
+    private func kept<R: Request>(_ response: Response, for request: R) -> (KeptResponse, CacheKey)? {
         guard let cache = core.cache,
             let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
             let plan = core.plan(for: request, target, .reload),
             let kept = core.kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
-        else { return false }
-        return await withCheckedContinuation { continuation in
-            cache.keep(kept, under: plan.key) { continuation.resume(returning: $0) }
-        }
+        else { return nil }
+        return (kept, plan.key)
     }
 
     /// Removes what is kept for a request, and returns when it is gone. The policy does not matter, the key does. False

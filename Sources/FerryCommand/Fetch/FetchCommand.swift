@@ -39,7 +39,8 @@ enum FetchCommand: Subcommand {
     private static func send(
         _ plan: FetchPlan, by agent: NetworkAgent, to output: (UnsafeRawBufferPointer) -> Void
     ) async -> FetchVerdict {
-        if !plan.printsJSON && plan.schema == nil { return await FetchVerdict(streaming: plan, by: agent, to: output) }
+        let isHeld = plan.printsJSON || plan.schema != nil || plan.cache != nil
+        if !isHeld { return await FetchVerdict(streaming: plan, by: agent, to: output) }
         let report = await FetchReport(of: plan, by: agent)
         if plan.printsJSON {
             Array((report.json + "\n").utf8).withUnsafeBytes(output)

@@ -1,5 +1,5 @@
 extension FetchCommand {
-    static let optionGroups = [request, body, credentials, bounds, connection, output]
+    static let optionGroups = [request, body, credentials, bounds, connection, cache, output]
 
     private static let request = OptionGroup(
         "The request",
@@ -58,6 +58,15 @@ extension FetchCommand {
             CommandOption("tls-min", value: "VERSION", "1.2 or 1.3 (1.2)"),
             CommandOption("pin", value: "sha256//…", "The server's public key; may be repeated"),
             CommandOption("insecure", "k", "Verifies neither certificate nor name"),
+        ])
+
+    private static let cache = OptionGroup(
+        "What is kept of the answers, which are held in memory then",
+        [
+            CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
+            CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
+            CommandOption("cache-version", value: "N", "Answers of another version are not used (0)"),
+            CommandOption("cache-mode", value: "MODE", "else-network, reload or only (else-network)"),
         ])
 
     private static let output = OptionGroup(

@@ -8,6 +8,8 @@ struct FetchPlan: Sendable {
     var statusRanges: [ClosedRange<Int>]
     /// What an accepted answer must look like.
     var schema: JSONSchema?
+    /// `nil` when nothing is kept.
+    var cache: FetchCache?
     var count: Int
     var delay: Duration
     var printsJSON: Bool
@@ -21,6 +23,7 @@ struct FetchPlan: Sendable {
         configuration = try NetworkConfiguration(arguments)
         statusRanges = try arguments.statusRanges("status") ?? [200...299]
         if let path = arguments.last("schema") { schema = try SchemaFile.schema(at: path) }
+        cache = try FetchCache(arguments)
         count = try arguments.integer("repeat", in: 1...Int.max) ?? 1
         delay = try arguments.seconds("repeat-delay", allowingZero: true) ?? .zero
         printsJSON = arguments.has("json")
@@ -28,6 +31,17 @@ struct FetchPlan: Sendable {
         showsSecrets = arguments.has("show-secrets")
         if printsJSON && printsCurl { throw UsageError("--json and --to-curl exclude each other") }
         if showsSecrets && !printsCurl { throw UsageError("--show-secrets goes with --to-curl") }
+        if let cache {
+            configuration.cache = CacheConfiguration(directory: cache.directory)
+            request.cachePolicy = cache.policy
+            request.cacheMode = cache.mode
+            // Every status is let through, but not every answer is worth keeping.
+            request.keeps = { [statusRanges, schema] response in
+                guard statusRanges.contains(where: { $0.contains(response.status) }) else { return false }
+                guard let schema else { return true }
+                return (try? response.check(by: schema)) != nil
+            }
+        }
         if arguments.has("verbose") {
             let log = FetchLog()
             configuration.logSink = log

@@ -11,6 +11,9 @@ struct FetchRequest: Request {
     var deadline: Duration?
     var maxBodyBytes: Int?
     var observers: [any RequestObserver] = []
+    var cachePolicy = CachePolicy.none
+    var cacheMode = CacheMode.cacheElseNetwork
+    var keeps: @Sendable (Response) -> Bool = { _ in true }
 
     /// Every status is let through: the command itself judges, as it wants to print the body all the same.
     var statusValidation: StatusValidation? { .any }
@@ -25,6 +28,8 @@ struct FetchRequest: Request {
         deadline = try arguments.seconds("deadline")
         maxBodyBytes = try arguments.integer("max-body", in: 1...Int.max)
     }
+
+    func shouldCache(_ response: Response) -> Bool { keeps(response) }
 
     private static func authorization(_ arguments: ParsedArguments) throws(UsageError) -> Authorization? {
         let kinds = ["basic", "digest", "bearer"].filter(arguments.has)

@@ -33,7 +33,7 @@ struct TourStep: Sendable {
     }
 
     static let all = [
-        typedValue, form, basicAuthorization, statusError, timeout, closureAndCancel, download, manyAtOnce,
+        typedValue, form, basicAuthorization, cacheHit, statusError, timeout, closureAndCancel, download, manyAtOnce,
         onTheLoop,
     ]
 

@@ -1,0 +1,85 @@
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+@testable import FerryCommand
+
+/// `ferry fetch --cache-…`
+@Suite(.timeLimit(.minutes(2))) struct FetchCacheTests {
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
+
+    private func plan(_ line: [String]) throws -> FetchPlan {
+        try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
+    }
+
+    /// Each one an agent of its own, as each is a process of its own.
+    private func report(_ line: String...) async throws -> FetchReport {
+        let plan = try plan(line)
+        return await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+            await FetchReport(of: plan, by: agent)
+        }
+    }
+
+    @Test func theSecondOneIsAnsweredByTheFolder() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            let url = server.baseURL + "/hello"
+            let first = try await report(url, "--cache-dir", folder, "--cache-ttl", "60")
+            #expect(first.response?.isFromCache == false)
+            let second = try await report(url, "--cache-dir", folder, "--cache-ttl", "60")
+            #expect(second.response?.isFromCache == true)
+            #expect(second.response?.bytes == first.response?.bytes)
+            #expect(second.json.contains("\"fromCache\":true"))
+            let other = try await report(url, "--cache-dir", folder, "--cache-ttl", "60", "--cache-version", "2")
+            #expect(other.response?.cacheMiss == .versionMismatch)
+            let reload = try await report(
+                url, "--cache-dir", folder, "--cache-ttl", "60", "--cache-version", "2", "--cache-mode", "reload")
+            #expect(reload.response?.cacheMiss == .reload)
+            #expect(server.requests.count == 3)
+        }
+        let only = try await report(
+            "http://127.0.0.1:1/", "--cache-dir", folder, "--cache-ttl", "60", "--cache-mode", "only")
+        #expect(only.fault?.code == "notCached")
+        #expect(only.fault?.message.hasPrefix("notFound") == true)
+        #expect(only.exitCode == .transferFailed)
+    }
+
+    @Test func aStatusThatIsNotAcceptedIsNotKept() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            for _ in 0..<2 {
+                let report = try await report(
+                    server.baseURL + "/status/404", "--cache-dir", folder, "--cache-ttl", "60")
+                #expect(report.exitCode == .statusNotAccepted)
+                #expect(report.response?.isFromCache == false)
+            }
+        }
+    }
+
+    @Test func theBodyIsPrintedFromTheFolderToo() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            var plan = try plan([server.baseURL + "/hello", "--cache-dir", folder, "--cache-ttl", "60"])
+            plan.count = 3
+            var printed: [UInt8] = []
+            let code = await FetchCommand.send(plan) {
+                printed += $0
+            } saying: { _ in
+            }
+            #expect(code == .success)
+            #expect(server.requests.count == 1)
+            let one = try #require(server.requests.first.map { _ in printed.count / 3 })
+            #expect(printed.count == one * 3 && one > 0)
+        }
+    }
+
+    @Test(arguments: [
+        ["--cache-ttl", "1"], ["--cache-mode", "only"], ["--cache-version", "1"], ["--cache-dir", "/x"],
+        ["--cache-dir", "", "--cache-ttl", "1"], ["--cache-dir", "/x", "--cache-ttl", "0"],
+        ["--cache-dir", "/x", "--cache-ttl", "1", "--cache-mode", "never"],
+        ["--cache-dir", "/x", "--cache-ttl", "1", "--cache-version", "-1"],
+    ]) func whatDoesNotFitTogetherIsAUsageError(line: [String]) {
+        #expect(throws: UsageError.self) { try plan(["http://h/"] + line) }
+    }
+}

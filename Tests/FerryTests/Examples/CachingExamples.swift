@@ -1,0 +1,73 @@
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+/// The code of the article "Caching".
+@Suite(.timeLimit(.minutes(1))) struct CachingExamples {
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
+
+    struct Prices: Request {
+        let shop: String
+        var path: String { "/prices/\(shop)" }
+        var cachePolicy: CachePolicy { .timeToLive(.seconds(180), version: 2) }
+    }
+
+    private func agent(_ base: String) -> NetworkAgent {
+        var configuration = NetworkConfiguration(baseURL: base)
+        configuration.cache = CacheConfiguration(directory: folder, applicationVersion: "2.4")
+        return NetworkAgent(configuration: configuration)
+    }
+
+    private func modes(_ agent: NetworkAgent, _ prices: Prices) async throws {
+        try await agent.send(prices, cache: .reload)  // asks the network, and keeps its answer
+        try await agent.send(prices, cache: .cacheOnly)  // never asks the network: a miss is notCached
+        try await agent.send(prices, cache: .cacheElseNetwork(staleIfError: .seconds(3600)))
+        try await agent.send(prices, cache: .cacheElseNetwork(staleWhileRevalidate: .seconds(60)))
+    }
+
+    private func both(_ agent: NetworkAgent, _ prices: Prices) {
+        agent.start(
+            prices, cached: { reply in print("so far", reply.text) },
+            completion: { result in print("and now", (try? result.get())?.text ?? "nothing new") })
+    }
+
+    private func byHand(_ agent: NetworkAgent, _ prices: Prices) async throws {
+        let kept = try await agent.cache.reply(for: prices)  // or notCached, which says why
+        await agent.cache.save(kept.response, for: Prices(shop: "8"))
+        await agent.cache.remove(prices)
+        await agent.cache.removeAll()
+        print(await agent.cache.statistics.hits)
+    }
+
+    @Test func whatIsKeptAnswersTheNext() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            server.handle("/prices/7") { _ in LoopbackResponse(json: "[1]") }
+            server.handle("/search") { _ in LoopbackResponse(json: "[2]") }
+            let agent = agent(server.baseURL)
+            let first = try await agent.send(Prices(shop: "7"))
+            let again = try await agent.send(Prices(shop: "7"))
+            print(again.isFromCache, again.response.age ?? .zero)
+            #expect(!first.isFromCache && again.isFromCache)
+            try await modes(agent, Prices(shop: "7"))
+            both(agent, Prices(shop: "7"))
+            try await byHand(agent, Prices(shop: "7"))
+            try await agent.send(Search(words: "x"))
+            #expect(try await agent.send(Search(words: "x")).isFromCache)
+            await agent.shutdown()
+        }
+    }
+}
+
+private let account = "kim"
+private func trace() -> String { UUID().uuidString }
+
+private struct Search: Request {
+    let words: String
+    var path: String { "/search" }
+    var arguments: Arguments { ["q": .string(words), "trace": .string(trace())] }
+    var cacheArguments: Arguments { ["q": .string(words)] }  // not the one that changes each time
+    var cacheHeaders: [String] { ["Accept-Language"] }
+    var cachePolicy: CachePolicy { .timeToLive(.seconds(60), sensitiveData: account) }
+}
