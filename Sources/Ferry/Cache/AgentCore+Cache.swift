@@ -46,6 +46,7 @@ extension AgentCore {
         _ request: R, _ plan: CachePlan?, mode: CacheMode, at servers: Servers, _ itinerary: Itinerary,
         _ journey: Journey
     ) async -> Answer {
+        if journey.end != nil { return .refused(journey.error(url: itinerary.url)) }
         var miss = plan == nil ? CacheMiss.notConfigured : .reload
         var past: (answer: Answer, time: Int64)?
         if let plan, mode.reads {

@@ -152,6 +152,8 @@ import Testing
             }
             #expect(stub.requests.count == 2)
             #expect(await agent.cache.statistics.misses[.invalid] == 1)
+            // What is removed next stands behind it in the queue.
+            await agent.cache.remove(Kept(path: "/other"))
             #expect(await fault { try await agent.send(Kept(), cache: .cacheOnly) } == .notCached(.notFound))
             await agent.shutdown()
         }
