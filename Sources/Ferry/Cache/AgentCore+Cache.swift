@@ -88,7 +88,8 @@ extension AgentCore {
         _ request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
         enter(journey)
-        if request.coalesces, let key = flightKey(of: request, at: servers) {
+        // The deadline of a group is its members' own.
+        if request.coalesces, journey.group?.deadline == nil, let key = flightKey(of: request, at: servers) {
             return await share(request, key, at: servers, itinerary, journey)
         }
         return await fetchAlone(request, at: servers, itinerary, journey)
@@ -99,7 +100,7 @@ extension AgentCore {
     func fetchAlone<R: Request>(
         _ request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
-        if travelsFirst(request) { return await travel(itinerary, journey, after: .unsent) }
+        if travelsFirst(request) || journey.group != nil { return await travel(itinerary, journey, after: .unsent) }
         var built: BuiltRequest
         do throws(RequestError) {
             built = try builder.build(request, at: servers)

@@ -6,10 +6,10 @@ extension AgentCore {
     /// `send` of a request that the cache or others have a part in. A hit from memory does not leave the caller's thread.
     @inline(never)
     nonisolated(nonsending) func send<R: Request>(
-        _ request: R, by mode: CacheMode, cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
+        _ request: R, by mode: CacheMode, in group: GroupRun? = nil, cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
     ) async throws(RequestError) -> Reply<R.Value> {
         let servers = builder.servers
-        var run = CachedRun(request, mode, self, at: servers)
+        var run = CachedRun(request, mode, self, at: servers, in: group)
         if cached == nil, isOnNoActor(), let reply = run.replyFromMemory(request, self) { return try reply.get() }
         if let cached { try await run.tell(cached, of: request, self) }
         return try await run.send(request, self, at: servers)
@@ -24,16 +24,20 @@ struct CachedRun: Sendable {
     /// It cannot be sent, and why.
     private let refusal: RequestError?
     private let watch: RunWatch?
+    private var isAdmitted = false
+    /// The batch or chain whose member it is.
+    private let group: GroupRun?
 
-    init<R: Request>(_ request: R, _ mode: CacheMode, _ core: AgentCore, at servers: Servers) {
+    init<R: Request>(_ request: R, _ mode: CacheMode, _ core: AgentCore, at servers: Servers, in group: GroupRun?) {
         self.mode = mode
+        self.group = group
         do throws(RequestError) {
             let target = try core.builder.cacheTarget(request, at: servers)
             (plan, url, refusal) = (core.plan(for: request, target, mode), target.url, nil)
         } catch {
             (plan, url, refusal) = (nil, error.url, error)
         }
-        watch = core.begin(request, url: url)
+        watch = core.begin(request, url: url, in: group)
     }
 
     /// The reply, if memory has one that is fresh and passes the checks.
@@ -78,7 +82,8 @@ struct CachedRun: Sendable {
     mutating func send<R: Request>(
         _ request: R, _ core: AgentCore, at servers: Servers
     ) async throws(RequestError) -> Reply<R.Value> {
-        let journey = Journey(tag: request.tag, of: core)
+        let journey = Journey(
+            tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
         defer { core.leave(journey) }
         var times = ProcessingTimes(isMeasured: watch != nil)
         while true {
@@ -96,12 +101,15 @@ struct CachedRun: Sendable {
         }
     }
 
-    private func answer<R: Request>(
+    private mutating func answer<R: Request>(
         _ request: R, _ core: AgentCore, at servers: Servers, _ journey: Journey
     ) async -> Answer {
-        if let error = refusal ?? core.admit(journey, url: url) { return .refused(error) }
+        if let error = refusal ?? group?.refusal(url: url) { return .refused(error) }
+        // It may come by a second time.
+        if !isAdmitted, let error = core.admit(journey, url: url) { return .refused(error) }
+        isAdmitted = true
         let (plan, mode) = (plan, mode)
-        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch)
+        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, in: group)
         return await withTaskCancellationHandler {
             await core.answer(request, plan, mode: mode, at: servers, itinerary, journey)
         } onCancel: {

@@ -56,7 +56,8 @@ extension Itinerary {
     /// For a transfer that is nobody's own.
     fileprivate var unwatched: Itinerary {
         Itinerary(
-            info: info, watch: nil, url: url, tag: nil, deadline: deadline, redirectPolicy: redirectPolicy,
+            info: info, watch: nil, url: url, tag: nil, deadline: deadline, groupDeadline: nil,
+            redirectPolicy: redirectPolicy,
             retryPolicy: retryPolicy, proxy: proxy, usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent,
             digest: digest, meter: nil, outgoing: outgoing, build: build)
     }

@@ -7,6 +7,7 @@ extension AgentCore {
     nonisolated(nonsending) func send<R: Request>(
         _ request: R, in group: GroupRun
     ) async throws(RequestError) -> Reply<R.Value> {
+        if asksCache(request) { return try await send(request, by: request.cacheMode, in: group) }
         let run = startAwaited(request, in: group)
         var answer = await withTaskCancellationHandler {
             await run.answer()

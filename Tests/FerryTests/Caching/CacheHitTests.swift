@@ -210,6 +210,18 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [true, false]) func batchesAndChainsSeeHitsAsOrdinaryResults(memory: Bool) async throws {
+        let stub = counting()
+        let agent = bench.agent(stub, memory: memory)
+        let requests = (0..<5).map { Kept(path: "/\($0)") }
+        let first = try await agent.send(batch: requests)
+        #expect(try await agent.send(batch: requests) == first)
+        let both = try await agent.send(ChainRequest(requests[0]).then { _ in requests[1] })
+        #expect(both == first[1])
+        #expect(stub.requests.count == 5)
+        await agent.shutdown()
+    }
+
     @Test func aSharedAnswerIsReadByManyAtOnce() async throws {
         let agent = bench.agent(StubTransport(always: .response(body: #"{"nick":"kim","level":3}"#)))
         struct Cached: Request {

@@ -38,9 +38,8 @@ import Testing
         #expect(stub.requests.count <= 2)
         #expect(runs.allSatisfy { $0.outcome.count == 1 })
         // Afterwards the next one is sent.
-        let count = stub.requests.count
         let last = start(agent, request())
-        await stub.waitForRequests(count + 1)
+        await stub.waitForHeld(1)
         stub.releaseAll(with: .response(body: "next"))
         #expect(try await last.outcome.result.get().value == "next")
         await agent.shutdown()
