@@ -9,10 +9,11 @@ struct CacheDatabase: ~Copyable {
     /// `Fery`, by which databases of ours are known (PRAGMA application_id).
     private static let application = 0x4665_7279
 
-    /// The row of an entry is numbered by its key's digest. What is evicted first is found in the index alone.
+    /// Rows stand in the order of their last use: new ones are appended, which moves no other, and what is evicted first
+    /// stands first. They are found by a number from their key's digest.
     private static let schema = [
-        "CREATE TABLE entries(id INTEGER PRIMARY KEY, used INTEGER NOT NULL, record BLOB NOT NULL)",
-        "CREATE INDEX usage ON entries(used)",
+        "CREATE TABLE entries(used INTEGER PRIMARY KEY, key INTEGER NOT NULL, record BLOB NOT NULL)",
+        "CREATE UNIQUE INDEX keys ON entries(key)",
     ]
 
     init(path: String, isNew: Bool, inode: UInt64, epoch: Int) throws(CacheFault) {

@@ -14,7 +14,7 @@ final class CacheReader: @unchecked Sendable {
             try database.connection.execute("PRAGMA query_only=ON; PRAGMA cache_size=-8000")
             // A reader waits for nobody but one who recovers the log.
             database.connection.setPatience(500)
-            find = try database.connection.prepare("SELECT used, record FROM entries WHERE id=?1")
+            find = try database.connection.prepare("SELECT used, record FROM entries WHERE key=?1")
             begin = try database.connection.prepare("BEGIN")
             end = try database.connection.prepare("COMMIT")
             self.database = database

@@ -26,11 +26,12 @@ final class CacheWriter: @unchecked Sendable {
                 "PRAGMA cache_size=-16000; PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=33554432")
             begin = try database.connection.prepare("BEGIN IMMEDIATE")
             end = try database.connection.prepare("COMMIT")
-            put = try database.connection.prepare("INSERT OR REPLACE INTO entries(id, used, record) VALUES(?1, ?2, ?3)")
-            remove = try database.connection.prepare("DELETE FROM entries WHERE id=?1")
-            touch = try database.connection.prepare("UPDATE entries SET used=?2 WHERE id=?1")
+            put = try database.connection.prepare(
+                "INSERT OR REPLACE INTO entries(key, used, record) VALUES(?1, ?2, ?3)")
+            remove = try database.connection.prepare("DELETE FROM entries WHERE key=?1")
+            touch = try database.connection.prepare("UPDATE OR REPLACE entries SET used=?2 WHERE key=?1")
             evict = try database.connection.prepare(
-                "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY used LIMIT ?1)")
+                "DELETE FROM entries WHERE used IN (SELECT used FROM entries ORDER BY used LIMIT ?1)")
             pages = try database.connection.prepare("PRAGMA page_count")
             freePages = try database.connection.prepare("PRAGMA freelist_count")
             pageSize = Int(try database.connection.number("PRAGMA page_size") ?? 4096)
@@ -132,7 +133,8 @@ final class CacheWriter: @unchecked Sendable {
         try session.touch.run()
     }
 
-    /// The time, and never the same twice, so that what was used later stays longer.
+    /// The time, and never the same twice, as it is the number of a row. Should another process have the same, its entry
+    /// goes.
     private func nextUse() -> CacheTime {
         lastUse = max(lastUse + 1, options.clock())
         return lastUse

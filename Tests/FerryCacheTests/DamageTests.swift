@@ -94,9 +94,9 @@ import Testing
         let (first, second) = (Sample.key(1).digest.number, Sample.key(2).digest.number)
         try change(
             """
-            CREATE TEMP TABLE old AS SELECT id, record FROM entries;
-            UPDATE entries SET record=(SELECT record FROM old WHERE old.id=\(second)) WHERE id=\(first);
-            UPDATE entries SET record=(SELECT record FROM old WHERE old.id=\(first)) WHERE id=\(second);
+            CREATE TEMP TABLE old AS SELECT key, record FROM entries;
+            UPDATE entries SET record=(SELECT record FROM old WHERE old.key=\(second)) WHERE key=\(first);
+            UPDATE entries SET record=(SELECT record FROM old WHERE old.key=\(first)) WHERE key=\(second);
             """)
         let store = SQLiteCacheStore(folder.options())
         #expect(await store.read(Sample.key(1)).reason == .corrupt)
@@ -117,7 +117,7 @@ import Testing
         let twin = other.withUnsafeBytes { CacheDigest(bytes: $0) }
         let record = Sample.entry(1, generation: 1).sealed(under: twin)
         let text = record.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        try change("UPDATE entries SET record=x'\(text)' WHERE id=\(key.number)")
+        try change("UPDATE entries SET record=x'\(text)' WHERE key=\(key.number)")
         let store = SQLiteCacheStore(folder.options())
         #expect(await store.read(Sample.key(1)).reason == .notFound)
         #expect(store.counts.corrupt == 0)

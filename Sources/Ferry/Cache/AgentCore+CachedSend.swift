@@ -10,7 +10,7 @@ extension AgentCore {
     ) async throws(RequestError) -> Reply<R.Value> {
         let servers = builder.servers
         var run = CachedRun(request, mode, self, at: servers, in: group)
-        if cached == nil, isOnNoActor(), let reply = run.replyFromMemory(request, self) { return try reply.get() }
+        if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory(request, self) { return reply }
         if let cached { try await run.tell(cached, of: request, self) }
         return try await run.send(request, self, at: servers)
     }
@@ -40,19 +40,51 @@ struct CachedRun: Sendable {
         watch = core.begin(request, url: url, in: group)
     }
 
-    /// The reply, if memory has one that is fresh and passes the checks.
+    /// The reply, if memory has one that is fresh and passes the checks. Thrown and returned, not wrapped up: it is what
+    /// most runs of a cache come to.
+    @inline(__always)
     mutating func replyFromMemory<R: Request>(
         _ request: R, _ core: AgentCore
-    ) -> Result<Reply<R.Value>, RequestError>? {
-        guard let plan, !Task.isCancelled, let hit = core.recall(plan, of: request), !core.isClosed else { return nil }
-        var times = ProcessingTimes(isMeasured: watch != nil)
+    ) throws(RequestError) -> Reply<R.Value>? {
+        guard let plan, !withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }),
+            let hit = core.recall(plan, of: request), !core.isClosed
+        else { return nil }
+        if watch != nil { return try watchedReply(request, hit.answer, core) }
+        var times = ProcessingTimes(isMeasured: false)
+        do throws(RequestError) {
+            let reply = try core.builder.validated(request, hit.answer, url: url, &times)
+            request.completionPreprocessor(reply)
+            request.completionFilter(reply)
+            return reply
+        } catch {
+            return try rejected(request, hit.answer, error, core)
+        }
+    }
+
+    private mutating func watchedReply<R: Request>(
+        _ request: R, _ answer: Answer, _ core: AgentCore
+    ) throws(RequestError) -> Reply<R.Value>? {
+        var times = ProcessingTimes(isMeasured: true)
         times.begin()
-        let reply = made(request, hit.answer, core, &times)
+        let reply = made(request, answer, core, &times)
         if case .failure = reply, mode.asksNetwork {
             reload(core)
             return nil
         }
-        return concluded(request, reply, hit.answer, &times, core)
+        return try concluded(request, reply, answer, &times, core).get()
+    }
+
+    /// A hit did not pass the checks: the network is asked, where it may be.
+    private mutating func rejected<R: Request>(
+        _ request: R, _ answer: Answer, _ error: RequestError, _ core: AgentCore
+    ) throws(RequestError) -> Reply<R.Value>? {
+        if mode.asksNetwork {
+            reload(core)
+            return nil
+        }
+        request.failurePreprocessor(error)
+        request.failureFilter(error)
+        throw error
     }
 
     /// Gives the caller what the cache has; from here on only the network counts.
