@@ -18,6 +18,9 @@ struct Case: Sendable {
         Case(name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
         Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
         Case(name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000, rivals: all),
+        Case(
+            name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 50_000,
+            rivals: [.core, .await, .schema, .convertible, .codable, .foundation]),
     ]
 
     func load(server: String, rival: Rival, scale: Double) -> Load {

@@ -28,8 +28,8 @@ enum FerryRivals {
         NetworkAgent(configuration: .init(baseURL: load.origin, userAgent: nil, acceptedEncodings: []))
     }
 
-    private static func measure(
-        _ load: Load, _ request: some Request<Response>, on executor: (NetworkAgent) -> (any TaskExecutor)?
+    static func measure(
+        _ load: Load, _ request: some Request, on executor: (NetworkAgent) -> (any TaskExecutor)?
     ) async -> Measurement {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
@@ -50,7 +50,7 @@ enum FerryRivals {
     }
 
     private static func send(
-        _ request: some Request<Response>, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets
+        _ request: some Request, by agent: NetworkAgent, _ length: Int, _ tickets: Tickets
     ) async -> SenderResult {
         var result = SenderResult()
         while tickets.take() {

@@ -49,7 +49,19 @@ struct Goal: Codable, Sendable {
                 text: "one at a time, await: median latency × \(reference)", limit: 1.5,
                 measured: table.ratio("get12@1", .await, to: "get12@1", table.reference(of: "get12@1")) { $0.p50 }),
         ]
-        return goals + specialGoals(table)
+        return goals + jsonGoals(table) + specialGoals(table)
+    }
+
+    private static func jsonGoals(_ table: ResultTable) -> [Goal] {
+        let ways = [
+            (Rival.schema, "a schema", 1.15), (.convertible, "JSONConvertible", 1.4), (.codable, "Codable", 1.8),
+        ]
+        let network = ways.map { rival, words, limit in
+            Goal(
+                text: "2 KB of JSON, 64 at once, \(words): CPU × bytes", limit: limit,
+                measured: table.ratio("json2k@64", rival, to: "json2k@64", .await) { $0.cpuPerRequest })
+        }
+        return network + (table.json?.goals ?? [])
     }
 
     private static func downloadGoals(_ table: ResultTable) -> [Goal] {

@@ -26,6 +26,13 @@ struct Harness {
         for special in SpecialCase.allCases where options.includes(special.rawValue) {
             try run(special)
         }
+        if options.includes(Options.json) {
+            note("json")
+            let process = try ChildProcess([ownExecutable, "worker", "json", "\(options.rounds * 4 + 1)"])
+            let end = process.finish()
+            guard end.code == 0 else { throw BenchmarkError("worker json ended with \(end.code)") }
+            table.json = try JSONDecoder().decode(JSONFigures.self, from: Data(end.output.utf8))
+        }
     }
 
     private mutating func run(_ one: Case, round: Int, server: String) throws {

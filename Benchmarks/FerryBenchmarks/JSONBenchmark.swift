@@ -1,26 +1,38 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// `FerryBenchmarks json [ROUNDS]`: JSON without a network, all rivals in turn within one process.
+/// JSON without a network, all rivals in turn within one process.
 struct JSONBenchmark {
-    /// Microseconds of CPU for a document, one for each round.
-    private var times: [String: [JSONRival: [Double]]] = [:]
     private let rounds: Int
+    private let samples: [JSONSample]
+    private let rivals: [JSONRival]
 
+    /// `[ROUNDS [SAMPLE [WAY]]]`, like `21`, `2 KB` and `parsed`; one way alone is for a profiler.
     init(_ arguments: [String]) throws {
         guard let rounds = Int(arguments.first ?? "21"), rounds > 0 else { throw BenchmarkError("json takes ROUNDS") }
         self.rounds = rounds
+        samples = arguments.count > 1 ? JSONSample.all.filter { $0.name == arguments[1] } : JSONSample.all
+        rivals = arguments.count > 2 ? JSONRival.allCases.filter { $0.rawValue == arguments[2] } : JSONRival.allCases
     }
 
-    mutating func run() throws {
-        for sample in JSONSample.all {
+    func run() throws -> JSONFigures {
+        var figures = JSONFigures()
+        for sample in samples {
+            var times: [JSONRival: [Double]] = [:]
             for _ in 0..<rounds {
-                for rival in JSONRival.allCases {
-                    times[sample.name, default: [:]][rival, default: []].append(try measure(rival, sample))
-                }
+                for rival in rivals { times[rival, default: []].append(try measure(rival, sample)) }
             }
-            for rival in JSONRival.allCases { print(line(rival, sample)) }
+            for rival in rivals {
+                let own = times[rival] ?? []
+                // Both sides of a ratio saw the same machine.
+                let ratios = zip(times[.foundation] ?? [], own).map { $0 / $1 }
+                figures.rows.append(
+                    .init(
+                        sample: sample.name, bytes: sample.count, rival: rival,
+                        microseconds: ResultTable.median(own) ?? .nan, ratio: ResultTable.median(ratios) ?? .nan))
+            }
         }
+        return figures
     }
 
     /// About 5 ms of documents, or one.
@@ -34,20 +46,5 @@ struct JSONBenchmark {
             let used = ProcessUsage.now - before
             return (used.user + used.system) / Double(repetitions)
         }
-    }
-
-    /// The median of the ratios of each round: both sides saw the same machine.
-    private func line(_ rival: JSONRival, _ sample: JSONSample) -> String {
-        let own = times[sample.name]?[rival] ?? []
-        let ratios = zip(times[sample.name]?[.foundation] ?? [], own).map { $0 / $1 }
-        let time = ResultTable.median(own) ?? .nan
-        let ratio = ResultTable.median(ratios) ?? .nan
-        let columns = [
-            sample.name.padding(toLength: 8, withPad: " ", startingAt: 0),
-            rival.rawValue.padding(toLength: 18, withPad: " ", startingAt: 0),
-            String(format: "%12.2f µs %8.0f MB/s %7.1f ×", time, Double(sample.count) / time, ratio),
-        ]
-        let goal = rival.goal.map { String(format: "  (goal %.0f ×%@)", $0, ratio >= $0 ? "" : ", missed") } ?? ""
-        return columns.joined() + goal
     }
 }

@@ -7,10 +7,12 @@ struct JSONSample {
     private let bytes: [UInt8]
     let count: Int
 
-    static let all = [
-        JSONSample(name: "2 KB", questions: 12), JSONSample(name: "100 KB", questions: 600),
-        JSONSample(name: "10 MB", questions: 58_000),
-    ]
+    static let small = JSONSample(name: "2 KB", questions: 12)
+    static let large = JSONSample(name: "10 MB", questions: 58_000)
+    static let all = [small, JSONSample(name: "100 KB", questions: 600), large]
+
+    /// Where servers have the small one.
+    static let path = "/questions.json"
 
     static let spare = 64
 
@@ -27,6 +29,8 @@ struct JSONSample {
         "tags":["swift","linux","json"],"owner":{"id":\(id * 77),"login":"user\(id)","active":true},"note":null}
         """
     }
+
+    var text: [UInt8] { Array(bytes[..<count]) }
 
     func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }

@@ -9,6 +9,8 @@ enum LoopbackWorker {
         var options = LoopbackServer.Options()
         options.recordedRequests = 0
         let server = try LoopbackServer(options)
+        let sample = JSONSample.small.text
+        server.handle("GET", JSONSample.path) { _ in LoopbackResponse(body: sample) }
         FileHandle.standardOutput.write(Data((server.baseURL + "\n").utf8))
         var byte: UInt8 = 0
         while read(STDIN_FILENO, &byte, 1) > 0 {}

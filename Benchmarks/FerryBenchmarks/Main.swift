@@ -11,8 +11,7 @@ struct Main {
             if arguments.first == "worker" {
                 try await Worker.run(Array(arguments.dropFirst()))
             } else if arguments.first == "json" {
-                var benchmark = try JSONBenchmark(Array(arguments.dropFirst()))
-                try benchmark.run()
+                try measureJSON(Array(arguments.dropFirst()))
             } else {
                 try measure(Options(arguments))
             }
@@ -20,6 +19,12 @@ struct Main {
             FileHandle.standardError.write(Data("FerryBenchmarks: \(error)\n".utf8))
             exit(1)
         }
+    }
+
+    /// `json [ROUNDS [SAMPLE [WAY]]]`: JSON alone, for those who work on it.
+    private static func measureJSON(_ arguments: [String]) throws {
+        let figures = try JSONBenchmark(arguments).run()
+        print(figures.text + "\ngoals\n" + Report.text(of: figures.goals), terminator: "")
     }
 
     private static func measure(_ options: Options) throws {

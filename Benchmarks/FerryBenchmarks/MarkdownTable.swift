@@ -1,6 +1,6 @@
 internal import FerryMeasurement
 
-/// The table of the README: CPU and rate of each rival in the cases that say most.
+/// The tables of the README: CPU and rate of each rival in the cases that say most, and JSON.
 struct MarkdownTable {
     let table: ResultTable
 
@@ -18,7 +18,7 @@ struct MarkdownTable {
                 lines.append("| \(rival.title) | \(cells.joined(separator: " | ")) |")
             }
         }
-        return lines.joined(separator: "\n")
+        return lines.joined(separator: "\n") + (table.json.map { "\n\n" + $0.markdown } ?? "")
     }
 
     private func cell(_ name: String, _ rival: Rival) -> String {

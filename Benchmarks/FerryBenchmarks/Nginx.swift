@@ -18,6 +18,7 @@ final class Nginx {
         let folder = NSTemporaryDirectory() + "/ferry-nginx-\(getpid())"
         try FileManager.default.createDirectory(atPath: folder + "/html/bytes", withIntermediateDirectories: true)
         self.folder = folder
+        try Data(JSONSample.small.text).write(to: URL(fileURLWithPath: folder + "/html" + JSONSample.path))
         let port = try Self.freePort()
         url = "http://127.0.0.1:\(port)"
         try Data(repeating: 0x66, count: 65_536).write(to: URL(fileURLWithPath: folder + "/html/bytes/65536"))

@@ -13,8 +13,9 @@ struct Options {
 
     static let help = """
         Usage: FerryBenchmarks [OPTIONS]
+               FerryBenchmarks json [ROUNDS [SAMPLE [WAY]]]
 
-        Measures Ferry beside its rivals in one run and prints ratios.
+        Measures Ferry beside its rivals in one run and prints ratios. The second form measures JSON alone.
 
           --case NAME         only this case; may be repeated (see --list)
           --rounds N          rounds over all cases and rivals; medians are taken (5)
@@ -63,7 +64,10 @@ struct Options {
         }
     }
 
-    static var names: [String] { Case.every.map(\.name) + SpecialCase.allCases.map(\.rawValue) }
+    /// JSON without a network.
+    static let json = "json"
+
+    static var names: [String] { Case.every.map(\.name) + SpecialCase.allCases.map(\.rawValue) + [json] }
 
     func includes(_ name: String) -> Bool {
         cases.isEmpty || cases.contains(name)

@@ -11,7 +11,9 @@ struct Report {
         var text = ""
         for name in table.cases where SpecialCase(rawValue: name) == nil { text += caseTable(name) }
         for name in table.cases where SpecialCase(rawValue: name) != nil { text += specialTable(name) }
-        return text + goalTable
+        if let json = table.json { text += "\njson\n" + json.text }
+        let goals = Self.text(of: Goal.all(table))
+        return text + (goals.isEmpty ? "" : "\ngoals\n" + goals)
     }
 
     private func caseTable(_ name: String) -> String {
@@ -32,7 +34,7 @@ struct Report {
                 table.systemCalls[.init(name: name, rival: rival)].map { fixed($0, 1) } ?? "-", "\(bad)",
             ])
         }
-        return "\n\(name) (\(server), \(rounds) rounds)\n" + columns(lines)
+        return "\n\(name) (\(server), \(rounds) rounds)\n" + Self.columns(lines)
     }
 
     private func specialTable(_ name: String) -> String {
@@ -46,18 +48,18 @@ struct Report {
         return text
     }
 
-    private var goalTable: String {
-        let lines = Goal.all(table).compactMap { goal -> [String]? in
+    static func text(of goals: [Goal]) -> String {
+        let lines = goals.compactMap { goal -> [String]? in
             guard let measured = goal.measured, let isReached = goal.isReached else { return nil }
             return [
                 goal.text, (goal.isAtMost ? "≤ " : "≥ ") + fixed(goal.limit, goal.limit < 100 ? 2 : 0),
                 fixed(measured, measured < 100 ? 2 : 0), isReached ? "reached" : "MISSED",
             ]
         }
-        return lines.isEmpty ? "" : "\ngoals\n" + columns(lines)
+        return columns(lines)
     }
 
-    private func columns(_ lines: [[String]]) -> String {
+    private static func columns(_ lines: [[String]]) -> String {
         let count = lines.map(\.count).max() ?? 0
         let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }
         return lines.map { line in

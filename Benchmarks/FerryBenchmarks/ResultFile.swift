@@ -15,12 +15,14 @@ struct ResultFile: Encodable {
     var machine: [String: String]
     var server: String
     var entries: [Entry]
+    var json: JSONFigures?
     var goals: [Goal]
 
     init(_ table: ResultTable, server: String, date: Date) {
         self.date = date.formatted(.iso8601)
         self.server = server
         machine = Self.describeMachine()
+        json = table.json
         goals = Goal.all(table)
         entries = table.cases.flatMap { name in
             table.rivals(of: name).map { rival in

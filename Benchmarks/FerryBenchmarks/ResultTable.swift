@@ -7,6 +7,8 @@ struct ResultTable {
 
     private(set) var rounds: [Key: [Measurement]] = [:]
     private(set) var systemCalls: [Key: Double] = [:]
+    /// `nil` when it was not measured.
+    var json: JSONFigures?
     /// In the order measured.
     private(set) var cases: [String] = []
 

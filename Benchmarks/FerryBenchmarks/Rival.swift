@@ -7,6 +7,14 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case closures
     /// By `await`, with three header fields of its own and four arguments.
     case dressed
+    /// By `await`, with a schema.
+    case schema
+    /// By `await`, with a schema and values made by hand.
+    case convertible
+    /// By `await`, with a schema and values made by `Codable`.
+    case codable
+    /// By `await`, with values made by Foundation's decoder.
+    case foundation
     case urlSession
     /// The curl command.
     case curl
@@ -24,6 +32,10 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
         case .dressed: "Ferry, await, dressed"
+        case .schema: "Ferry, await, schema"
+        case .convertible: "Ferry, await, schema, JSONConvertible"
+        case .codable: "Ferry, await, schema, Codable"
+        case .foundation: "Ferry, await, JSONDecoder"
         case .urlSession: "URLSession"
         case .curl: "curl"
         case .bareTask: "a task, no Ferry"

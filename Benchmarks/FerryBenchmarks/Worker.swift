@@ -6,6 +6,10 @@ enum Worker {
     static func run(_ arguments: [String]) async throws {
         guard let name = arguments.first else { throw BenchmarkError("which worker?") }
         if name == "serve" { return try LoopbackWorker.run() }
+        if name == "json" {
+            let figures = try JSONBenchmark(Array(arguments.dropFirst())).run()
+            return print(String(decoding: try JSONEncoder().encode(figures), as: UTF8.self))
+        }
         guard arguments.count == 5, let total = Int(arguments[2]), let concurrency = Int(arguments[3]),
             let length = Int(arguments[4])
         else { throw BenchmarkError("a worker takes NAME URL TOTAL CONCURRENCY LENGTH") }
@@ -21,6 +25,10 @@ enum Worker {
         case "executor": try await FerryRivals.executor(load)
         case "closures": try await FerryRivals.closures(load)
         case "dressed": try await FerryRivals.dressed(load)
+        case "schema": try await FerryRivals.schema(load)
+        case "convertible": try await FerryRivals.convertible(load)
+        case "codable": try await FerryRivals.codable(load)
+        case "foundation": try await FerryRivals.foundation(load)
         case "urlSession": try await URLSessionRival.run(load)
         case "waiting-closures": try await WaitingCase.closures(load.url)
         case "waiting-await": try await WaitingCase.tasks(load.url)

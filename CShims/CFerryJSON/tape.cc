@@ -86,19 +86,6 @@ size_t ferry_json_count(ferry_json_tape tape, size_t index) {
   return count;
 }
 
-size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
-                       size_t count) {
-  size_t end = ferry_json_close(tape, index);
-  size_t found = 0;
-  for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i + 1)) {
-    size_t length;
-    const uint8_t *bytes = ferry_json_string(tape, i, &length);
-    if (length == count && ferry_json_same_bytes(bytes, key, count))
-      found = i + 1;
-  }
-  return found;
-}
-
 size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position) {
   size_t end = ferry_json_close(tape, index);
   size_t i = index + 1;

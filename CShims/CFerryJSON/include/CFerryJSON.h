@@ -1,8 +1,8 @@
 /* JSON on simdjson: parsing, looking at what was parsed, checking a schema.
  *
  * A document is an array of 64-bit words, the tape, and a buffer of strings, in
- * the form that simdjson's parser writes. Word 0 is the root; the value itself
- * begins at word 1. The upper 8 bits of a word are its tag:
+ * the form that simdjson's parser writes. The value begins at word 1; word 0 is
+ * a note of the search for members. The upper 8 bits of a word are its tag:
  *
  *   l u d   a signed, an unsigned integer, a double; the next word is its value
  *   "       a string; the lower bits are the place of its length (4 bytes, the
@@ -12,7 +12,8 @@
  *           24 the number of elements or members, 0xffffff for that many or more
  *   ] }     the lower bits are the index of the opening word
  *
- * A member is a string, its key, followed by the value. Documents never change.
+ * A member is a string, its key, followed by the value. Documents never change,
+ * the note excepted, which is read and written atomically.
  * All functions may be called from any thread at any time; no exception leaves
  * them. Where a key stands twice in an object, the last one counts.
  */
@@ -60,7 +61,8 @@ enum ferry_json_error {
 /* A parsed document together with the parser that owns its memory. */
 typedef struct ferry_json ferry_json;
 
-/* The words and strings of a document. Borrowed: valid while its owner is. */
+/* The words and strings of a document. Borrowed: valid while its owner is. At
+ * least 4 bytes behind the last string can be read. */
 typedef struct ferry_json_tape {
   const uint64_t *words;
   const uint8_t *strings;
@@ -103,19 +105,18 @@ static inline uint64_t ferry_json_payload(ferry_json_tape tape, size_t index) {
   return tape.words[index] & 0x00ffffffffffffffu;
 }
 
-/* The index behind the value at `index`. */
+/* The index behind the value at `index`. Without a branch for scalars, whose
+ * kinds no processor can foresee: of the tags `l`, `u` and `d` alone have these
+ * lower six bits. */
 static inline size_t ferry_json_after(ferry_json_tape tape, size_t index) {
-  switch (ferry_json_tag(tape, index)) {
-  case '{':
-  case '[':
-    return (uint32_t)tape.words[index];
-  case 'l':
-  case 'u':
-  case 'd':
-    return index + 2;
-  default:
-    return index + 1;
-  }
+  const uint64_t numbers = UINT64_C(1) << ('l' & 63) |
+                           UINT64_C(1) << ('u' & 63) |
+                           UINT64_C(1) << ('d' & 63);
+  uint64_t word = tape.words[index];
+  uint8_t tag = (uint8_t)(word >> 56);
+  if ((tag | 0x20) == '{')
+    return (uint32_t)word;
+  return index + 1 + (numbers >> (tag & 63) & 1);
 }
 
 /* The index of the closing word of the container at `index`. */
@@ -160,18 +161,69 @@ static inline bool ferry_json_same_bytes(const uint8_t *a, const uint8_t *b,
     memcpy(&b_tail, b + count - 4, 4);
     return a_head == b_head && a_tail == b_tail;
   }
-  for (size_t i = 0; i < count; i++)
-    if (a[i] != b[i])
-      return false;
-  return true;
+  return count == 0 || (a[0] == b[0] && a[count / 2] == b[count / 2] &&
+                        a[count - 1] == b[count - 1]);
+}
+
+static inline bool ferry_json_is_string(ferry_json_tape tape, size_t index,
+                                        const uint8_t *bytes, size_t count) {
+  size_t length;
+  const uint8_t *own = ferry_json_string(tape, index, &length);
+  return length == count && ferry_json_same_bytes(own, bytes, count);
+}
+
+static inline bool ferry_json_is_ascii(const uint8_t *bytes, size_t count) {
+  uint64_t seen = 0, word;
+  uint32_t head, tail;
+  if (count >= 8) {
+    for (size_t i = 0; i + 8 < count; i += 8) {
+      memcpy(&word, bytes + i, 8);
+      seen |= word;
+    }
+    memcpy(&word, bytes + count - 8, 8);
+    seen |= word;
+  } else if (count >= 4) {
+    memcpy(&head, bytes, 4);
+    memcpy(&tail, bytes + count - 4, 4);
+    seen = head | tail;
+  } else {
+    for (size_t i = 0; i < count; i++)
+      seen |= bytes[i];
+  }
+  return (seen & UINT64_C(0x8080808080808080)) == 0;
 }
 
 /* Elements of an array or members of an object. */
 size_t ferry_json_count(ferry_json_tape tape, size_t index);
 
-/* The value of the last member with this key in the object at `index`, or 0. */
-size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
-                       size_t count);
+/* Notes where a search has ended, for the next one: in the upper 32 bits of word
+ * 0 the index of an object whose keys all differ, in the lower ones that of the
+ * member behind the one found, or of the object's end. One word, so that no
+ * thread sees half of it. */
+static inline void ferry_json_note(ferry_json_tape tape, size_t index,
+                                   size_t next) {
+  __atomic_store_n((uint64_t *)tape.words, (uint64_t)index << 32 | next,
+                   __ATOMIC_RELAXED);
+}
+
+/* The whole search; with `keys_differ` the first member found is the one. */
+size_t ferry_json_search(ferry_json_tape tape, size_t index,
+                         const uint8_t *key, size_t count, bool keys_differ);
+
+/* The value of the last member with this key in the object at `index`, or 0.
+ * Quick where members are asked for one after the other. */
+static inline size_t ferry_json_find(ferry_json_tape tape, size_t index,
+                                     const uint8_t *key, size_t count) {
+  uint64_t note = __atomic_load_n(tape.words, __ATOMIC_RELAXED);
+  if (note >> 32 != index)
+    return ferry_json_search(tape, index, key, count, false);
+  size_t next = (uint32_t)note;
+  if (ferry_json_tag(tape, next) != '"' ||
+      !ferry_json_is_string(tape, next, key, count))
+    return ferry_json_search(tape, index, key, count, true);
+  ferry_json_note(tape, index, ferry_json_after(tape, next + 1));
+  return next + 1;
+}
 
 /* The element at `position` of the array at `index`, or 0. */
 size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position);

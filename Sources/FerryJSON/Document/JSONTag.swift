@@ -13,7 +13,6 @@ enum JSONTag {
     static let arrayEnd = UInt8(ascii: "]")
     static let object = UInt8(ascii: "{")
     static let objectEnd = UInt8(ascii: "}")
-    static let root = UInt8(ascii: "r")
 }
 
 extension ferry_json_tape {
@@ -25,9 +24,12 @@ extension ferry_json_tape {
         return UnsafeBufferPointer(start: start, count: count)
     }
 
+    /// The parser, or a string of Swift's, has vouched for the UTF-8.
     @inline(__always)
     func string(at index: Int) -> String {
-        String(decoding: utf8(at: index), as: UTF8.self)
+        let bytes = utf8(at: index)
+        let isASCII = ferry_json_is_ascii(bytes.baseAddress!, bytes.count)
+        return String(copying: unsafe UTF8Span(unchecked: bytes.span, isKnownASCII: isASCII))
     }
 
     /// The number at `index` as an integer, if it is one that the type can hold; `1.0` and `1e2` are integers.
@@ -58,8 +60,7 @@ extension ferry_json_tape {
         var key = key
         return key.withUTF8 { bytes in
             // An empty string may come without an address.
-            guard let start = bytes.baseAddress else { return ferry_json_find(self, object, strings, 0) }
-            return ferry_json_find(self, object, start, bytes.count)
+            ferry_json_find(self, object, bytes.baseAddress ?? strings, bytes.count)
         }
     }
 }

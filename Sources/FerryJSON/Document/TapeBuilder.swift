@@ -72,7 +72,6 @@ struct TapeBuilder {
 
     consuming func finish() -> JSONDocument {
         precondition(open.isEmpty, "a container was not closed")
-        words[0] = Self.word(JSONTag.root, UInt64(words.count))
         return JSONDocument(words: words, strings: strings)
     }
 

@@ -1,0 +1,103 @@
+import FerryJSON
+import Testing
+
+/// A search for a member begins where the last one ended: nobody may notice.
+@Suite struct MemberSearchTests {
+    private func object(_ keys: [String]) throws -> JSON {
+        try JSON(parsing: "{" + keys.enumerated().map { "\(JSON($1)): \($0)" }.joined(separator: ",") + "}")
+    }
+
+    /// What every member has to be: the last one of its key.
+    private func expectAll(_ keys: [String], in json: JSON, by order: [Int]) {
+        for index in order {
+            let key = keys[index]
+            #expect(json[key]?.int == keys.lastIndex(of: key), "\(key) of \(keys)")
+            #expect(json.object?[key]?.int == keys.lastIndex(of: key))
+        }
+    }
+
+    @Test(arguments: [
+        [], ["a"], ["a", "b", "c"], ["a", "a"], ["a", "b", "a"], ["a", "b", "b"], ["", "a", ""],
+        ["ab", "ac", "ab", "b"],
+        ["abcd", "abce", "abcd"], ["abcdefgh", "abcdefgi", "abcdXfgh", "abcdefgh"],
+        ["a", "aa", "aaa", "aaaa", "aaaaa"],
+        ["key", "ключ", "ключи", "key"], ["a\u{0}", "a", "a\u{0}"],
+        ["a key of more than sixteen bytes", "a key of more than sixteen byteS", "a key of more than sixteen bytes"],
+    ])
+    func everyMemberIsFoundInAnyOrder(_ keys: [String]) throws {
+        let orders = [
+            Array(keys.indices), keys.indices.reversed(), Array(keys.indices) + Array(keys.indices),
+            keys.indices.flatMap { [$0, $0] }, Array(keys.indices.dropFirst(1)) + Array(keys.indices.prefix(1)),
+        ]
+        for order in orders {
+            let json = try object(keys)
+            expectAll(keys, in: json, by: order)
+            for absent in ["x", "abc", "a key of more than sixteen", "aaaaaa", "abcdefgg"] {
+                #expect(json[absent] == nil)
+            }
+            expectAll(keys, in: json, by: order)
+        }
+    }
+
+    @Test(arguments: [1, 63, 64, 65, 300]) func largeObjects(_ count: Int) throws {
+        let unique = (0..<count).map { "key\($0)" }
+        for keys in [unique, unique + ["key0"], unique + [unique[count - 1]]] {
+            expectAll(keys, in: try object(keys), by: Array(keys.indices))
+        }
+    }
+
+    @Test func objectsWithinObjects() throws {
+        let json = try JSON(parsing: #"{"a": {"a": 1, "b": 2}, "b": {"b": 3, "a": 4}, "c": {"a": 5}, "a": {"a": 6}}"#)
+        for _ in 0..<3 {
+            #expect(json["a"]?["a"] == 6)
+            #expect(json["b"]?["b"] == 3)
+            #expect(json["b"]?["a"] == 4)
+            #expect(json["a"]?["b"] == nil)
+            #expect(json["c"]?["a"] == 5)
+        }
+        let built: JSON = ["a": ["x": 1], "b": 2, "c": ["x": 3, "y": 4]]
+        for _ in 0..<3 {
+            #expect(built["a"]?["x"] == 1 && built["b"] == 2 && built["c"]?["y"] == 4 && built["c"]?["x"] == 3)
+        }
+    }
+
+    /// A parser that comes from the pool brings no note of its last document.
+    @Test func documentsDoNotKnowOfOneAnother() throws {
+        for _ in 0..<100 {
+            do {
+                let json = try JSON(parsing: #"{"a": 1, "b": 2}"#)
+                #expect(json["a"] == 1)
+            }
+            let json = try JSON(parsing: #"{"b": 1, "b": 2}"#)
+            #expect(json["b"] == 2)
+        }
+    }
+
+    @Test func threadsSearchOneDocument() async throws {
+        let keys = (0..<20).map { "key\($0)" }
+        let json = try JSON(parsing: "[\((0..<8).map { _ in try! object(keys).description }.joined(separator: ","))]")
+        await withTaskGroup(of: Bool.self) { group in
+            for task in 0..<8 {
+                group.addTask {
+                    (0..<200).allSatisfy { round in
+                        keys.indices.allSatisfy { json[(task + round) % 3]?[keys[$0]]?.int == $0 }
+                    }
+                }
+            }
+            for await isRight in group { #expect(isRight) }
+        }
+    }
+
+    /// Against a search that is not clever, by documents made at random from few keys.
+    @Test func randomObjects() throws {
+        var random = SystemRandomNumberGenerator()
+        let names = [
+            "a", "b", "ab", "abc", "abcd", "abcde", "abcdf", "abcdefghij", "abcdefghik", "é", "", "zzzzzzzzzzzzzzzzzz",
+        ]
+        for _ in 0..<500 {
+            let keys = (0..<Int.random(in: 1...10, using: &random)).map { _ in names.randomElement(using: &random)! }
+            let order = (0..<20).map { _ in Int.random(in: 0..<keys.count, using: &random) }
+            expectAll(keys, in: try object(keys), by: order)
+        }
+    }
+}
