@@ -89,7 +89,10 @@ let package = Package(
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
-        .testTarget(name: "FerryJSONTests", dependencies: ["CFerryJSON", "FerryJSON"], swiftSettings: strict),
+        // Stands before the system's allocator in the tests' process, and counts.
+        .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
+        .testTarget(
+            name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryCacheTests", dependencies: ["FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],

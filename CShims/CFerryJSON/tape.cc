@@ -2,6 +2,7 @@
 #include "CFerryJSON.h"
 
 #include <cmath>
+#include <vector>
 
 namespace {
 
@@ -42,35 +43,83 @@ bool same_string(ferry_json_tape a, size_t at, ferry_json_tape b,
   return a_count == b_count && memcmp(a_bytes, b_bytes, a_count) == 0;
 }
 
-bool same_arrays(ferry_json_tape a, size_t at, ferry_json_tape b,
-                 size_t bt) noexcept {
-  size_t a_end = ferry_json_close(a, at), b_end = ferry_json_close(b, bt);
-  at++, bt++;
-  while (at < a_end && bt < b_end) {
-    if (!ferry_json_equal(a, at, b, bt))
-      return false;
-    at = ferry_json_after(a, at);
-    bt = ferry_json_after(b, bt);
-  }
-  return at == a_end && bt == b_end;
-}
+// Two values that have to be the same, and are yet to be compared.
+struct Pair {
+  size_t a, b;
+};
 
-// Whether `b` has each key of `a`, and when `values` is set, the same value.
-bool is_part(ferry_json_tape a, size_t at, ferry_json_tape b, size_t bt,
-             bool values) noexcept {
-  size_t end = ferry_json_close(a, at);
-  for (size_t key = at + 1; key < end; key = ferry_json_after(a, key + 1)) {
-    size_t count;
-    const uint8_t *bytes = ferry_json_string(a, key, &count);
-    size_t theirs = ferry_json_find(b, bt, bytes, count);
-    if (!theirs)
+// Compares without recursion: what lies deeper is put on a list.
+class Comparison {
+ public:
+  Comparison(ferry_json_tape a, ferry_json_tape b) noexcept : a(a), b(b) {}
+
+  bool same(Pair pair) {
+    if (!same_or_open(pair))
       return false;
-    if (values && ferry_json_find(a, at, bytes, count) == key + 1 &&
-        !ferry_json_equal(a, key + 1, b, theirs))
-      return false;
+    while (!open.empty()) {
+      pair = open.back();
+      open.pop_back();
+      bool is_array = ferry_json_tag(a, pair.a) == '[';
+      if (is_array ? !same_elements(pair) : !same_members(pair))
+        return false;
+    }
+    return true;
   }
-  return true;
-}
+
+ private:
+  ferry_json_tape a, b;
+  std::vector<Pair> open;
+
+  // False when they differ; containers are put on the list.
+  bool same_or_open(Pair pair) {
+    uint8_t a_tag = ferry_json_tag(a, pair.a), b_tag = ferry_json_tag(b, pair.b);
+    if (is_number(a_tag) && is_number(b_tag))
+      return ferry_json_compare_numbers(a, pair.a, b, pair.b) == 0;
+    if (a_tag != b_tag)
+      return false;
+    if (a_tag == '"')
+      return same_string(a, pair.a, b, pair.b);
+    if (a_tag == '[' || a_tag == '{')
+      open.push_back(pair);
+    return true;
+  }
+
+  bool same_elements(Pair pair) {
+    size_t a_end = ferry_json_close(a, pair.a);
+    size_t b_end = ferry_json_close(b, pair.b);
+    size_t at = pair.a + 1, bt = pair.b + 1;
+    while (at < a_end && bt < b_end) {
+      if (!same_or_open({at, bt}))
+        return false;
+      at = ferry_json_after(a, at);
+      bt = ferry_json_after(b, bt);
+    }
+    return at == a_end && bt == b_end;
+  }
+
+  bool same_members(Pair pair) {
+    size_t b_end = ferry_json_close(b, pair.b), count;
+    for (size_t key = pair.b + 1; key < b_end;
+         key = ferry_json_after(b, key + 1)) {
+      const uint8_t *bytes = ferry_json_string(b, key, &count);
+      if (!ferry_json_find(a, pair.a, bytes, count))
+        return false;
+    }
+    size_t a_end = ferry_json_close(a, pair.a);
+    for (size_t key = pair.a + 1; key < a_end;
+         key = ferry_json_after(a, key + 1)) {
+      const uint8_t *bytes = ferry_json_string(a, key, &count);
+      size_t theirs = ferry_json_find(b, pair.b, bytes, count);
+      if (!theirs)
+        return false;
+      // Of a key that stands twice the last value counts.
+      if (ferry_json_find(a, pair.a, bytes, count) == key + 1 &&
+          !same_or_open({key + 1, theirs}))
+        return false;
+    }
+    return true;
+  }
+};
 
 }  // namespace
 
@@ -120,16 +169,5 @@ int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
 
 bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
                       size_t bt) {
-  uint8_t a_tag = ferry_json_tag(a, at), b_tag = ferry_json_tag(b, bt);
-  if (is_number(a_tag) && is_number(b_tag))
-    return ferry_json_compare_numbers(a, at, b, bt) == 0;
-  if (a_tag != b_tag)
-    return false;
-  switch (a_tag) {
-  case '"': return same_string(a, at, b, bt);
-  case '[': return same_arrays(a, at, b, bt);
-  case '{': return is_part(b, bt, a, at, false) &&
-                    is_part(a, at, b, bt, true);
-  default: return true;
-  }
+  return Comparison(a, b).same({at, bt});
 }

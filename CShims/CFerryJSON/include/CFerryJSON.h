@@ -229,13 +229,17 @@ static inline size_t ferry_json_find(ferry_json_tape tape, size_t index,
 size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position);
 
 /* Whether two values are the same: numbers by their value, strings by their
- * bytes, members in any order. */
+ * bytes, members in any order. Takes no stack for their depth. */
 bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
                       size_t bt);
 
 /* Numbers by their value: negative, 0 or positive. */
 int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
                                size_t bt);
+
+/* Whether the calling thread has so little stack left that a recursion over a
+ * document must end. */
+bool ferry_json_stack_is_low(void);
 
 /* ---- Schemas ---- */
 

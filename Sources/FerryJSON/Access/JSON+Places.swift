@@ -21,6 +21,18 @@ extension JSON {
     @usableFromInline
     func view(at place: Place) -> JSON { JSON(document: document, index: place.word) }
 
+    /// The view from which a type is made that may hold others of its kind.
+    @usableFromInline
+    func descend(to place: Place) throws -> JSON {
+        if ferry_json_stack_is_low() { throw tooDeep(at: place) }
+        return view(at: place)
+    }
+
+    @inline(never)
+    private func tooDeep(at place: Place) -> JSONMismatch {
+        JSONMismatch(at: view(at: place), expected: "less nesting, for the stack of this thread")
+    }
+
     @usableFromInline
     func isNull(at place: Place) -> Bool { ferry_json_tag(document.tape, place.word) == JSONTag.null }
 

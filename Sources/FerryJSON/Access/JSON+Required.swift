@@ -72,7 +72,7 @@ extension JSON {
     /// An element of this array.
     @inlinable
     public func value<T: JSONConvertible>(at position: Int, as type: T.Type = T.self) throws -> T {
-        if let element = self[position] { return try T(json: element) }
+        if let element = self[position] { return try T.value(at: element.place, in: element) }
         guard kind == .array, let value = T.valueWhenAbsent else { throw absent(position, T.self) }
         return value
     }

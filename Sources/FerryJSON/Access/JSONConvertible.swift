@@ -26,10 +26,10 @@ extension JSONConvertible {
     @inlinable
     public static var valueWhenAbsent: Self? { nil }
 
-    /// Makes a `JSON` of the place first.
+    /// Makes a `JSON` of the place first. A value nested so deeply that the thread's stack does not suffice is an error.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Self {
-        try Self(json: json.view(at: place))
+        try Self(json: try json.descend(to: place))
     }
 }
 
@@ -71,7 +71,7 @@ extension Dictionary: JSONConvertible where Key == String, Value: JSONConvertibl
     public init(json: JSON) throws {
         let members = try json.asObject()
         self.init(minimumCapacity: members.count)
-        for (key, value) in members { self[key] = try Value(json: value) }
+        for (key, value) in members { self[key] = try Value.value(at: value.place, in: value) }
     }
 }
 

@@ -20,10 +20,18 @@ extension DecodingSession {
         if T.self == Decimal.self { return same(try decimal(at: index)) }
         if T.self == JSON.self { return same(view(at: index)) }
         if T.self == String.self { return same(try string(at: index)) }
+        if ferry_json_stack_is_low() { throw tooDeep(at: index) }
         if !usesDefaultKeys, T.self is any StringKeyed.Type {
             return try T(from: TapeDecoder(session: self, index: index, keepsKeys: true))
         }
         return try T(from: TapeDecoder(session: self, index: index, keepsKeys: false))
+    }
+
+    @inline(never)
+    private func tooDeep(at index: Int) -> DecodingError {
+        .dataCorrupted(
+            .init(
+                codingPath: codingPath(to: index), debugDescription: "nested too deeply for the stack of this thread"))
     }
 
     /// The value under the name that the caller knows its type by: it was compared before.

@@ -15,11 +15,19 @@ extension JSON: Hashable {
         case JSONTag.signed, JSONTag.unsigned, JSONTag.double: hashNumber(into: &hasher)
         case JSONTag.array:
             hasher.combine(count)
-            for element in JSONArray(document: document, index: index) { element.hash(into: &hasher) }
+            for element in JSONArray(document: document, index: index) { element.hashScalar(into: &hasher) }
         case JSONTag.object:
             // Of the members only the keys, in any order; equal objects have as many different ones.
             hasher.combine(Set(JSONObject(document: document, index: index).keys))
         case let tag: hasher.combine(tag)
+        }
+    }
+
+    /// Of an array or object within an array only what it is: so deep values need no stack.
+    private func hashScalar(into hasher: inout Hasher) {
+        switch ferry_json_tag(document.tape, index) {
+        case JSONTag.array, JSONTag.object: hasher.combine(ferry_json_tag(document.tape, index))
+        default: hash(into: &hasher)
         }
     }
 

@@ -33,6 +33,7 @@ private func walk(_ json: JSON, depth: Int = 0) {
         guard let value = json[key] else { preconditionFailure("a key that is there is not found") }
         let pointer = "/" + key.replacing("~", with: "~0").replacing("/", with: "~1")
         precondition(json.value(atPointer: pointer) == value, "the pointer leads elsewhere")
+        precondition(json.object?.last { $0.key == key }?.value == value, "another member than the last was found")
         walk(value, depth: depth + 1)
     }
 }
@@ -77,6 +78,18 @@ private struct Record: Codable {
     var h: [Record]?
 }
 
+/// Made by hand, out of others of its kind.
+private struct Tree: JSONConvertible {
+    var a: [Tree]
+    var b: [String: Tree]?
+    var c: Double?
+    init(json: JSON) throws {
+        a = try json.value("a")
+        b = try json.value("b")
+        c = try json.value("c")
+    }
+}
+
 private enum Kind: Codable {
     case none, one(Int), two(x: String, y: URL?)
 }
@@ -87,6 +100,8 @@ private func decode(_ json: JSON, _ bytes: UnsafeRawBufferPointer) {
     _ = try? decoder.decode([Record].self, from: json)
     _ = try? decoder.decode([String: JSON].self, from: json)
     _ = try? decoder.decode([Decimal].self, from: bytes, spare: 0)
+    _ = try? json.value(as: Tree.self)
+    _ = try? json.value(as: [String: [Int?]].self)
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     decoder.dateDecodingStrategy = .iso8601
     _ = try? decoder.decode(Record.self, from: json)

@@ -1,0 +1,41 @@
+// stack.cc - how much stack a thread has left.
+//
+// Types that hold others of their kind are made by recursion, as deep as the
+// document says. It may say 1,023, and a thread may have little stack.
+#include "CFerryJSON.h"
+
+#include <pthread.h>
+
+namespace {
+
+constexpr size_t most_reserved = size_t(64) << 10;
+
+struct Reserve {
+  uintptr_t begin = 0;
+  size_t size = 0;
+
+  // A quarter of a small stack. Where the system does not say what the thread
+  // has, nothing is reserved.
+  Reserve() noexcept {
+    pthread_attr_t attributes;
+    void *base;
+    size_t all;
+    if (pthread_getattr_np(pthread_self(), &attributes))
+      return;
+    if (!pthread_attr_getstack(&attributes, &base, &all)) {
+      begin = reinterpret_cast<uintptr_t>(base);
+      size = all / 4 < most_reserved ? all / 4 : most_reserved;
+    }
+    pthread_attr_destroy(&attributes);
+  }
+};
+
+thread_local const Reserve reserve;
+
+}  // namespace
+
+bool ferry_json_stack_is_low(void) {
+  // A frame on a stack that is not the thread's own is far outside.
+  auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return frame - reserve.begin < reserve.size;
+}

@@ -1,0 +1,15 @@
+/* Counts what is allocated: the tests' own malloc() stands before the system's
+ * in the whole process. Not under a sanitizer, which has one of its own. */
+#ifndef CALLOCATIONS_H
+#define CALLOCATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether this build counts. */
+bool allocations_are_counted(void);
+
+/* Blocks that the calling thread has asked for since it began. */
+size_t allocations_of_thread(void);
+
+#endif

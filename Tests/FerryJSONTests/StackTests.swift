@@ -1,0 +1,107 @@
+import FerryJSON
+import Foundation
+import Testing
+
+/// Deep documents on threads with little stack: an error or a result, and never the end of the process.
+@Suite struct StackTests {
+    private static let deepest = 1023
+    private static let arrays = String(repeating: "[", count: deepest) + String(repeating: "]", count: deepest)
+    private static let objects =
+        String(repeating: #"{"a":"#, count: deepest) + "1" + String(repeating: "}", count: deepest)
+
+    private struct Tree: Codable, JSONConvertible {
+        var a: [Tree]?
+        init(json: JSON) throws { a = try json.value("a") }
+    }
+
+    private static let trees =
+        String(repeating: #"{"a":["#, count: deepest / 2) + "{}" + String(repeating: "]}", count: deepest / 2)
+
+    /// Runs `body` on a thread with so many kilobytes of stack, and waits for it.
+    private func onStack(of kilobytes: Int, _ body: @escaping @Sendable () throws -> Void) throws {
+        let done = DispatchSemaphore(value: 0)
+        let failure = Failure()
+        let thread = Thread {
+            do { try body() } catch { failure.error = error }
+            done.signal()
+        }
+        thread.stackSize = kilobytes * 1024
+        thread.start()
+        done.wait()
+        if let error = failure.error { throw error }
+    }
+
+    /// Written before the semaphore is signalled, and read after it was.
+    private final class Failure: @unchecked Sendable { var error: (any Error)? }
+
+    @Test(arguments: ["[", #"{"a":"#, #"[{"a":"#])
+    func whatIsTooDeepIsRefused(_ open: String) throws {
+        try onStack(of: 64) {
+            for count in [1024, 100_000] {
+                let error = #expect(throws: JSONSyntaxError.self) {
+                    try JSON(parsing: String(repeating: open, count: count))
+                }
+                #expect(error?.reason == .tooDeep || error?.reason == .structure)
+                #expect(throws: JSONSyntaxError.self) { try JSON(parsing: String(repeating: open, count: count) + "1") }
+            }
+        }
+    }
+
+    @Test(arguments: [arrays, objects])
+    func whatIsJustNotTooDeepIsReadOnASmallStack(_ text: String) throws {
+        // Compiled here: that is as deep as the schema, which is the application's own.
+        let schema = Self.deepSchema
+        try? schema.check(1)
+        try onStack(of: 64) {
+            let json = try JSON(parsing: text)
+            #expect(json.description == text)
+            #expect(json.detached().description == text)
+            var value = json
+            while let inner = value[0] ?? value["a"] { value = inner }
+            let error = #expect(throws: JSONMismatch.self) { try value.asString() }
+            #expect((error?.path.utf8.count ?? 0) > 1023)
+            try? schema.check(json)
+        }
+    }
+
+    private static let deepSchema: JSONSchema = (0..<60).reduce(.any) { schema, depth in
+        depth % 2 == 0 ? [schema] : .anyOf(.string, schema)
+    }
+
+    @Test(arguments: [arrays, objects])
+    func comparingAndHashingTakeNoStackForDepth(_ text: String) throws {
+        try onStack(of: 64) {
+            let json = try JSON(parsing: text)
+            #expect(json == (try JSON(parsing: text)))
+            #expect(json.hashValue == json.detached().hashValue)
+            #expect(try FerryJSONDecoder().decode(JSON.self, from: json) == json)
+        }
+    }
+
+    /// Types that hold others of their kind are made by recursion, for as long as there is stack.
+    @Test(arguments: [64, 128, 512, 8192]) func recursionEndsWithAnErrorNotACrash(_ kilobytes: Int) throws {
+        try onStack(of: kilobytes) {
+            let json = try JSON(parsing: Self.trees)
+            for make in [{ try Tree(json: json) }, { try FerryJSONDecoder().decode(Tree.self, from: json) }] {
+                do {
+                    _ = try make()
+                } catch let error as JSONMismatch {
+                    #expect(error.path.hasPrefix("$.a[0].a[0]") && error.expected.contains("stack"))
+                } catch DecodingError.dataCorrupted(let context) {
+                    #expect(context.debugDescription.contains("stack") && context.codingPath.count > 3)
+                }
+            }
+            #expect(try Tree(json: JSON(parsing: #"{"a":[{"a":[{}]}]}"#)).a?.first?.a?.count == 1)
+            #expect(try FerryJSONDecoder().decode(Tree.self, from: Data("{}".utf8)).a == nil)
+        }
+    }
+
+    @Test func anOrdinaryStackIsEnoughForTheDeepest() throws {
+        try onStack(of: 8192) {
+            let json = try JSON(parsing: Self.trees)
+            func depth(_ tree: Tree) -> Int { 1 + (tree.a?.first.map(depth) ?? 0) }
+            #expect(depth(try Tree(json: json)) == Self.deepest / 2 + 1)
+            #expect(depth(try FerryJSONDecoder().decode(Tree.self, from: json)) == Self.deepest / 2 + 1)
+        }
+    }
+}
