@@ -33,7 +33,8 @@ private func walk(_ json: JSON, depth: Int = 0) {
         guard let value = json[key] else { preconditionFailure("a key that is there is not found") }
         let pointer = "/" + key.replacing("~", with: "~0").replacing("/", with: "~1")
         precondition(json.value(atPointer: pointer) == value, "the pointer leads elsewhere")
-        precondition(json.object?.filter { $0.key == key }.last?.value == value, "another member than the last was found")
+        precondition(
+            json.object?.filter { $0.key == key }.last?.value == value, "another member than the last was found")
         walk(value, depth: depth + 1)
     }
 }
