@@ -4,7 +4,7 @@ import FerryTransport
 struct Itinerary: Sendable {
     let info: RunInfo
     /// `nil` when nobody observes it.
-    let watch: RunWatch?
+    var watch: RunWatch?
     let url: String
     let tag: String?
     /// Over everything, retries and pauses included.

@@ -69,7 +69,7 @@ extension Download {
 
     /// The file begins with this answer: the part is emptied, and what is to be known of it is written down. True when it
     /// is to be loaded in segments, which have to be asked for.
-    func begin(_ head: Response, total: Int64?) async throws(RequestError) -> Bool {
+    func begin(_ head: Response, total: Int64?, maySplit: Bool) async throws(RequestError) -> Bool {
         let (part, place) = (self.part, state.withLock { $0.place })
         var fresh = DownloadMetadata(url: plan.url)
         fresh.total = total
@@ -77,7 +77,7 @@ extension Download {
         if place?.name == nil {
             fresh.name = SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
         }
-        if fresh.validator != nil, let total { fresh.segments = segments(of: total) }
+        if maySplit, fresh.validator != nil, let total { fresh.segments = segments(of: total) }
         let metadata = fresh
         let isNoted = metadata.validator != nil && total.map { $0 > Self.small } ?? true
         try await onDisk(.body) { () throws(FileFault) in

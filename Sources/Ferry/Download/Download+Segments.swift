@@ -5,7 +5,8 @@ extension Download {
     /// Where a file of this length is cut; `nil` where it is not.
     func segments(of total: Int64) -> [DownloadMetadata.Segment]? {
         let count = min(Int64(plan.options.segments), total / plan.options.leastSegment)
-        guard count > 1 else { return nil }
+        // A server that has sent something else before does not serve ranges.
+        guard count > 1, !state.withLock({ $0.hasRestarted }) else { return nil }
         return (0..<count).map { index in
             // The last ones are a byte longer, and no product is larger than the file.
             let (whole, rest) = total.quotientAndRemainder(dividingBy: count)
@@ -117,10 +118,8 @@ struct DownloadHelpers: Sendable {
 extension Itinerary {
     /// The same way, and nobody is told of it: it is the lead's run.
     fileprivate var ofHelper: Itinerary {
-        Itinerary(
-            info: info, watch: nil, url: url, tag: tag, deadline: deadline, groupDeadline: groupDeadline,
-            redirectPolicy: redirectPolicy, retryPolicy: retryPolicy, proxy: proxy,
-            usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent,
-            digest: digest, meter: nil, outgoing: outgoing, build: build)
+        var helper = self
+        (helper.watch, helper.meter) = (nil, nil)
+        return helper
     }
 }

@@ -32,6 +32,8 @@ struct DownloadPlan: Sendable {
     let isGet: Bool
     /// Bytes of the file; `nil` = no bound.
     let most: Int64?
+    /// Whether the request's validation accepts a file as a whole.
+    private let acceptsOK: Bool
     /// Throws where the request's validation does not accept status or content type.
     let check: @Sendable (Response) throws(RequestError) -> Void
 
@@ -43,6 +45,7 @@ struct DownloadPlan: Sendable {
         self.url = String(url.prefix { $0 != "#" })
         isGet = (request.custom?.method ?? request.method) == .get
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
+        acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
         check = { head throws(RequestError) in try builder.checkHead(head, of: request) }
     }
 
@@ -57,8 +60,10 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// Whether the status and the type of an answer are a file's.
-    func accepts(_ head: Response) -> Bool {
+    /// Whether the status and the type of an answer are a file's. Who accepts 200 need not know of the 206 that comes in
+    /// its place.
+    func accepts(_ head: Response, as question: DownloadMachine.Question) -> Bool {
+        if head.status == 206 && question.isRanged && acceptsOK { return true }
         do throws(RequestError) {
             try check(head)
             return true

@@ -56,7 +56,7 @@ final class DownloadWorker: BodyCarrier {
         let question = current?.question ?? DownloadMachine.Question()
         let action = DownloadMachine.answered(
             status: head.status, head.headers, contentLength: head.result.contentLength, to: question,
-            isAccepted: download.plan.accepts(head))
+            isAccepted: download.plan.accepts(head, as: question))
         switch action {
         case .other: return .left
         case .complete:
@@ -71,7 +71,9 @@ final class DownloadWorker: BodyCarrier {
         case .take(let offset, let length, let total):
             try download.checkLength(total, head)
             if question.end == nil && offset == 0 {
-                if try await download.begin(head, total: total) { return .again }
+                // What comes as a whole, from no network, cannot be asked for in pieces.
+                let maySplit = current.map { !$0.run.isWhole } ?? false
+                if try await download.begin(head, total: total, maySplit: maySplit) { return .again }
             }
             let body = Body(head: head, offset: offset, length: length, total: total)
             return try await take(body, current, of: journey, by: core)

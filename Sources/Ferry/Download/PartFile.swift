@@ -62,8 +62,9 @@ final class PartFile: Sendable {
             throw FileFault(path, errno: EINVAL, words: "not a regular file")
         }
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            if errno != EWOULDBLOCK { throw FileFault(path) }
-            throw FileFault(path, errno: EBUSY, words: "another download writes to it")
+            if errno == EWOULDBLOCK { throw FileFault(path, errno: EBUSY, words: "another download writes to it") }
+            // Some file systems have no locks: there nobody is warned.
+            if errno != ENOLCK && errno != EOPNOTSUPP { throw FileFault(path) }
         }
         // Who held the lock before may have put it in its place meanwhile.
         guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == opened.st_ino,
@@ -185,7 +186,8 @@ final class PartFile: Sendable {
         // What is left of the metadata after a crash here says nothing without a part.
         unlinkat(directory, metadata, 0)
         unlock()
-        if fsync(directory) != 0 { throw FileFault(directoryPath) }
+        // Some file systems bring directories to the disk by themselves, and refuse to be asked for it.
+        if fsync(directory) != 0 && errno != EINVAL { throw FileFault(directoryPath) }
     }
 
     /// Throws it away.

@@ -42,6 +42,26 @@ import Testing
         }
     }
 
+    @Test func aServerWithoutRangesIsAskedForTheWholeAfterAll() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            server.handle("GET", "/f") { _ in
+                LoopbackResponse(headers: ["ETag": "\"v\""], body: LoopbackServer.pattern(0..<10_000))
+            }
+            let file = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: four)
+            #expect(file.length == 10_000 && folder.bytes("f") == LoopbackServer.pattern(0..<10_000))
+            #expect(server.ranges("/f") == [nil, "bytes=0-2499", nil] && folder.names == ["f"])
+        }
+        // Nor is what comes from no network cut.
+        let stub = StubTransport(
+            always: .response(
+                headers: ["ETag": "\"v\"", "Content-Length": "10000"], body: Array(repeating: 7, count: 10_000)))
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: four)
+        #expect(folder.bytes("f") == Array(repeating: 7, count: 10_000) && stub.requests.count == 1)
+        await agent.shutdown()
+    }
+
     @Test func oneThatFailsEndsAllAndIsGoneOnWith() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
