@@ -1,0 +1,90 @@
+internal import Ferry
+
+/// What a plan file says: requests by their names, and the order in which they run.
+struct Plan: Sendable {
+    var name: String
+    /// What paths are joined to; `nil` when the file leaves that to the command line.
+    var base: PlanTemplate?
+    var variables: [(name: String, value: PlanJSON)] = []
+    var requests: [String: PlanRequest] = [:]
+    var root = PlanNode.chain([], deadline: nil)
+}
+
+/// One request of a plan.
+struct PlanRequest: Sendable {
+    var name: String
+    var method = HTTPMethod.get
+    var path: PlanTemplate
+    var query: [(name: String, value: PlanTemplate)] = []
+    var headers: [(name: String, value: PlanTemplate)] = []
+    var body: Body?
+    var basic: PlanTemplate?
+    var bearer: PlanTemplate?
+    var timeout: Duration?
+    var deadline: Duration?
+    var retries: Int?
+    var priority = RequestPriority.normal
+    var cache: Cache?
+    /// Values of the body to be kept, by JSON Pointer (RFC 6901).
+    var captures: [(name: String, pointer: String)] = []
+    var status: [ClosedRange<Int>] = [200...299]
+    /// With a `*` at the end the value begins so; `*` alone is any.
+    var expectedHeaders: [(name: String, value: String)] = []
+    var expectedJSON: [(pointer: String, value: JSON)] = []
+    var schema: JSONSchema?
+
+    enum Body: Sendable {
+        case text(PlanTemplate)
+        case json(PlanJSON)
+        case form([(name: String, value: PlanTemplate)])
+    }
+
+    /// How long an answer is kept, and whether one that is kept is taken.
+    struct Cache: Sendable {
+        var seconds: Double
+        var isReloaded = false
+    }
+
+    var templates: [PlanTemplate] {
+        [path] + query.map(\.value) + headers.map(\.value) + [basic, bearer].compactMap { $0 }
+    }
+
+    /// All that is to be filled in.
+    var places: [PlanPlace] {
+        let inBody =
+            switch body {
+            case .text(let template): template.places
+            case .json(let json): json.places
+            case .form(let fields): fields.flatMap(\.value.places)
+            case nil: [PlanPlace]()
+            }
+        return templates.flatMap(\.places) + inBody
+    }
+}
+
+/// What runs: one request, several at once, or one after another.
+indirect enum PlanNode: Sendable {
+    case request(String)
+    case batch([PlanNode], atMost: Int?, collects: Bool, deadline: Duration?)
+    case chain([PlanNode], deadline: Duration?)
+    /// So many times, one after another.
+    case repeated(PlanNode, Int)
+
+    /// The names of the requests, in the order written.
+    var names: [String] {
+        switch self {
+        case .request(let name): [name]
+        case .batch(let nodes, _, _, _), .chain(let nodes, _): nodes.flatMap(\.names)
+        case .repeated(let node, _): node.names
+        }
+    }
+
+    /// How many runs of requests it stands for.
+    var count: Int {
+        switch self {
+        case .request: 1
+        case .batch(let nodes, _, _, _), .chain(let nodes, _): nodes.reduce(0) { $0 + $1.count }
+        case .repeated(let node, let times): node.count * times
+        }
+    }
+}

@@ -1,0 +1,103 @@
+internal import Ferry
+internal import FoundationEssentials
+
+/// One run of a request of a plan, with everything filled in. Its value is nothing: what counts is that the answer is as
+/// expected, and what is captured of it.
+struct PlanCall: Request {
+    typealias Value = Void
+
+    let path: String
+    let method: HTTPMethod
+    let arguments: Arguments
+    let headers: Headers
+    let body: RequestBody?
+    let authorization: Authorization?
+    let observers: [any RequestObserver]
+    private let plan: PlanRequest
+    private let state: PlanState
+
+    init(_ plan: PlanRequest, _ state: PlanState, observedBy observer: any RequestObserver) throws(PlanFault) {
+        self.plan = plan
+        self.state = state
+        observers = [observer]
+        path = Self.appending(try Self.fields(plan.query, state), to: try state.text(plan.path))
+        method = plan.method
+        var headers = Headers()
+        for (name, value) in try Self.fields(plan.headers, state) { headers.append(name, value) }
+        self.headers = headers
+        var arguments = Arguments()
+        switch plan.body {
+        case .text(let text): body = .string(try state.text(text))
+        case .json(let json): body = .json(try state.json(json))
+        case .form(let form):
+            for (name, value) in try Self.fields(form, state) { arguments[name] = .string(value) }
+            body = nil
+        case nil: body = nil
+        }
+        self.arguments = arguments
+        authorization = try Self.authorization(plan, state)
+    }
+
+    private static func fields(
+        _ templates: [(name: String, value: PlanTemplate)], _ state: PlanState
+    ) throws(PlanFault) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        for (name, value) in templates { fields.append((name, try state.text(value))) }
+        return fields
+    }
+
+    private static func authorization(_ plan: PlanRequest, _ state: PlanState) throws(PlanFault) -> Authorization? {
+        if let bearer = plan.bearer { return .bearer(try state.text(bearer)) }
+        guard let basic = plan.basic else { return nil }
+        let text = try state.text(basic)
+        guard let colon = text.firstIndex(of: ":") else { throw PlanFault("'basic' wants USER:PASSWORD") }
+        return .basic(String(text[..<colon]), String(text[text.index(after: colon)...]))
+    }
+
+    private static func appending(_ pairs: [(name: String, value: String)], to path: String) -> String {
+        if pairs.isEmpty { return path }
+        return path + (path.contains("?") ? "&" : "?") + FetchBody.formEncoded(pairs)
+    }
+
+    var argumentEncoding: ArgumentEncoding { .form }
+    var timeouts: Timeouts? { plan.timeout.map { Timeouts(idle: nil, total: $0) } }
+    var deadline: Duration? { plan.deadline }
+    var priority: RequestPriority { plan.priority }
+    var tag: String? { plan.name }
+    var jsonSchema: JSONSchema? { plan.schema }
+    var retryPolicy: RetryPolicy? {
+        plan.retries.map { $0 == 0 ? .none : .exponential(attempts: $0 + 1) }
+    }
+    var statusValidation: StatusValidation? {
+        .custom { [ranges = plan.status] status in ranges.contains { $0.contains(status) } }
+    }
+
+    func value(from response: Response) throws {
+        for (name, wanted) in plan.expectedHeaders {
+            let found = response.headers[name]
+            guard let found, Self.fits(found, wanted) else {
+                throw fault("header \(name): expected '\(wanted)', found \(found.map { "'\($0)'" } ?? "none")")
+            }
+        }
+        if !plan.expectedJSON.isEmpty || !plan.captures.isEmpty {
+            guard let json = try response.json else { throw fault("the body is empty") }
+            for (pointer, wanted) in plan.expectedJSON {
+                let found = json.value(atPointer: pointer)
+                if found != wanted {
+                    throw fault("\(pointer): expected \(wanted), found \(found.map { "\($0)" } ?? "nothing")")
+                }
+            }
+            for (name, pointer) in plan.captures {
+                guard let found = json.value(atPointer: pointer) else { throw fault("\(pointer): nothing to capture") }
+                state.capture(found, as: name)
+            }
+        }
+        state.answered(plan.name, response)
+    }
+
+    private static func fits(_ found: String, _ wanted: String) -> Bool {
+        wanted.hasSuffix("*") ? found.hasPrefix(wanted.dropLast()) : found == wanted
+    }
+
+    private func fault(_ message: String) -> RequestError { RequestError(.userError, message: message) }
+}

@@ -1,0 +1,164 @@
+internal import Ferry
+internal import FerryMeasurement
+
+/// How plans went, as one page that needs nothing else: for each a waterfall drawn as SVG, and the figures.
+struct PlanPage {
+    private let reports: [PlanReport]
+
+    init(_ reports: [PlanReport]) { self.reports = reports }
+
+    var html: String {
+        """
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <title>\(Self.escaped(reports.map(\.name).joined(separator: ", "))) · ferry run</title>
+        <style>\(Self.style)</style>
+        </head>
+        <body>
+        \(reports.map(section).joined(separator: "\n"))
+        </body>
+        </html>
+
+        """
+    }
+
+    private func section(_ report: PlanReport) -> String {
+        let verdict = report.isOK ? "ok" : "failed"
+        let legend = PlanPhase.allCases.map { "<span><i class=\"\($0.rawValue)\"></i>\($0.rawValue)</span>" }
+        return """
+            <section>
+            <h1>\(Self.escaped(report.name)) <b class="\(verdict)">\(verdict)</b></h1>
+            <p>\(report.finished) of \(report.rows.count) steps in \(durationText(nanoseconds: report.nanoseconds))</p>
+            <p class="legend">\(legend.joined())<span><i class="other"></i>around it</span></p>
+            \(waterfall(report))
+            <div class="scroll"><table>
+            <tr><th>step</th><th>status</th><th>start</th><th>total</th>\
+            \(PlanPhase.allCases.map { "<th>\($0.rawValue)</th>" }.joined())<th>cached</th><th>attempts</th><th></th></tr>
+            \(report.rows.map(figures).joined(separator: "\n"))
+            </table></div>
+            </section>
+            """
+    }
+
+    private func figures(_ row: PlanRow) -> String {
+        let status = row.status.map(String.init) ?? row.state.rawValue
+        let error = row.message.map { "\(row.code?.description ?? ""): \($0)" } ?? ""
+        if row.state == .skipped {
+            return "<tr class=\"skipped\"><td>\(Self.escaped(row.name))</td><td colspan=\"10\">skipped</td></tr>"
+        }
+        let times = PlanPhase.times(of: row)
+        let phases = PlanPhase.allCases.map { "<td>\(times[$0].map { durationText(nanoseconds: $0) } ?? "–")</td>" }
+        return """
+            <tr class="\(row.state.rawValue)"><td>\(Self.escaped(row.name))</td><td>\(status)</td>\
+            <td>\(durationText(nanoseconds: row.start))</td><td>\(durationText(nanoseconds: row.nanoseconds))</td>\
+            \(phases.joined())<td>\(row.isFromCache ? "yes" : "no")</td><td>\(row.attempts)</td>\
+            <td class="error">\(Self.escaped(error))</td></tr>
+            """
+    }
+
+    // MARK: The waterfall
+
+    private static let rowHeight = 22.0
+    private static let labelWidth = 220.0
+    private static let chartWidth = 700.0
+
+    private func waterfall(_ report: PlanReport) -> String {
+        let end = Double(max(report.rows.map(\.end).max() ?? 0, 1))
+        let height = Self.rowHeight * Double(report.rows.count)
+        func x(_ nanoseconds: Double) -> Double { Self.labelWidth + nanoseconds / end * Self.chartWidth }
+        var svg = """
+            <div class="scroll"><svg viewBox="0 0 \(Int(Self.labelWidth + Self.chartWidth) + 90) \(Int(height) + 30)" \
+            role="img" aria-label="waterfall of \(Self.escaped(report.name))">
+
+            """
+        for tick in 0...4 {
+            let place = x(end * Double(tick) / 4)
+            svg += "<line class=\"tick\" x1=\"\(n(place))\" y1=\"0\" x2=\"\(n(place))\" y2=\"\(n(height + 6))\"/>"
+            svg += "<text class=\"axis\" x=\"\(n(place))\" y=\"\(n(height + 22))\" text-anchor=\"middle\">"
+            svg += durationText(nanoseconds: UInt64(end) * UInt64(tick) / 4) + "</text>\n"
+        }
+        for (index, row) in report.rows.enumerated() { svg += bars(row, y: Double(index) * Self.rowHeight, x) + "\n" }
+        return svg + "</svg></div>"
+    }
+
+    private func bars(_ row: PlanRow, y: Double, _ x: (Double) -> Double) -> String {
+        let indent = 4 + 12 * Double(max(row.depth - 1, 0))
+        let room = max(6, Int((Self.labelWidth - indent) / 7.5))
+        let name = row.name.count > room ? row.name.prefix(room - 1) + "…" : row.name
+        var svg = "<g class=\"\(row.state.rawValue)\"><title>\(Self.escaped(row.name)): \(title(row))</title>"
+        svg += "<text x=\"\(n(indent))\" y=\"\(n(y + 15))\">\(Self.escaped(name))</text>"
+        if row.state == .skipped {
+            return svg + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">skipped</text></g>"
+        }
+        let (start, end) = (Double(row.start), Double(row.end))
+        svg += bar("other", from: x(start), to: max(x(end), x(start) + 1), y)
+        var place = start
+        let times = PlanPhase.times(of: row)
+        for phase in PlanPhase.allCases {
+            guard let time = times[phase] else { continue }
+            let next = min(place + Double(time), end)
+            if next > place { svg += bar(phase.rawValue, from: x(place), to: x(next), y) }
+            place = next
+        }
+        let label = durationText(nanoseconds: row.nanoseconds)
+        return svg + "<text class=\"axis\" x=\"\(n(x(end) + 5))\" y=\"\(n(y + 15))\">\(label)</text></g>"
+    }
+
+    private func bar(_ kind: String, from start: Double, to end: Double, _ y: Double) -> String {
+        "<rect class=\"\(kind)\" x=\"\(n(start))\" y=\"\(n(y + 4))\" width=\"\(n(max(end - start, 0.5)))\" height=\"14\"/>"
+    }
+
+    private func title(_ row: PlanRow) -> String {
+        var words = [row.status.map(String.init) ?? row.state.rawValue, durationText(nanoseconds: row.nanoseconds)]
+        let times = PlanPhase.times(of: row)
+        for phase in PlanPhase.allCases {
+            if let time = times[phase] { words.append("\(phase.rawValue) \(durationText(nanoseconds: time))") }
+        }
+        if let message = row.message { words.append(Self.escaped(message)) }
+        return words.joined(separator: ", ")
+    }
+
+    private func n(_ value: Double) -> String { fixed(value, 1) }
+
+    static func escaped(_ text: some StringProtocol) -> String {
+        var escaped = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            default: escaped.unicodeScalars.append(character.value < 32 && character != "\n" ? "?" : character)
+            }
+        }
+        return escaped
+    }
+
+    private static let style = """
+        :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d0d7de; --paper: #fff; }
+        @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117; } }
+        body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
+          max-width: 1040px; padding: 0 1rem; }
+        h1 { font-size: 1.4rem; margin: 0; } h1 b { font-size: .8rem; padding: .1rem .5rem; border-radius: 1rem; color: #fff; }
+        b.ok { background: #1a7f37; } b.failed { background: #cf222e; }
+        section { margin-bottom: 3rem; } p { margin: .3rem 0; color: var(--dim); }
+        .legend span { margin-right: 1.2rem; } .legend i { display: inline-block; width: .8rem; height: .8rem;
+          margin-right: .4rem; vertical-align: -1px; border-radius: 2px; }
+        svg { width: 100%; min-width: 720px; font: 12px system-ui, sans-serif; } svg text { fill: var(--ink); }
+        svg .axis { fill: var(--dim); font-size: 11px; } .tick { stroke: var(--line); }
+        .queue { fill: #b8c0cc; background: #b8c0cc; } .connect { fill: #d99a2b; background: #d99a2b; }
+        .wait { fill: #3e7fd0; background: #3e7fd0; } .body { fill: #2f9e62; background: #2f9e62; }
+        .other { fill: #dde2e8; background: #dde2e8; } g.failed .other, g.cancelled .other { fill: #e5707a; }
+        g.skipped text { fill: var(--dim); }
+        .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
+        th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
+          font-variant-numeric: tabular-nums; }
+        th { color: var(--dim); font-weight: 500; } th:first-child, td:first-child, .error { text-align: left; }
+        tr.failed td, tr.cancelled td { color: #cf222e; } tr.skipped td { color: var(--dim); text-align: left; }
+        .error { white-space: normal; }
+        """
+}

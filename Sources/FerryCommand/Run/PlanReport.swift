@@ -1,0 +1,129 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FoundationEssentials
+
+/// How a plan went.
+struct PlanReport: Sendable {
+    let name: String
+    let rows: [PlanRow]
+    let nanoseconds: UInt64
+
+    var finished: Int { rows.count { $0.state == .finished } }
+    var isOK: Bool { finished == rows.count }
+
+    /// By what failed first.
+    var exitCode: ExitCode {
+        let failures = rows.filter { $0.state == .failed }.sorted { $0.end < $1.end }
+        guard let first = failures.first, let code = first.code else { return isOK ? .success : .transferFailed }
+        switch code.name {
+        case "invalidStatusCode": return .statusNotAccepted
+        case "userError", "invalidJSON", "schemaMismatch", "decoding", "invalidContentType": return .validationFailed
+        default: return .transferFailed
+        }
+    }
+
+    /// For people: a line for each run, times by phase.
+    var table: String {
+        let width = max(4, rows.map { $0.name.count + 2 * $0.depth }.max() ?? 0)
+        let phases = PlanPhase.allCases
+        var lines = [
+            Self.padded("step", width) + "  status"
+                + (["total"] + phases.map(\.rawValue)).map { Self.right($0) }.joined()
+                + "  cached  attempts"
+        ]
+        for row in rows {
+            let name = String(repeating: " ", count: 2 * row.depth) + row.name
+            let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
+            var line = Self.padded(name, width) + "  " + Self.padded(status, 6)
+            if row.state == .skipped {
+                lines.append(line)
+                continue
+            }
+            line += Self.right(durationText(nanoseconds: row.nanoseconds))
+            let times = PlanPhase.times(of: row)
+            line += phases.map { phase in Self.right(times[phase].map { durationText(nanoseconds: $0) } ?? "–") }
+                .joined()
+            line += "  " + Self.padded(row.isFromCache ? "yes" : "no", 6) + "  \(row.attempts)"
+            if let message = row.message { line += "  \(row.code?.description ?? "failed"): \(message)" }
+            lines.append(line)
+        }
+        let verdict = isOK ? "ok" : "FAILED"
+        lines.append(
+            "\(verdict): \(name), \(finished) of \(rows.count) steps in \(durationText(nanoseconds: nanoseconds))")
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+
+    private static func right(_ text: String) -> String {
+        String(repeating: " ", count: max(1, 10 - text.count)) + text
+    }
+
+    /// One line, fields in alphabetical order.
+    var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+/// The parts of a run, as far as they are measured.
+enum PlanPhase: String, CaseIterable, Sendable {
+    case queue, connect, wait, body
+
+    /// Nanoseconds of each; what did not happen is left out.
+    static func times(of row: PlanRow) -> [PlanPhase: UInt64] {
+        guard let metrics = row.metrics, metrics.attempts > 0 else { return [:] }
+        func nanoseconds(_ duration: Duration?) -> UInt64 {
+            duration.map { UInt64(max(0, microseconds($0))) * 1000 } ?? 0
+        }
+        var times: [PlanPhase: UInt64] = [.queue: nanoseconds(metrics.queue)]
+        let connect = [metrics.nameLookup, metrics.connect, metrics.tls].reduce(0) { $0 + nanoseconds($1) }
+        if connect > 0 { times[.connect] = connect }
+        if metrics.firstByte != nil { times[.wait] = nanoseconds(metrics.firstByte) }
+        let known = times.values.reduce(0, +)
+        let total = nanoseconds(metrics.total)
+        if metrics.firstByte != nil, total > known { times[.body] = total - known }
+        return times
+    }
+}
+
+extension PlanReport: Encodable {
+    private enum Key: String, CodingKey { case ok, plan, seconds, steps }
+
+    func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: Key.self)
+        try object.encode(isOK, forKey: .ok)
+        try object.encode(name, forKey: .plan)
+        try object.encode(Double(nanoseconds / 1000) / 1e6, forKey: .seconds)
+        try object.encode(rows, forKey: .steps)
+    }
+}
+
+extension PlanRow: Encodable {
+    private enum Key: String, CodingKey {
+        case name, state, status, startUs, endUs, fromCache, attempts, metrics, error
+    }
+
+    private struct Fault: Encodable {
+        let code: String
+        let message: String
+    }
+
+    /// Every field is always there; what there is nothing to say of is `null`.
+    func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: Key.self)
+        try object.encode(name, forKey: .name)
+        try object.encode(state, forKey: .state)
+        try object.encode(status, forKey: .status)
+        try object.encode(start / 1000, forKey: .startUs)
+        try object.encode(end / 1000, forKey: .endUs)
+        try object.encode(isFromCache, forKey: .fromCache)
+        try object.encode(attempts, forKey: .attempts)
+        try object.encode(metrics.map(FetchTimes.init), forKey: .metrics)
+        try object.encode(code.map { Fault(code: $0.name, message: message ?? "") }, forKey: .error)
+    }
+}

@@ -1,0 +1,110 @@
+internal import Ferry
+internal import FoundationEssentials
+internal import Glibc
+internal import Synchronization
+
+/// The values of a plan that runs: variables, what was captured, and the last answer of each request.
+final class PlanState: Sendable {
+    private struct State {
+        var values: [String: JSON] = [:]
+        var answers: [String: Response] = [:]
+        var counter = 0
+    }
+
+    private let state = Mutex(State())
+
+    init(variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: String)])
+        throws(PlanFault)
+    {
+        for (name, value) in variables {
+            // One may be made of those before it.
+            let made = try json(value)
+            state.withLock { $0.values[name] = made }
+        }
+        for (name, value) in given { state.withLock { $0.values[name] = JSON(value) } }
+    }
+
+    func capture(_ value: JSON, as name: String) { state.withLock { $0.values[name] = value } }
+
+    func answered(_ name: String, _ response: Response) { state.withLock { $0.answers[name] = response } }
+
+    // MARK: Filling in
+
+    func text(_ template: PlanTemplate) throws(PlanFault) -> String {
+        var text = ""
+        for part in template.parts {
+            switch part {
+            case .text(let piece): text += piece
+            case .place(let place): text += plain(try value(of: place))
+            }
+        }
+        return text
+    }
+
+    func json(_ template: PlanJSON) throws(PlanFault) -> JSON {
+        switch template {
+        case .constant(let json): return json
+        case .text(let text):
+            if let place = text.onlyPlace { return try value(of: place) }
+            return JSON(try self.text(text))
+        case .array(let elements):
+            var made: [JSON] = []
+            for element in elements { made.append(try json(element)) }
+            return JSON(made)
+        case .object(let members):
+            var made: [(String, JSON)] = []
+            for (key, value) in members { made.append((key, try json(value))) }
+            return JSON(members: made)
+        }
+    }
+
+    /// A string as it is, everything else as JSON.
+    private func plain(_ json: JSON) -> String { json.string ?? json.description }
+
+    private func value(of place: PlanPlace) throws(PlanFault) -> JSON {
+        if let found = try find(place.words) { return found }
+        if let fallback = place.fallback { return JSON(fallback) }
+        throw PlanFault("'{{\(place.description)}}' has no value")
+    }
+
+    private func find(_ words: [String]) throws(PlanFault) -> JSON? {
+        let first = words[0]
+        if first == "env" { return getenv(words.dropFirst().joined(separator: ".")).map { JSON(String(cString: $0)) } }
+        if first == "new" { return try generated(words.dropFirst().joined(separator: ".")) }
+        let (value, answer) = state.withLock { ($0.values[first], $0.answers[first]) }
+        if let value { return inside(value, words.dropFirst()) }
+        guard let answer else { return nil }
+        switch words.dropFirst().first {
+        case "status": return JSON(answer.status)
+        case "text": return JSON(answer.text)
+        case "headers": return answer.headers[words.dropFirst(2).joined(separator: ".")].map { JSON($0) }
+        case "json": return (try? answer.json).flatMap { inside($0, words.dropFirst(2)) }
+        default: throw PlanFault("of '\(first)' there are json, text, status and headers")
+        }
+    }
+
+    private func inside(_ json: JSON, _ words: ArraySlice<String>) -> JSON? {
+        var place = json
+        for word in words {
+            let next = place.array != nil ? Int(word).flatMap { $0 < 0 ? nil : place[$0] } : place[word]
+            guard let next else { return nil }
+            place = next
+        }
+        return place
+    }
+
+    private func generated(_ kind: String) throws(PlanFault) -> JSON {
+        switch kind {
+        case "uuid": return JSON(UUID().uuidString.lowercased())
+        case "time": return JSON(Int(time(nil)))
+        case "number": return JSON(Int.random(in: 0...999_999_999))
+        case "counter":
+            return JSON(
+                state.withLock { state in
+                    state.counter += 1
+                    return state.counter
+                })
+        default: throw PlanFault("of 'new' there are uuid, time, number and counter")
+        }
+    }
+}
