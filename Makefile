@@ -31,6 +31,7 @@ build: setup ## Builds everything in debug
 run: setup ## Builds in release, shows what works, then measures for five seconds
 	$(SWIFT) build -c release --product ferry
 	.build/release/ferry tour
+	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
 test: build ## Runs all tests, then those of a package outside the tree

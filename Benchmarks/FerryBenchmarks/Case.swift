@@ -14,7 +14,9 @@ struct Case: Sendable {
 
     static let every: [Case] = [
         Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
-        Case(name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000, rivals: all + [.dressed]),
+        Case(
+            name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000,
+            rivals: all + [.dressed, .batch, .chain]),
         Case(name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
         Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
         Case(name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000, rivals: all),
@@ -39,6 +41,8 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case slow
     /// 10,000 in flight cancelled at once.
     case cancel
+    /// A batch of 10,000 and one of 100,000, at most 64 at once.
+    case crowd
     /// A file of 1 GB goes up, in every round.
     case upload
     /// A file of 1 GB comes down, in every round.
@@ -61,9 +65,10 @@ enum SpecialCase: String, CaseIterable, Sendable {
     /// A cancelled run gives its result in one way or another: closures count them best.
     var rivals: [Rival] {
         switch self {
-        case .waiting: [.closures, .await, .bareTask]
+        case .waiting: [.closures, .await, .batch, .bareTask]
         case .slow: [.closures, .await]
         case .cancel: [.closures]
+        case .crowd: [.batch]
         case .upload, .download: [.curl, .await]
         case .resume, .files: [.await]
         case .cache, .cacheMillion: [.await]

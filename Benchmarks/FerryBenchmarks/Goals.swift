@@ -30,6 +30,12 @@ struct Goal: Codable, Sendable {
                 text: "with 3 header fields and 4 arguments: CPU × await", limit: 1.3,
                 measured: table.ratio(small, .dressed, to: small, .await, cpu)),
             Goal(
+                text: "in batches of 100: CPU × await", limit: 1.1,
+                measured: table.ratio(small, .batch, to: small, .await, cpu)),
+            Goal(
+                text: "in chains of 10: CPU × await", limit: 1.1,
+                measured: table.ratio(small, .chain, to: small, .await, cpu)),
+            Goal(
                 text: "URLSession: CPU × await", limit: 15, isAtMost: false,
                 measured: table.ratio(small, .urlSession, to: small, .await, cpu)),
         ]
@@ -98,6 +104,12 @@ struct Goal: Codable, Sendable {
             Goal(
                 text: "100,000 waiting, await: bytes each, task included", limit: 2048,
                 measured: figure(.waiting, .await, "bytes_each")),
+            Goal(
+                text: "a batch of 100,000, at most 64 at once: bytes for each that waits", limit: 1024,
+                measured: figure(.waiting, .batch, "bytes_each")),
+            Goal(
+                text: "the same: CPU of a member × that of a batch of 10,000", limit: 1.1,
+                measured: figure(.crowd, .batch, "cpu_growth")),
             Goal(
                 text: "10,000 in flight for 500 ms, closures: answered", limit: 10_000, isAtMost: false,
                 measured: figure(.slow, .closures, "answered")),

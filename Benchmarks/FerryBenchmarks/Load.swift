@@ -24,9 +24,9 @@ final class Tickets: Sendable {
         left = Atomic(total)
     }
 
-    /// Whether there was one more to send.
-    func take() -> Bool {
-        left.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
+    /// Whether there was one more to send, or so many.
+    func take(_ count: Int = 1) -> Bool {
+        left.wrappingSubtract(count, ordering: .relaxed).newValue >= 0
     }
 }
 

@@ -15,6 +15,10 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case codable
     /// By `await`, with values made by Foundation's decoder.
     case foundation
+    /// In batches of 100, one after another.
+    case batch
+    /// In chains of 10.
+    case chain
     case urlSession
     /// The curl command.
     case curl
@@ -36,6 +40,8 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .convertible: "Ferry, await, schema, JSONConvertible"
         case .codable: "Ferry, await, schema, Codable"
         case .foundation: "Ferry, await, JSONDecoder"
+        case .batch: "Ferry, batches"
+        case .chain: "Ferry, chains"
         case .urlSession: "URLSession"
         case .curl: "curl"
         case .bareTask: "a task, no Ferry"

@@ -34,6 +34,22 @@ enum WaitingCase {
         return await measure(agent, before) { answered.value }
     }
 
+    /// All of them members of one batch, of which 64 wait in the agent and the rest in the batch.
+    static func batch(_ server: String) async throws -> Measurement {
+        let agent = NetworkAgent()
+        let request = Get(path: server + "/delay/60000")
+        let before = try await warmUp(agent, request)
+        let members = Array(repeating: request, count: count)
+        let task = Task { try? await agent.send(BatchRequest(members, atMost: 64)) }
+        while agent.statistics.waiting < 64 { try await Task.sleep(for: .milliseconds(10)) }
+        var measurement = Measurement()
+        measurement.extra = ["bytes_each": Double(ProcessUsage.memory - before) * 1024 / Double(count)]
+        task.cancel()
+        _ = await task.value
+        await agent.shutdown(grace: .zero)
+        return measurement
+    }
+
     /// What Swift itself keeps for a child task that waits for a continuation and does nothing else.
     static func bareTasks() async -> Measurement {
         let shelf = Shelf()

@@ -64,30 +64,22 @@ extension BatchRequest {
     }
 }
 
-/// A value whose type is known to who takes it again. Not a bare `any Sendable`: a cast of that looks into optionals.
-struct Box<Value: Sendable>: Sendable {
-    let value: Value
-}
-
-private func erased<each Item: Runnable>(_ items: repeat each Item) -> [GroupMember<any Sendable>] {
-    var members: [GroupMember<any Sendable>] = []
-    repeat members.append((each items).groupMember.map { Box(value: $0) })
+private func erased<each Item: Runnable>(_ items: repeat each Item) -> [GroupMember<Box>] {
+    var members: [GroupMember<Box>] = []
+    repeat members.append((each items).groupMember.map { Box.of($0) })
     return members
 }
 
 /// Gives erased results out again, in their order.
 private struct Taker {
-    private let results: [Result<any Sendable, RequestError>]
+    private let results: [Result<Box, RequestError>]
     private var index = 0
 
-    init(_ results: [Result<any Sendable, RequestError>]) { self.results = results }
+    init(_ results: [Result<Box, RequestError>]) { self.results = results }
 
     mutating func result<Value: Sendable>(as type: Value.Type) -> Result<Value, RequestError> {
         defer { index += 1 }
-        return results[index].map { value in
-            guard let box = value as? Box<Value> else { preconditionFailure("a member has brought another type") }
-            return box.value
-        }
+        return results[index].map { $0.open(as: type) }
     }
 
     mutating func value<Value: Sendable>(as type: Value.Type) -> Value {

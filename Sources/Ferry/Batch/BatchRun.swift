@@ -74,7 +74,8 @@ final class BatchRun<Element: Sendable>: Sendable {
 private func finished<Element: Sendable>(_ results: [Result<Element, RequestError>?]) -> [Int: any Sendable] {
     var finished: [Int: any Sendable] = [:]
     for (index, result) in results.enumerated() {
-        if case .success(let value) = result { finished[index] = value }
+        // A member of a tuple is in a box.
+        if case .success(let value) = result { finished[index] = (value as? Box)?.content ?? value }
     }
     return finished
 }
@@ -86,12 +87,26 @@ extension AgentCore {
         _ member: @escaping @Sendable (Int) -> GroupMember<Element>
     ) async throws(RequestError) -> Made<[Result<Element, RequestError>]> {
         let batch = BatchRun<Element>(BatchMachine(count: count, atMost: limit, mode: mode), in: group)
-        // The hand that throws has the others cancelled.
-        try? await withThrowingDiscardingTaskGroup { hands in
-            for _ in 0..<batch.hands {
-                hands.addImmediateTask { try await batch.work(self, member) }
+        try? await hire(batch.hands, for: batch, member)
+        return try batch.conclude()
+    }
+
+    /// A task group looks for each child that ends among all others, so many hands are groups of groups.
+    private static let handsOfGroup = 128
+
+    /// Has so many hands at work. One that throws has the others cancelled.
+    private nonisolated(nonsending) func hire<Element: Sendable>(
+        _ hands: Int, for batch: BatchRun<Element>, _ member: @escaping @Sendable (Int) -> GroupMember<Element>
+    ) async throws {
+        try await withThrowingDiscardingTaskGroup { group in
+            if hands <= Self.handsOfGroup {
+                for _ in 0..<hands { group.addImmediateTask { try await batch.work(self, member) } }
+                return
+            }
+            let share = max(Self.handsOfGroup, (hands - 1) / Self.handsOfGroup + 1)
+            for first in stride(from: 0, to: hands, by: share) {
+                group.addImmediateTask { try await self.hire(min(share, hands - first), for: batch, member) }
             }
         }
-        return try batch.conclude()
     }
 }

@@ -2,7 +2,7 @@ extension AgentCore {
     /// Runs the links of a chain one after another, in the caller's task.
     nonisolated(nonsending) func runChain(
         _ links: ChainLinks, in group: GroupRun
-    ) async throws(RequestError) -> Made<any Sendable> {
+    ) async throws(RequestError) -> Made<Box> {
         var run = ChainRun(links, group)
         while let link = try run.next() {
             do throws(RequestError) {
@@ -19,7 +19,7 @@ extension AgentCore {
 private struct ChainRun {
     private var machine: ChainMachine<ChainLink>
     private let group: GroupRun
-    private var value: any Sendable
+    private var value: Box
     private var isFromCache: Bool?
     /// Of the step that runs or ran last.
     private var name: String?
@@ -30,7 +30,7 @@ private struct ChainRun {
         self.group = group
     }
 
-    var made: Made<any Sendable> { Made(value, isFromCache: isFromCache) }
+    var made: Made<Box> { Made(value, isFromCache: isFromCache) }
 
     /// What is to be done next; `nil` at the end.
     mutating func next() throws(RequestError) -> ChainLink? {

@@ -1,11 +1,14 @@
 /// A link of a chain, with the types of the values taken off.
 enum ChainLink: Sendable, ChainLinkKind {
+    /// What is made of the value so far, in the task of the chain: a change of executors would cost more than most of them.
+    typealias Making<Result> = nonisolated(nonsending) @Sendable (Box) async throws -> Result
+
     /// What is to be run next, made of the value so far.
-    case step(name: String?, @Sendable (any Sendable) async throws -> ChainStep)
+    case step(name: String?, Making<ChainStep>)
     /// Another value.
-    case map(@Sendable (any Sendable) async throws -> any Sendable)
+    case map(Making<Box>)
     /// A look at the value.
-    case look(@Sendable (any Sendable) async throws -> Void)
+    case look(Making<Void>)
 
     var isStep: Bool { if case .step = self { true } else { false } }
 }
@@ -13,7 +16,7 @@ enum ChainLink: Sendable, ChainLinkKind {
 /// What a step turned out to be.
 struct ChainStep: Sendable {
     enum Content: Sendable {
-        case run(GroupMember<any Sendable>.Work)
+        case run(GroupMember<Box>.Work)
         /// A chain whose links take the place of the step.
         case links(ChainLinks)
     }
@@ -28,7 +31,7 @@ struct ChainStep: Sendable {
         } else {
             content = .run { core, group throws(RequestError) in
                 let made = try await member.run(core, in: group)
-                return Made(Box(value: made.value), isFromCache: made.isFromCache)
+                return Made(Box.of(made.value), isFromCache: made.isFromCache)
             }
         }
     }
@@ -36,16 +39,8 @@ struct ChainStep: Sendable {
 
 /// The links of a chain, and the value that the first of them gets.
 struct ChainLinks: Sendable {
-    var first: any Sendable
+    var first: Box
     var links: [ChainLink]
 
     var steps: Int { links.count(where: \.isStep) }
-}
-
-extension Box {
-    /// The value that a link before has brought.
-    static func open(_ value: any Sendable) -> Value {
-        guard let box = value as? Box<Value> else { preconditionFailure("a link has brought another type") }
-        return box.value
-    }
 }

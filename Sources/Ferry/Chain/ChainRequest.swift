@@ -24,30 +24,32 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
     /// A chain of one step, to be gone on with.
     public init<First: Runnable>(_ first: First, name: String? = nil) where Value == First.Value {
         self.init(
-            ChainLinks(first: Box(value: ()), links: [.step(name: name) { _ in ChainStep(first.groupMember) }]))
+            ChainLinks(first: Box.of(()), links: [.step(name: name) { _ in ChainStep(first.groupMember) }]))
     }
 
     /// A chain that begins with a value.
-    public init(value: Value) { self.init(ChainLinks(first: Box(value: value), links: [])) }
+    public init(value: Value) { self.init(ChainLinks(first: Box.of(value), links: [])) }
 
     /// The chain with one more step, made of the value so far. `name` stands in the error if it fails; the default is
     /// the type of its request.
     public func then<Next: Runnable>(
-        _ name: String? = nil, _ step: @escaping @Sendable (Value) async throws -> Next
+        _ name: String? = nil, _ step: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Next
     ) -> ChainRequest<Next.Value> {
-        adding(.step(name: name) { ChainStep(try await step(Box<Value>.open($0)).groupMember) })
+        adding(.step(name: name) { ChainStep(try await step($0.open(as: Value.self)).groupMember) })
     }
 
     /// The chain with another value made of the one so far.
     public func map<Mapped: Sendable>(
-        _ transform: @escaping @Sendable (Value) async throws -> Mapped
+        _ transform: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Mapped
     ) -> ChainRequest<Mapped> {
-        adding(.map { Box(value: try await transform(Box<Value>.open($0))) })
+        adding(.map { Box.of(try await transform($0.open(as: Value.self))) })
     }
 
     /// The chain with a look at the value so far, before the next step starts. What it throws fails the chain.
-    public func onValue(_ look: @escaping @Sendable (Value) async throws -> Void) -> ChainRequest<Value> {
-        adding(.look { try await look(Box<Value>.open($0)) })
+    public func onValue(_ look: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Void)
+        -> ChainRequest<Value>
+    {
+        adding(.look { try await look($0.open(as: Value.self)) })
     }
 
     private func adding<Other: Sendable>(_ link: ChainLink) -> ChainRequest<Other> {
@@ -62,7 +64,7 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
         let body = GroupBody<Value>(kind: .chain, settings: settings, total: links.steps) {
             core, group throws(RequestError) in
             let made = try await core.runChain(links, in: group)
-            return Made(Box<Value>.open(made.value), isFromCache: made.isFromCache)
+            return Made(made.value.open(as: Value.self), isFromCache: made.isFromCache)
         }
         return GroupMember(of: Self.self, settings.isPlain ? .links(links, body) : .group(body))
     }

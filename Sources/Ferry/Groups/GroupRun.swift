@@ -3,18 +3,16 @@ import Synchronization
 /// The record of one run of a batch or a chain. The agent keeps it until the run has ended.
 final class GroupRun: Sendable {
     /// Why it was ended before its time.
-    enum End: Sendable {
-        case cancelled
+    enum End: UInt8, Sendable {
+        case cancelled = 1
         case shutdown
         case deadline
     }
 
     private struct Life {
         var machine = RunMachine()
-        var end: End?
         /// While its members run.
         var task: RunningTask?
-        var priority: RequestPriority?
         var progress: GroupProgress
         var isFromCache = false
         /// From its start until its end.
@@ -22,6 +20,9 @@ final class GroupRun: Sendable {
     }
 
     private let life: Mutex<Life>
+    /// Outside of the lock, as every member looks at them.
+    private let end = Atomic<UInt8>(0)
+    private let ownPriority: Atomic<Int>
     let number: UInt64
     let tag: String?
     /// `nil` when nobody observes it.
@@ -46,7 +47,8 @@ final class GroupRun: Sendable {
         self.start = start
         let own = settings.deadline.map { start + $0 }
         deadline = [own, outer?.deadline].compactMap { $0 }.min()
-        life = Mutex(Life(priority: settings.priority, progress: GroupProgress(finished: 0, total: total)))
+        ownPriority = Atomic(settings.priority?.rawValue ?? Self.noPriority)
+        life = Mutex(Life(progress: GroupProgress(finished: 0, total: total)))
     }
 
     // MARK: How it stands
@@ -56,10 +58,14 @@ final class GroupRun: Sendable {
     var isFromCache: Bool { life.withLock { $0.isFromCache } }
 
     /// Why it, or a group around it, was ended.
-    var ending: End? { life.withLock { $0.end } ?? outer?.ending }
+    var ending: End? { End(rawValue: end.load(ordering: .acquiring)) ?? outer?.ending }
 
     /// Its own priority or that of the nearest group around it that has one.
-    var priority: RequestPriority? { life.withLock { $0.priority } ?? outer?.priority }
+    var priority: RequestPriority? {
+        RequestPriority(rawValue: ownPriority.load(ordering: .relaxed)) ?? outer?.priority
+    }
+
+    private static let noPriority = Int.max
 
     /// Of a group only the time is measured; what was sent and received is its members'.
     var metrics: RequestMetrics {
@@ -81,15 +87,16 @@ final class GroupRun: Sendable {
         reporter?.report { self.progress }
     }
 
-    func setPriority(_ priority: RequestPriority) { life.withLock { $0.priority = priority } }
+    func setPriority(_ priority: RequestPriority) { ownPriority.store(priority.rawValue, ordering: .relaxed) }
 
     /// [the task that carries its members] False when it was ended before.
     func begin() -> Bool {
         let task = RunningTask()
         return life.withLock { life in
             life.machine.started()
-            if life.end == nil { life.task = task }
-            return life.end == nil
+            let isWanted = end.load(ordering: .acquiring) == 0
+            if isWanted { life.task = task }
+            return isWanted
         }
     }
 
@@ -100,7 +107,7 @@ final class GroupRun: Sendable {
     func end(_ reason: End) {
         // Not cancelled with the lock held: handlers of the application's code run meanwhile.
         life.withLock { life in
-            if life.end == nil { life.end = reason }
+            _ = end.compareExchange(expected: 0, desired: reason.rawValue, ordering: .acquiringAndReleasing)
             return life.task.take()
         }?.cancel()
     }

@@ -15,6 +15,7 @@ enum BenchCommand: Subcommand {
             CommandOption("connections", value: "N", "Of these to the server at most; the others wait (64)"),
             CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
             CommandOption("schema", value: "FILE", "A JSON Schema that every body must fit"),
+            CommandOption("plan", value: "FILE", "Runs a plan as the unit of load; figures for each of its requests"),
             CommandOption("loops", value: "N", "Threads that carry (1)"),
             CommandOption("json", "Prints one object in place of the table"),
         ])
@@ -25,6 +26,7 @@ enum BenchCommand: Subcommand {
         """
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
+        if let path = arguments.last("plan") { return try await PlanBench.run(path, arguments) }
         var plan = try BenchPlan(arguments)
         raiseDescriptorLimit()
         let server = try plan.url == nil ? BenchServer() : nil
@@ -72,6 +74,8 @@ struct BenchPlan: Sendable {
 /// `ferry serve` in a process of its own, so that its CPU time is not counted as the client's.
 struct BenchServer {
     let url: String
+    /// The server, without a path.
+    let base: String
     private let process: ChildProcess
 
     init() throws {
@@ -79,6 +83,7 @@ struct BenchServer {
         guard let line = process.readLine(), line.hasPrefix("http") else {
             throw InputError("the server for the measurement did not start")
         }
+        base = line
         url = line + "/hello"
     }
 

@@ -24,7 +24,6 @@ struct PlanRequest: Sendable {
     var deadline: Duration?
     var retries: Int?
     var priority = RequestPriority.normal
-    var cache: Cache?
     /// Values of the body to be kept, by JSON Pointer (RFC 6901).
     var captures: [(name: String, pointer: String)] = []
     var status: [ClosedRange<Int>] = [200...299]
@@ -37,12 +36,6 @@ struct PlanRequest: Sendable {
         case text(PlanTemplate)
         case json(PlanJSON)
         case form([(name: String, value: PlanTemplate)])
-    }
-
-    /// How long an answer is kept, and whether one that is kept is taken.
-    struct Cache: Sendable {
-        var seconds: Double
-        var isReloaded = false
     }
 
     var templates: [PlanTemplate] {

@@ -5,7 +5,7 @@ extension PlanReader {
     private static let words = [
         "method", "path", "query", "headers", "json", "form", "body", "basic", "bearer", "timeout", "deadline",
         "retries",
-        "priority", "cache", "capture", "expect",
+        "priority", "capture", "expect",
     ]
 
     func request(_ name: String, _ json: JSON) throws -> PlanRequest {
@@ -33,7 +33,6 @@ extension PlanReader {
             }
             request.priority = priority
         }
-        request.cache = try members["cache"].map { try cache($0) }
         for (name, json) in try pairs(members["capture"], "capture") {
             request.captures.append((name, try pointer(json, try string(json, "capture '\(name)'"))))
         }
@@ -47,14 +46,6 @@ extension PlanReader {
         if let json = members["json"] { return .json(try placed(json) { () throws(PlanFault) in try PlanJSON(json) }) }
         if let form = members["form"] { return .form(try templates(form, "form")) }
         return try members["body"].map { .text(try template($0, "body")) }
-    }
-
-    private func cache(_ json: JSON) throws -> PlanRequest.Cache {
-        let members = try object(json, "cache", allowing: ["seconds", "reload"])
-        guard let time = members["seconds"] else { throw fault(json, "cache: 'seconds' are wanted") }
-        guard let seconds = time.double, seconds > 0 else { throw fault(time, "seconds: a positive number is wanted") }
-        return PlanRequest.Cache(
-            seconds: seconds, isReloaded: try members["reload"].map { try bool($0, "reload") } ?? false)
     }
 
     /// RFC 6901.

@@ -34,7 +34,7 @@ struct TourStep: Sendable {
 
     static let all = [
         typedValue, form, basicAuthorization, cacheHit, statusError, timeout, closureAndCancel, download, manyAtOnce,
-        onTheLoop,
+        onTheLoop, batch, chain, plan,
     ]
 
     private static let typedValue = TourStep("a typed value") { agent in

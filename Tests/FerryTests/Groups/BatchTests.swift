@@ -77,6 +77,14 @@ import Testing
         #expect(outcome.count == 1)
     }
 
+    @Test func whatATupleHadBroughtIsThereToo() async throws {
+        let agent = NetworkAgent.with(StubTransport(["/9": .response(status: 404)]))
+        let error = await fault { () throws(RequestError) in
+            try await agent.send(batch: Echo("a"), Count(number: 1), Count(number: 9), atMost: 1)
+        }
+        #expect(error?.finished[0] as? String == "a" && error?.finished[1] as? Int == 1 && error?.finished.count == 2)
+    }
+
     @Test("R108: all are collected, in order")
     func collectAll() async throws {
         let agent = NetworkAgent.with(StubTransport(["/4": .response(status: 404)]))

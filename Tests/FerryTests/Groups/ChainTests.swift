@@ -159,14 +159,18 @@ import Testing
         #expect(error.failedStep == "both")
     }
 
+    private final class Handle: Sendable {
+        let task = Mutex<RequestTask<String>?>(nil)
+    }
+
     @Test(arguments: 0..<3) func aCancelFromInsideACallbackIsTheEnd(_ place: Int) async throws {
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent.with(stub)
-        let task = Mutex<RequestTask<String>?>(nil)
+        let handle = Handle()
         let (started, begin) = AsyncStream<Void>.makeStream()
         @Sendable func cancel(at here: Int) async {
             for await _ in started { break }
-            if here == place { task.withLock { $0 }?.cancel() }
+            if here == place { handle.task.withLock { $0 }?.cancel() }
             begin.finish()
         }
         let outcome = GroupOutcome<String>()
@@ -181,7 +185,7 @@ import Testing
                 return Echo("B")
             }
         let run = agent.start(chain, completion: outcome.take)
-        task.withLock { $0 = run }
+        handle.task.withLock { $0 = run }
         begin.yield()
         #expect(await outcome.error?.code == .cancelled)
         await agent.shutdown()

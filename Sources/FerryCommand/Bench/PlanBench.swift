@@ -1,0 +1,106 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import Synchronization
+
+/// `ferry bench --plan`: plans as the unit of load.
+enum PlanBench {
+    static func run(_ path: String, _ arguments: ParsedArguments) async throws -> ExitCode {
+        for option in ["header", "schema"] where arguments.has(option) {
+            throw UsageError("--plan and --\(option) exclude each other")
+        }
+        if let operand = arguments.operands.first {
+            throw UsageError("--plan and a URL ('\(operand)') exclude each other")
+        }
+        let load = try BenchPlan(arguments)
+        let plan = try PlanReader.plan(at: path)
+        raiseDescriptorLimit()
+        let server = try plan.base == nil ? BenchServer() : nil
+        defer { server?.stop() }
+        do {
+            // A variable without a value shows here, and not in each of thousands of runs.
+            let base = try server?.base ?? PlanRun.base(of: plan)
+            _ = try PlanRun(plan)
+            let (summary, wasInterrupted) = try await interruptible { await perform(plan, load, base: base) }
+            Console.out(load.printsJSON ? summary.json + "\n" : summary.table)
+            if wasInterrupted { return .interrupted }
+            return summary.exitCode
+        } catch let fault as PlanFault {
+            throw InputError("\(plan.name): \(fault)")
+        }
+    }
+
+    /// Ends when the count or the time is reached, or its task is cancelled.
+    static func perform(_ plan: Plan, _ load: BenchPlan, base: String?) async -> PlanBenchSummary {
+        var configuration = NetworkConfiguration(baseURL: base)
+        configuration.loops = load.loops
+        configuration.limits.transfersPerHost = load.connections
+        configuration.limits.concurrentTransfers = max(load.connections, configuration.limits.concurrentTransfers)
+        let agent = NetworkAgent(configuration: configuration)
+        let recorder = PlanBenchRecorder(plan)
+        let start = monotonicNanoseconds()
+        let usage = ProcessUsage.now
+        let tickets = BenchTickets(load, start: start)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<load.concurrency {
+                group.addTask {
+                    while tickets.take() && !Task.isCancelled {
+                        guard let run = try? PlanRun(plan) else { return }
+                        let report = await run.perform(by: agent)
+                        // Only ctrl-C cancels; what it cut off is nobody's fault.
+                        if !Task.isCancelled { recorder.record(report) }
+                    }
+                }
+            }
+        }
+        let summary = PlanBenchSummary(
+            name: plan.name, totals: recorder.totals, nanoseconds: monotonicNanoseconds() - start,
+            usage: ProcessUsage.now - usage)
+        await agent.shutdown(grace: .zero)
+        return summary
+    }
+}
+
+/// What was seen of plans so far.
+struct PlanBenchTotals: Sendable {
+    struct Step: Sendable {
+        let name: String
+        var latencies = Histogram()
+        var failed: UInt64 = 0
+    }
+
+    var latencies = Histogram()
+    var failed: UInt64 = 0
+    /// One for each request of the plan, however often it runs in it.
+    var steps: [Step]
+    var firstFailure = ExitCode.success
+}
+
+/// Takes down how plans went.
+private final class PlanBenchRecorder: Sendable {
+    private let state: Mutex<PlanBenchTotals>
+    private let places: [String: Int]
+
+    init(_ plan: Plan) {
+        var names: [String] = []
+        for name in plan.root.names where !names.contains(name) { names.append(name) }
+        places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
+        state = Mutex(PlanBenchTotals(steps: names.map { PlanBenchTotals.Step(name: $0) }))
+    }
+
+    var totals: PlanBenchTotals { state.withLock { $0 } }
+
+    func record(_ report: PlanReport) {
+        state.withLock { totals in
+            if report.isOK { totals.latencies.record(report.nanoseconds) } else { totals.failed += 1 }
+            if totals.firstFailure == .success { totals.firstFailure = report.exitCode }
+            for row in report.rows {
+                guard let place = places[row.name] else { continue }
+                switch row.state {
+                case .finished: totals.steps[place].latencies.record(row.nanoseconds)
+                case .failed: totals.steps[place].failed += 1
+                case .skipped, .running, .cancelled: break
+                }
+            }
+        }
+    }
+}

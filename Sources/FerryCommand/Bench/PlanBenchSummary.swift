@@ -1,0 +1,89 @@
+internal import FerryMeasurement
+internal import FoundationEssentials
+
+/// The figures of a load of plans.
+struct PlanBenchSummary: Sendable {
+    let name: String
+    let totals: PlanBenchTotals
+    let nanoseconds: UInt64
+    let usage: ProcessUsage
+
+    var runs: UInt64 { totals.latencies.count + totals.failed }
+    private var requests: UInt64 { totals.steps.reduce(0) { $0 + $1.latencies.count + $1.failed } }
+    private var seconds: Double { Double(nanoseconds) / 1e9 }
+    var exitCode: ExitCode { totals.failed == 0 ? .success : totals.firstFailure }
+
+    /// For people: a line for the plan and one for each request.
+    var table: String {
+        let width = max(4, totals.steps.map(\.name.count).max() ?? 0, name.count)
+        let percents = BenchSummary.percents.map(\.name)
+        func line(_ name: String, _ count: String, _ failed: String, _ times: [String]) -> String {
+            let cells = [count, failed] + times
+            return "  " + name + String(repeating: " ", count: width - name.count)
+                + cells.map { String(repeating: " ", count: max(1, 11 - $0.count)) + $0 }.joined() + "\n"
+        }
+        func line(_ name: String, _ latencies: Histogram, _ failed: UInt64) -> String {
+            let times = BenchSummary.percents.map { durationText(nanoseconds: latencies.percentile($0.percent)) }
+            return line(
+                name, grouped(latencies.count + failed), grouped(failed),
+                times + [durationText(nanoseconds: latencies.maximum)])
+        }
+        let rate = seconds > 0 ? Double(runs) / seconds : 0
+        let cpu = (usage.user + usage.system) / Double(max(1, requests))
+        return line("", "runs", "failed", percents + ["max"])
+            + Console.bold(line(name, totals.latencies, totals.failed))
+            + totals.steps.map { line($0.name, $0.latencies, $0.failed) }.joined()
+            + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s, \(fixed(rate, 1)) a second, "
+            + "\(fixed(cpu, 1)) µs of CPU a request\n"
+    }
+
+    /// One line, fields in alphabetical order.
+    var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { preconditionFailure("a summary is always JSON") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+extension PlanBenchSummary: Encodable {
+    private enum Key: String, CodingKey {
+        case plan, runs, ok, failed, requests, seconds, steps, rps
+        case latency = "latency_us"
+        case cpu = "cpu_us_per_request"
+    }
+
+    private struct Step: Encodable {
+        let name: String
+        let ok: UInt64
+        let failed: UInt64
+        // swift-format-ignore: AlwaysUseLowerCamelCase
+        let latency_us: [String: Double]
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: Key.self)
+        try object.encode(name, forKey: .plan)
+        try object.encode(runs, forKey: .runs)
+        try object.encode(totals.latencies.count, forKey: .ok)
+        try object.encode(totals.failed, forKey: .failed)
+        try object.encode(requests, forKey: .requests)
+        try object.encode((seconds * 1e6).rounded() / 1e6, forKey: .seconds)
+        try object.encode(seconds > 0 ? (Double(requests) / seconds * 10).rounded() / 10 : 0, forKey: .rps)
+        try object.encode(Self.figures(totals.latencies), forKey: .latency)
+        let share = Double(max(1, requests))
+        try object.encode(["user": usage.user / share, "sys": usage.system / share], forKey: .cpu)
+        try object.encode(
+            totals.steps.map {
+                Step(name: $0.name, ok: $0.latencies.count, failed: $0.failed, latency_us: Self.figures($0.latencies))
+            }, forKey: .steps)
+    }
+
+    private static func figures(_ latencies: Histogram) -> [String: Double] {
+        var figures = ["max": Double(latencies.maximum / 100) / 10]
+        for (name, percent) in BenchSummary.percents {
+            figures[name] = Double(latencies.percentile(percent) / 100) / 10
+        }
+        return figures
+    }
+}

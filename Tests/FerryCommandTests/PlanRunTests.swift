@@ -1,0 +1,169 @@
+import Ferry
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+@Suite(.timeLimit(.minutes(1))) struct PlanRunTests {
+    private func perform(
+        _ text: String, values: [(name: String, value: String)] = [], prepare: (LoopbackServer) -> Void = { _ in }
+    ) async throws -> (PlanReport, [LoopbackRequest]) {
+        let plan = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()
+        return try await withLoopbackServer { server in
+            prepare(server)
+            let run = try PlanRun(plan, values: values)
+            let report = await withNetworkAgent(configuration: .init(baseURL: server.baseURL)) {
+                await run.perform(by: $0)
+            }
+            return (report, server.requests)
+        }
+    }
+
+    @Test func laterStepsUseWhatEarlierOnesBrought() async throws {
+        let (report, requests) = try await perform(
+            """
+            {"variables": {"user": "kim"}, "requests": {
+              "login": {"path": "/login", "form": {"user": "{{user}}"}, "capture": {"token": "/token"}},
+              "me": {"path": "/users/{{login.json.user.id}}", "bearer": "{{token}}", "query": {"s": "{{login.status}}"}},
+              "note": {"path": "/echo", "json": {"id": "{{login.json.user.id}}", "type": "{{login.headers.Content-Type}}"}}},
+             "run": {"chain": ["login", {"batch": ["me", "note"]}]}}
+            """, values: [("user", "lou")]
+        ) { server in
+            server.handle("/login") { _ in LoopbackResponse(json: #"{"token": "t0k", "user": {"id": 7}}"#) }
+            server.handle("/users/7") { _ in LoopbackResponse() }
+        }
+        #expect(report.isOK && report.exitCode == .success)
+        #expect(report.rows.map(\.name) == ["login", "me", "note"])
+        #expect(report.rows.allSatisfy { $0.status == 200 && $0.attempts == 1 && $0.nanoseconds > 0 })
+        #expect(requests[0].text == "user=lou")
+        let me = try #require(requests.first { $0.path == "/users/7" })
+        #expect(me.target == "/users/7?s=200")
+        #expect(me.headers["Authorization"] == "Bearer t0k")
+        #expect(requests.first { $0.path == "/echo" }?.text == #"{"id":7,"type":"application/json"}"#)
+    }
+
+    @Test(arguments: [
+        (#""expect": {"status": 201}"#, ExitCode.statusNotAccepted, "invalidStatusCode"),
+        (#""expect": {"headers": {"Content-Type": "text/plain"}}"#, .validationFailed, "userError"),
+        (#""expect": {"json": {"/a": 2}}"#, .validationFailed, "userError"),
+        (#""expect": {"schema": {"type": "array"}}"#, .validationFailed, "schemaMismatch"),
+        (#""capture": {"x": "/nothing"}"#, .validationFailed, "userError"),
+        (#""query": {"x": "{{a.json.nothing}}"}"#, .validationFailed, "userError"),
+    ])
+    func whatIsNotAsExpectedEndsThePlan(_ member: String, _ code: ExitCode, _ name: String) async throws {
+        let (report, requests) = try await perform(
+            """
+            {"requests": {"a": "/a", "b": {"path": "/a", \(member)}, "c": "/a"}, "run": {"chain": ["a", "b", "c"]}}
+            """
+        ) { $0.handle("/a") { _ in LoopbackResponse(json: #"{"a": 1}"#) } }
+        #expect(report.exitCode == code)
+        #expect(report.rows.map(\.state) == [.finished, .failed, .skipped])
+        #expect(report.rows[1].code?.name == name)
+        #expect(report.rows[1].message?.isEmpty == false)
+        #expect(requests.count == (member.contains("query") ? 1 : 2))
+    }
+
+    @Test func aFailureCancelsTheRestUnlessAllAreCollected() async throws {
+        func plan(_ more: String) -> String {
+            """
+            {"requests": {"bad": "/status/500", "slow": "/delay/\(more.isEmpty ? 60000 : 20)"},
+             "run": {"chain": [{"batch": ["slow", "bad", "slow"]\(more)}, "slow"]}}
+            """
+        }
+        let (failed, _) = try await perform(plan(""))
+        #expect(failed.rows.map(\.state) == [.cancelled, .failed, .cancelled, .skipped])
+        #expect(failed.exitCode == .statusNotAccepted)
+        let (collected, _) = try await perform(plan(", \"collect\": true"))
+        #expect(collected.rows.map(\.state) == [.finished, .failed, .finished, .finished])
+        #expect(collected.exitCode == .statusNotAccepted)
+    }
+
+    @Test func repeatsRetriesAndDeadlines() async throws {
+        let (report, requests) = try await perform(
+            """
+            {"requests": {"a": {"path": "/a/{{new.counter}}", "retries": 3}, "slow": "/delay/60000"},
+             "run": {"chain": [{"request": "a", "repeat": 3}, {"batch": ["slow"], "deadline": 0.1}]}}
+            """
+        ) { server in
+            server.handle("/a/2") { _ in LoopbackResponse(status: server.requestCount < 4 ? 503 : 200) }
+            server.handle("/a/1") { _ in LoopbackResponse() }
+            server.handle("/a/3") { _ in LoopbackResponse() }
+        }
+        #expect(report.rows.map(\.state) == [.finished, .finished, .finished, .failed])
+        #expect(report.rows[1].attempts > 1)
+        #expect(report.rows[3].code == .timeout(.deadline))
+        #expect(report.exitCode == .transferFailed)
+        #expect(requests.first?.path == "/a/1")
+    }
+
+    @Test func reportsAreJSONAndATable() async throws {
+        let (report, _) = try await perform(
+            #"{"name": "r", "requests": {"a": "/hello", "b": "/status/404"}, "run": {"chain": ["a", "b", "a"]}}"#)
+        let json = try JSON(parsing: report.json)
+        #expect(json["ok"]?.bool == false && json["plan"]?.string == "r")
+        let steps = try #require(json["steps"]?.array)
+        #expect(steps.map { $0["state"]?.string } == ["finished", "failed", "skipped"])
+        #expect(steps.map { $0["status"]?.int } == [200, 404, nil])
+        #expect(json.value(atPointer: "/steps/1/error/code")?.string == "invalidStatusCode")
+        #expect((json.value(atPointer: "/steps/0/metrics/total")?.int ?? 0) > 0)
+        let lines = report.table.split(separator: "\n")
+        #expect(lines.count == 5)
+        #expect(lines[1].hasPrefix("  a") && lines[1].contains("200"))
+        #expect(lines[3].contains("skipped"))
+        #expect(lines[4].hasPrefix("FAILED: r, 1 of 3 steps"))
+    }
+
+    @Test func thePageIsWholeAndEscaped() async throws {
+        let (report, _) = try await perform(
+            #"{"name": "<b>&\"", "requests": {"<script>": "/hello", "b": "/status/404"}, "run": {"chain": ["<script>", "b", "b"]}}"#
+        )
+        let page = PlanPage([report]).html
+        #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
+        #expect(!page.contains("<script>") && page.contains("&lt;script&gt;") && page.contains("&lt;b&gt;&amp;&quot;"))
+        #expect(!page.contains("http://") && !page.contains("https://"), "it needs nothing else")
+        #expect(page.contains("<svg") && page.contains("class=\"wait\"") && page.contains("skipped"))
+        #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
+    }
+
+    @Test func theLiveLineSaysWhatRuns() {
+        var rows = ["a", "b", "c", "d"].map { PlanRow(name: $0, depth: 1) }
+        rows[0].state = .finished
+        rows[1].state = .running
+        #expect(PlanLiveLine.line("p", rows, nanoseconds: 1_500_000_000) == "p  █████░░░░░░░░░░░░░░░  1 of 4  1.5 s  b")
+        for row in rows.indices { rows[row].state = .running }
+        #expect(PlanLiveLine.line("p", rows, nanoseconds: 0).hasSuffix("a, b, c and 1 more"))
+        #expect(PlanLiveLine.line("p", [], nanoseconds: 0).contains("0 of 0"))
+    }
+
+    @Test func theExamplesRun() async throws {
+        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let files = try FileManager.default.contentsOfDirectory(atPath: "/\(folder)/Examples").filter {
+            $0.hasSuffix(".json")
+        }
+        #expect(files.count >= 3)
+        for file in files {
+            let text = try String(contentsOfFile: "/\(folder)/Examples/\(file)", encoding: .utf8)
+            let (report, _) = try await perform(text)
+            #expect(report.isOK, "\(report.table)")
+        }
+    }
+
+    @Test func theOutlineSaysWhatWouldBeDone() throws {
+        let plan = try PlanReader(
+            path: "p.json",
+            text: Data(
+                #"{"name": "o", "base": "http://h", "requests": {"a": {"path": "/x/{{new.counter}}", "json": {}, "retries": 1}}, "run": {"batch": ["a", {"request": "a", "repeat": 2}], "atMost": 2, "deadline": 1}}"#
+                    .utf8)
+        ).plan()
+        #expect(
+            PlanOutline(plan).text == """
+                o, 3 steps, on http://h
+                  batch, at most 2 at once, within 1.0 seconds
+                    a: POST /x/{{new.counter}}, with a body, up to 1 retries, expects 200-299
+                    2 times
+                      a: POST /x/{{new.counter}}, with a body, up to 1 retries, expects 200-299
+
+                """)
+    }
+}
