@@ -4,7 +4,10 @@ internal import Glibc
 struct Main {
     static let version = "0.1.0"
     static var subcommands: [any Subcommand.Type] {
-        [FetchCommand.self, DownloadCommand.self, RunCommand.self, ServeCommand.self, BenchCommand.self, TourCommand.self]
+        [
+            FetchCommand.self, DownloadCommand.self, RunCommand.self, ServeCommand.self, BenchCommand.self,
+            TourCommand.self,
+        ]
     }
 
     static func main() async {

@@ -66,7 +66,7 @@ final class BatchRun<Element: Sendable>: Sendable {
             let results = state.results
             throw error.at(GroupPlace(kind: .batch, index: index)) { finished(results) }
         case .interrupted, nil:
-            throw state.interruption ?? group.refusal() ?? RequestError(GroupRun.End.cancelled)
+            throw state.interruption?.ofWhole ?? group.refusal() ?? RequestError(GroupRun.End.cancelled)
         }
     }
 }

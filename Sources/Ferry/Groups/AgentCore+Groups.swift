@@ -83,7 +83,7 @@ extension AgentCore {
             if let ending = group.ending {
                 result = .failure(error.ended(by: ending))
             } else if Task.isCancelled {
-                result = .failure(error.cancelled)
+                result = .failure(error.ended(by: .cancelled))
             }
         }
         group.answered(isFromCache: (try? result.get())?.isFromCache)

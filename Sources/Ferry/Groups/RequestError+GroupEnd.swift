@@ -15,10 +15,18 @@ extension RequestError {
     /// The failure of a group that was ended from outside: how it went remains true, why is the group's.
     func ended(by end: GroupRun.End) -> RequestError {
         switch end {
-        case .cancelled: cancelled
-        case .shutdown: code == .shutdown ? self : RequestError(.shutdown).along(self)
+        case .cancelled: cancelled.ofWhole
+        case .shutdown: code == .shutdown ? ofWhole : RequestError(.shutdown).along(self).ofWhole
         case .deadline: code == .timeout(.deadline) ? self : RequestError(.deadline).along(self)
         }
+    }
+
+    /// Not of one member: the group was ended as a whole.
+    var ofWhole: RequestError {
+        if facts.places.isEmpty { return self }
+        var facts = facts
+        (facts.places, facts.finished) = ([], nil)
+        return RequestError(facts)
     }
 
     private func along(_ other: RequestError) -> RequestError {
