@@ -3,6 +3,7 @@
 SWIFT ?= swift
 FUZZ_SECONDS ?= 600
 BENCH_SECONDS ?= 5
+SOAK ?= 5m
 BENCH_CONCURRENCY ?= 64
 # More of it for the benchmarks: make bench BENCH='--case get12@64 --rounds 9'
 BENCH ?=
@@ -17,7 +18,7 @@ TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench docs lint format clean
+.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench soak docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +62,11 @@ bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
 	@.ci/setup bench
 	$(SWIFT) build -c release --product FerryBenchmarks
 	.build/release/FerryBenchmarks $(BENCH)
+
+soak: ## Everything at once with faults on, for five minutes (SOAK=30m), beside URLSession; plots go to Benchmarks/Results
+	@.ci/setup bench
+	$(SWIFT) build -c release --product FerryBenchmarks
+	.build/release/FerryBenchmarks soak --time $(SOAK)
 
 docs: setup ## Builds the manual and the reference into .build/docs
 	.ci/docs

@@ -10,6 +10,8 @@ struct Main {
         do {
             if arguments.first == "worker" {
                 try await Worker.run(Array(arguments.dropFirst()))
+            } else if arguments.first == "soak" {
+                try SoakCommand(Array(arguments.dropFirst())).run()
             } else if arguments.first == "json" {
                 try measureJSON(Array(arguments.dropFirst()))
             } else {

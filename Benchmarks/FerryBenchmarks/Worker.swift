@@ -10,12 +10,26 @@ enum Worker {
             let figures = try JSONBenchmark(Array(arguments.dropFirst())).run()
             return print(String(decoding: try JSONEncoder().encode(figures), as: UTF8.self))
         }
+        if name.hasPrefix("soak") { return try await soak(name, Array(arguments.dropFirst())) }
         guard arguments.count == 5, let total = Int(arguments[2]), let concurrency = Int(arguments[3]),
             let length = Int(arguments[4])
         else { throw BenchmarkError("a worker takes NAME URL TOTAL CONCURRENCY LENGTH") }
         let load = Load(url: arguments[1], total: total, concurrency: concurrency, length: length)
         let measurement = try await measure(name, load)
         print(String(decoding: try JSONEncoder().encode(measurement), as: UTF8.self))
+    }
+
+    /// `soak-ferry URL SECONDS`, `soak-urlSession` likewise, or `soak-server`.
+    private static func soak(_ name: String, _ arguments: [String]) async throws {
+        if name == "soak-server" { return try SoakServer.run() }
+        guard arguments.count == 2, let seconds = Double(arguments[1]) else {
+            throw BenchmarkError("a soak takes URL SECONDS")
+        }
+        let report =
+            try await name == "soak-ferry"
+            ? SoakRunner.ferry(url: arguments[0], seconds: seconds)
+            : URLSessionSoak.run(url: arguments[0], seconds: seconds)
+        print(String(decoding: try JSONEncoder().encode(report), as: UTF8.self))
     }
 
     private static func measure(_ name: String, _ load: Load) async throws -> Measurement {

@@ -1,0 +1,86 @@
+internal import Ferry
+internal import Foundation
+internal import Synchronization
+
+/// Runs kinds drawn by chance, many at once, until the time is over, and looks at the process meanwhile.
+final class SoakRunner: Sendable {
+    private let tallies = Mutex<[String: SoakReport.Tally]>([:])
+    private let ended = Atomic<Int>(0)
+    private let working = Atomic<Int>(0)
+    private static let atOnce = 32
+    private static let patience = Duration.seconds(15)
+
+    /// `worker soak-ferry URL SECONDS`; prints its report as one line of JSON.
+    static func ferry(url: String, seconds: Double) async throws -> SoakReport {
+        let folder = NSTemporaryDirectory() + "/ferry-soak-\(ProcessInfo.processInfo.processIdentifier)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Data(SoakBody.pattern).write(to: URL(fileURLWithPath: folder + "/pattern"))
+        var report = SoakReport(client: "Ferry")
+        // What the first agent and the first sleep of a process open for all of it is not this agent's.
+        await withNetworkAgent { agent in _ = try? await agent.send(SoakRequest(url + "/hello")) }
+        try await Task.sleep(for: .milliseconds(200))
+        report.descriptorsBefore = SoakSample.now(since: .now, ended: 0).descriptors
+        var configuration = NetworkConfiguration(baseURL: url)
+        configuration.cache = CacheConfiguration(directory: folder + "/cache")
+        let agent = NetworkAgent(configuration: configuration)
+        let client = SoakClient(agent: agent, base: url, folder: folder)
+        let runner = SoakRunner()
+        let kinds = SoakKind.all
+        report.samples = await runner.run(seconds) {
+            let kind = kinds[Int.random(in: 0..<kinds.count)]
+            await runner.count(kind.name) { await kind.run(client) }
+        }
+        let statistics = agent.statistics
+        report.left = Int(statistics.waiting + statistics.running)
+        await agent.shutdown()
+        // The loop closes its connections by itself, after the last answer.
+        for _ in 0..<40 where report.descriptorsAfter == 0 || report.descriptorsAfter > report.descriptorsBefore {
+            try await Task.sleep(for: .milliseconds(50))
+            report.descriptorsAfter = SoakSample.now(since: .now, ended: 0).descriptors
+        }
+        report.tallies = runner.tallies.withLock { $0 }
+        return report
+    }
+
+    /// One run of a kind.
+    func count(_ name: String, _ body: () async -> String?) async {
+        tallies.withLock { $0[name, default: .init()].started += 1 }
+        let fault = await body()
+        tallies.withLock { tallies in
+            tallies[name, default: .init()].ended += 1
+            guard let fault else { return tallies[name, default: .init()].right += 1 }
+            if tallies[name, default: .init()].wrong.count < SoakReport.Tally.keptWords {
+                tallies[name, default: .init()].wrong.append(fault)
+            }
+        }
+        ended.add(1, ordering: .relaxed)
+    }
+
+    var counted: [String: SoakReport.Tally] { tallies.withLock { $0 } }
+
+    /// A sample a second, while `atOnce` tasks do `body` again and again.
+    ///
+    /// They are tasks of their own: one that never comes back is not waited for longer than the patience, and shows as
+    /// a run that did not end.
+    func run(_ seconds: Double, _ body: @escaping @Sendable () async -> Void) async -> [SoakSample] {
+        let start = ContinuousClock.now
+        let end = start + .seconds(seconds)
+        working.store(Self.atOnce, ordering: .relaxed)
+        for _ in 0..<Self.atOnce {
+            Task {
+                while ContinuousClock.now < end { await body() }
+                self.working.subtract(1, ordering: .releasing)
+            }
+        }
+        var samples: [SoakSample] = []
+        while ContinuousClock.now < end {
+            try? await Task.sleep(for: .seconds(1))
+            samples.append(.now(since: start, ended: ended.load(ordering: .relaxed)))
+        }
+        while working.load(ordering: .acquiring) > 0 && ContinuousClock.now < end + Self.patience {
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+        return samples
+    }
+}
