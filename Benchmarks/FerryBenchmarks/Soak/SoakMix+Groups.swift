@@ -25,7 +25,7 @@ extension SoakKind {
             }
         },
         SoakKind(name: "batch that fails") { client in
-            do {
+            do throws(RequestError) {
                 let requests = [SoakRequest("/delay/50"), SoakRequest("/fault/cut"), SoakRequest("/delay/50")]
                 _ = try await client.agent.send(batch: requests)
                 return "a body that was cut is a success"
