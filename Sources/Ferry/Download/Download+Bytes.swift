@@ -89,7 +89,7 @@ extension Download {
         }
         state.withLock { state in
             state.metadata = metadata
-            state.helpers = nil
+            (state.helpers, state.helperJourneys, state.helperFault) = (nil, [], nil)
             state.isKept = metadata.validator != nil
             state.isNoted = isNoted
             (state.received, state.resumedFrom) = (0, 0)

@@ -31,6 +31,7 @@ extension Download {
         guard isFirst else { return }
         meter.begin(at: metadata.received(0), total: metadata.total, isResumable: true)
         let journeys = (1..<max(plan.options.segments, 2)).map { _ in Journey(tag: itinerary.tag, of: core) }
+        state.withLock { $0.helperJourneys = journeys }
         for helper in journeys { journey.adopt(helper) }
         let work = Task {
             await withTaskGroup { group in
@@ -40,7 +41,7 @@ extension Download {
             }
         }
         let clerk = Task { await keepAccount() }
-        state.withLock { $0.helpers = DownloadHelpers(journeys: journeys, work: work, clerk: clerk) }
+        state.withLock { $0.helpers = DownloadHelpers(work: work, clerk: clerk) }
     }
 
     /// Until all segments are there; throws why one is not.
@@ -55,13 +56,13 @@ extension Download {
     /// Nobody works at the file any more.
     func endHelpers() async {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
-        for journey in helpers.journeys { journey.end(.cancelled) }
+        for journey in state.withLock({ $0.helperJourneys }) { journey.end(.cancelled) }
         await helpers.work.value
         await helpers.dismissClerk()
     }
 
     /// What one of them has failed with, the first.
-    var helperFault: RequestError? { state.withLock { $0.helpers?.fault } }
+    var helperFault: RequestError? { state.withLock { $0.helperFault } }
 
     /// One segment after another, until none is left.
     private func loadSegments(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) async {
@@ -82,9 +83,9 @@ extension Download {
     /// One segment cannot be had: none of the others is wanted any more.
     private func fail(_ error: RequestError, _ core: AgentCore) {
         let (journeys, runs) = state.withLock { state in
-            if state.helpers?.fault != nil { return ([Journey](), [StreamRun]()) }
-            state.helpers?.fault = error
-            return (state.helpers?.journeys ?? [], state.pouring)
+            if state.helperFault != nil { return ([Journey](), [StreamRun]()) }
+            state.helperFault = error
+            return (state.helperJourneys, state.pouring)
         }
         for journey in journeys { journey.end(.cancelled) }
         for run in runs { core.cancel(run) }
@@ -103,11 +104,9 @@ extension Download {
 
 /// Those who load segments beside the lead.
 struct DownloadHelpers: Sendable {
-    var journeys: [Journey]
     var work: Task<Void, Never>
     /// Writes down how far they are.
     var clerk: Task<Void, Never>
-    var fault: RequestError?
 
     func dismissClerk() async {
         clerk.cancel()

@@ -23,6 +23,10 @@ final class Download: Sendable {
         /// Segments that somebody works at, or has.
         var claimed: Set<Int> = []
         var helpers: DownloadHelpers?
+        /// Theirs, known before the first of them begins: it may fail at once.
+        var helperJourneys: [Journey] = []
+        /// What one of them has failed with, the first.
+        var helperFault: RequestError?
         /// Whose bodies go to the part now.
         var pouring: [StreamRun] = []
         var isPaused = false
