@@ -20,6 +20,9 @@ protocol TokenSession: Sendable {
 
     /// Nobody gets a token any more.
     func shutDown()
+
+    /// Runs that wait for a refresh.
+    var waitingCount: Int { get }
 }
 
 /// The session of one authenticator.
@@ -47,6 +50,8 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         self.core = core
         state = Mutex(State(token: authenticator.token))
     }
+
+    var waitingCount: Int { state.withLock { $0.machine.waitingCount } }
 
     func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }
 
