@@ -127,7 +127,7 @@ extension CoreTests {
                 for path in ["/gzip/200000?zeros=1", "/bytes/20000000"] {
                     let id = try core.submit(stream(server.baseURL + path, Pauses { $0 == 1 }))
                     await core.untilBody(id)
-                    for _ in 0..<5 { await core.turn() }
+                    for _ in 0..<20 { await core.turn() }
                     core.cancel(id)
                     let result = await core.result(of: id)
                     #expect(result.fault == .cancelled && result.phase == FERRY_PHASE_BODY && result.status == 200)

@@ -145,7 +145,9 @@ import Testing
         }
         let answers = Mutex([Bool]())
         for number in 0..<50 {
-            store.write(Sample.entry(number, generation: 1, count: 4000), under: Sample.key(number)) { done in
+            // A writer that keeps up takes all that fit; some do not fit even alone.
+            let count = number % 10 == 9 ? 30_000 : 4000
+            store.write(Sample.entry(number, generation: 1, count: count), under: Sample.key(number)) { done in
                 answers.withLock { $0.append(done) }
             }
         }
@@ -153,7 +155,7 @@ import Testing
         let answered = answers.withLock { $0 }
         #expect(answered.count == 50)
         #expect(store.counts.dropped == UInt64(answered.count { !$0 }))
-        #expect(store.counts.dropped > 0)
+        #expect(store.counts.dropped >= 5)
         #expect(store.counts.written == UInt64(answered.count { $0 }))
         #expect(store.counts.queuedBytes == 0)
     }
