@@ -110,9 +110,6 @@ extension AgentCore {
     func conclude<R: Request>(
         _ request: R, _ answer: Answer, of run: AwaitedRun
     ) throws(RequestError) -> Reply<R.Value> {
-        #if FERRY_TSAN
-        run.observe()
-        #endif
         if let watch = run.watch { return try conclude(request, answer, url: run.url, watchedBy: watch) }
         var times = ProcessingTimes(isMeasured: false)
         do throws(RequestError) {

@@ -100,7 +100,10 @@ final class AwaitedRun: Run, @unchecked Sendable {
 
     /// Waits for its answer. To end it early is the caller's to see to.
     nonisolated(nonsending) func answer() async -> Answer {
-        await withUnsafeContinuation { wait(by: $0) }
+        #if FERRY_TSAN
+        defer { observe() }
+        #endif
+        return await withUnsafeContinuation { wait(by: $0) }
     }
 
     private func wait(by continuation: UnsafeContinuation<Answer, Never>) {
