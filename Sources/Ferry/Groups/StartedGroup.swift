@@ -12,15 +12,15 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
         weak let object: (any RequestDelegate)?
     }
 
-    private let group: G
     private let run: GroupRun
     private let queue: DispatchQueue
-    /// Both until the result is delivered.
+    /// All three until the result is delivered: what their closures hold may hold the run.
+    private let group: Mutex<G?>
     private let receiver: Mutex<Receiver?>
     private let core: Mutex<AgentCore?>
 
     init(_ group: G, _ run: GroupRun, on queue: DispatchQueue, core: AgentCore, receiver: Receiver) {
-        self.group = group
+        self.group = Mutex(group)
         self.run = run
         self.queue = queue
         self.receiver = Mutex(receiver)
@@ -64,15 +64,17 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
             case .failure(let error): RunOutcome(error)
             }
         run.watch?.willStop(outcome, run.metrics)
+        let group = group.withLock { $0.take() }
         switch receiver.withLock({ $0.take() }) {
         case .closure(let closure): closure(result)
-        case .delegate(let delegate): delegate.object.map { tell($0, result) }
+        case .delegate(let delegate):
+            if let object = delegate.object, let group { tell(object, group, result) }
         case nil: break
         }
         run.watch?.didStop(outcome)
     }
 
-    private func tell(_ delegate: any RequestDelegate, _ result: Result<G.Value, RequestError>) {
+    private func tell(_ delegate: any RequestDelegate, _ group: G, _ result: Result<G.Value, RequestError>) {
         let task = RequestTask<G.Value>(run: self)
         switch result {
         case .success(let value): delegate.groupFinished(task, group, value: value)

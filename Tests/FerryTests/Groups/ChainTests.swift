@@ -161,6 +161,10 @@ import Testing
 
     private final class Handle: Sendable {
         let task = Mutex<RequestTask<String>?>(nil)
+        private let gone: Logbook?
+
+        init(_ gone: Logbook? = nil) { self.gone = gone }
+        deinit { gone?.note("gone") }
     }
 
     @Test(arguments: 0..<3) func aCancelFromInsideACallbackIsTheEnd(_ place: Int) async throws {
@@ -192,6 +196,25 @@ import Testing
         #expect(stub.paths == ["/A"])
         #expect(outcome.count == 1)
         #expect(run.state == .cancelled)
+    }
+
+    @Test func whatAChainCapturedGoesWithItsResult() async throws {
+        let agent = NetworkAgent.with(StubTransport(always: .response()))
+        let gone = Logbook()
+        let outcome = GroupOutcome<String>()
+        func start() {
+            let handle = Handle(gone)
+            let chain = ChainRequest(Echo("A")).map { value in
+                _ = handle
+                return value
+            }
+            // It holds the run, and the run the closure that holds it.
+            handle.task.withLock { $0 = agent.start(chain, completion: outcome.take) }
+        }
+        start()
+        #expect(await outcome.error == nil)
+        await gone.waitForEntries(1)
+        await agent.shutdown()
     }
 
     @Test func aLongChainNeedsNoStack() async throws {
