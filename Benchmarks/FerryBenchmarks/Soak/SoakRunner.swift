@@ -17,16 +17,17 @@ final class SoakRunner: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Data(SoakBody.pattern).write(to: URL(fileURLWithPath: folder + "/pattern"))
         var report = SoakReport(client: "Ferry")
-        // What the first agent and the first sleep of a process open for all of it is not this agent's.
-        await withNetworkAgent { agent in _ = try? await agent.send(SoakRequest(url + "/hello")) }
-        try await Task.sleep(for: .milliseconds(200))
+        let kinds = SoakKind.all
+        // What the first agent opens for the whole process is not this one's.
+        let first = NetworkAgent(configuration: configuration(url, folder))
+        let firstClient = SoakClient(agent: first, base: url, folder: folder)
+        for kind in kinds { _ = await kind.run(firstClient) }
+        await first.shutdown()
+        try await Task.sleep(for: .seconds(1))
         report.descriptorsBefore = SoakSample.now(since: .now, ended: 0).descriptors
-        var configuration = NetworkConfiguration(baseURL: url)
-        configuration.cache = CacheConfiguration(directory: folder + "/cache")
-        let agent = NetworkAgent(configuration: configuration)
+        let agent = NetworkAgent(configuration: configuration(url, folder))
         let client = SoakClient(agent: agent, base: url, folder: folder)
         let runner = SoakRunner()
-        let kinds = SoakKind.all
         report.samples = await runner.run(seconds) {
             let kind = kinds[Int.random(in: 0..<kinds.count)]
             await runner.count(kind.name) { await kind.run(client) }
@@ -41,6 +42,12 @@ final class SoakRunner: Sendable {
         }
         report.tallies = runner.tallies.withLock { $0 }
         return report
+    }
+
+    private static func configuration(_ url: String, _ folder: String) -> NetworkConfiguration {
+        var configuration = NetworkConfiguration(baseURL: url)
+        configuration.cache = CacheConfiguration(directory: folder + "/cache")
+        return configuration
     }
 
     /// One run of a kind.
