@@ -48,7 +48,7 @@ enum SoakBody {
 }
 
 extension SoakKind {
-    static var all: [SoakKind] { bodies + uploads + policies + groups + faults + cancels }
+    static let all: [SoakKind] = bodies + uploads + policies + groups + faults + cancels
 
     private static let bodies: [SoakKind] = [
         .get("bytes") { count in "/bytes/\(count)" },

@@ -17,24 +17,15 @@ final class SoakRunner: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Data(SoakBody.pattern).write(to: URL(fileURLWithPath: folder + "/pattern"))
         var report = SoakReport(client: "Ferry")
-        let kinds = SoakKind.all
         // What the first agent opens for the whole process is not this one's.
         let first = NetworkAgent(configuration: configuration(url, folder))
         let firstClient = SoakClient(agent: first, base: url, folder: folder)
-        for kind in kinds { _ = await kind.run(firstClient) }
+        for kind in SoakKind.all { _ = await kind.run(firstClient) }
         await first.shutdown()
         try await Task.sleep(for: .seconds(1))
         report.descriptorsBefore = SoakSample.now(since: .now, ended: 0).descriptors
-        let agent = NetworkAgent(configuration: configuration(url, folder))
-        let client = SoakClient(agent: agent, base: url, folder: folder)
         let runner = SoakRunner()
-        report.samples = await runner.run(seconds) {
-            let kind = kinds[Int.random(in: 0..<kinds.count)]
-            await runner.count(kind.name) { await kind.run(client) }
-        }
-        let statistics = agent.statistics
-        report.left = Int(statistics.waiting + statistics.running)
-        await agent.shutdown()
+        try await runner.soak(&report, url, folder, seconds)
         // The loop closes its connections by itself, after the last answer.
         for _ in 0..<40 where report.descriptorsAfter == 0 || report.descriptorsAfter > report.descriptorsBefore {
             try await Task.sleep(for: .milliseconds(50))
@@ -42,6 +33,19 @@ final class SoakRunner: Sendable {
         }
         report.tallies = runner.tallies.withLock { $0 }
         return report
+    }
+
+    /// Its agent is gone when this returns, and with it the loop.
+    private func soak(_ report: inout SoakReport, _ url: String, _ folder: String, _ seconds: Double) async throws {
+        let agent = NetworkAgent(configuration: Self.configuration(url, folder))
+        let client = SoakClient(agent: agent, base: url, folder: folder)
+        report.samples = await run(seconds) {
+            let kind = SoakKind.all[Int.random(in: 0..<SoakKind.all.count)]
+            await self.count(kind.name) { await kind.run(client) }
+        }
+        let statistics = agent.statistics
+        report.left = Int(statistics.waiting + statistics.running)
+        await agent.shutdown()
     }
 
     private static func configuration(_ url: String, _ folder: String) -> NetworkConfiguration {
