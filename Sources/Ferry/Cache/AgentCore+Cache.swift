@@ -21,16 +21,19 @@ extension AgentCore {
     /// What the cache has, in memory or on the disk. `nil` when the journey was ended meanwhile.
     func lookUp<R: Request>(_ plan: CachePlan, of request: R, _ journey: Journey) async -> ResponseCache.Verdict? {
         guard let cache else { return .miss(.notConfigured) }
+        var remembered: ResponseCache.Verdict?
         if let stored = cache.recall(plan.key) {
             let found = verdict(on: stored, plan, of: request, now: cache.clock())
-            // Another process may have a newer one on the disk.
             if case .fresh = found { return counted(found, fromMemory: true) }
+            // Another process may have a newer one on the disk.
+            remembered = found
         }
         let loaded = await journey.wait { done in
             cache.load(plan.key) { done((stored: $0, miss: $1)) }
         }
         guard let loaded else { return nil }
-        guard let stored = loaded.stored else { return .miss(loaded.miss) }
+        // What is still to be written, or cannot be, is in memory only.
+        guard let stored = loaded.stored else { return remembered ?? .miss(loaded.miss) }
         let now = cache.clock()
         cache.used(stored, under: plan.key, now: now)
         return counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false)

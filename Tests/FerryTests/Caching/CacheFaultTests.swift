@@ -28,6 +28,17 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test func memoryStandsInForAServerThatFailsWhereTheDiskFailsToo() async throws {
+        try Data([1]).write(to: URL(filePath: bench.path))
+        let agent = bench.agent(StubTransport(answers: [.response(body: "answer 1"), .response(status: 503)]))
+        _ = try await agent.send(Kept())
+        bench.advance(by: .seconds(61))
+        let reply = try await agent.send(Kept(), cache: .cacheElseNetwork(staleIfError: .seconds(60)))
+        #expect(reply.response.isStale && reply.value == "answer 1")
+        #expect(await fault { try await agent.send(Kept(), cache: .cacheOnly) } == .notCached(.expired))
+        await agent.shutdown()
+    }
+
     @Test func aDamagedDatabaseIsAMissAndKeepsAgain() async throws {
         let first = bench.agent(counting())
         _ = try await first.send(Kept())
