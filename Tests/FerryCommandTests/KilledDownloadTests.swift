@@ -8,13 +8,6 @@ import Testing
 
 /// FAULTS.md R94 and R95: downloads whose process is killed, or whose disk is full. The process is `ferry download`.
 @Suite(.timeLimit(.minutes(3))) struct KilledDownloadTests {
-    private var program: String {
-        get throws {
-            let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
-            return URL(filePath: bundle).deletingLastPathComponent().appending(path: "ferry").path
-        }
-    }
-
     private func withFolder(_ body: (String) async throws -> Void) async throws {
         let folder = NSTemporaryDirectory() + "ferry-killed-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -35,7 +28,9 @@ import Testing
         try await withFolder { folder in
             try await withLoopbackServer { server in
                 let (target, url) = (folder + "/f", server.baseURL + "/bytes/\(size)")
-                let command = [try program, "download", url, "-o", target, "--json", "--segments", "\(segments)"]
+                let command = [
+                    try FerryProgram.path, "download", url, "-o", target, "--json", "--segments", "\(segments)",
+                ]
                 var random = SystemRandomNumberGenerator()
                 for kill in 1...kills {
                     let process = try ChildProcess(command + ["--limit-rate", "30M"])
@@ -80,7 +75,8 @@ import Testing
                     exit $code
                     """
                 let process = try ChildProcess([
-                    "unshare", "-m", "/bin/sh", "-c", script, try program, folder, server.baseURL + "/bytes/1000000",
+                    "unshare", "-m", "/bin/sh", "-c", script, try FerryProgram.path, folder,
+                    server.baseURL + "/bytes/1000000",
                 ])
                 let end = process.finish()
                 #expect(end.code == 3 && end.output.contains("\"code\":\"fileIO\""), "\(end.output)")

@@ -13,9 +13,8 @@ import Testing
         return try await withLoopbackServer { server in
             prepare(server)
             let run = try PlanRun(plan, values: values)
-            let report = await withNetworkAgent(configuration: .init(baseURL: server.baseURL)) {
-                await run.perform(by: $0)
-            }
+            let configuration = try PlanRun.configuration(for: plan, values: values, base: server.baseURL)
+            let report = await withNetworkAgent(configuration: configuration) { await run.perform(by: $0) }
             return (report, server.requests)
         }
     }
@@ -141,10 +140,12 @@ import Testing
         let files = try FileManager.default.contentsOfDirectory(atPath: "/\(folder)/Examples").filter {
             $0.hasSuffix(".json")
         }
-        #expect(files.count >= 3)
+        #expect(files.count >= 4)
         for file in files {
             let text = try String(contentsOfFile: "/\(folder)/Examples/\(file)", encoding: .utf8)
-            let (report, _) = try await perform(text)
+            let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let (report, _) = try await perform(text, values: [("folder", folder)])
             #expect(report.isOK, "\(report.table)")
         }
     }

@@ -18,9 +18,9 @@ enum PlanBench {
         defer { server?.stop() }
         do {
             // A variable without a value shows here, and not in each of thousands of runs.
-            let base = try server?.base ?? PlanRun.base(of: plan)
+            let configuration = try PlanRun.configuration(for: plan, base: server?.base)
             _ = try PlanRun(plan)
-            let (summary, wasInterrupted) = try await interruptible { await perform(plan, load, base: base) }
+            let (summary, wasInterrupted) = try await interruptible { await perform(plan, load, configuration) }
             Console.out(load.printsJSON ? summary.json + "\n" : summary.table)
             if wasInterrupted { return .interrupted }
             return summary.exitCode
@@ -30,8 +30,10 @@ enum PlanBench {
     }
 
     /// Ends when the count or the time is reached, or its task is cancelled.
-    static func perform(_ plan: Plan, _ load: BenchPlan, base: String?) async -> PlanBenchSummary {
-        var configuration = NetworkConfiguration(baseURL: base)
+    static func perform(_ plan: Plan, _ load: BenchPlan, _ configuration: NetworkConfiguration) async
+        -> PlanBenchSummary
+    {
+        var configuration = configuration
         configuration.loops = load.loops
         configuration.limits.transfersPerHost = load.connections
         configuration.limits.concurrentTransfers = max(load.connections, configuration.limits.concurrentTransfers)

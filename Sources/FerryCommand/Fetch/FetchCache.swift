@@ -10,13 +10,10 @@ struct FetchCache: Sendable {
     init?(_ arguments: ParsedArguments) throws(UsageError) {
         let version = try arguments.integer("cache-version", in: 0...Int.max)
         let time = try arguments.seconds("cache-ttl")
-        let mode: CacheMode =
-            switch arguments.last("cache-mode") {
-            case nil, "else-network": .cacheElseNetwork
-            case "reload": .reload
-            case "only": .cacheOnly
-            case .some(let text): throw UsageError("--cache-mode wants else-network, reload or only, not '\(text)'")
-            }
+        let word = arguments.last("cache-mode") ?? "else-network"
+        guard let mode = CacheMode(word: word) else {
+            throw UsageError("--cache-mode wants else-network, reload or only, not '\(word)'")
+        }
         guard let directory = arguments.last("cache-dir") else {
             for name in ["cache-ttl", "cache-version", "cache-mode"] where arguments.has(name) {
                 throw UsageError("--\(name) goes with --cache-dir")

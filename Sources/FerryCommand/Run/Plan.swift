@@ -5,6 +5,8 @@ struct Plan: Sendable {
     var name: String
     /// What paths are joined to; `nil` when the file leaves that to the command line.
     var base: PlanTemplate?
+    /// Where answers are kept; `nil` when none are.
+    var cache: PlanCache?
     var variables: [(name: String, value: PlanJSON)] = []
     var requests: [String: PlanRequest] = [:]
     var root = PlanNode.chain([], deadline: nil)
@@ -31,6 +33,8 @@ struct PlanRequest: Sendable {
     var expectedHeaders: [(name: String, value: String)] = []
     var expectedJSON: [(pointer: String, value: JSON)] = []
     var schema: JSONSchema?
+    /// `nil` when the cache has no part in it.
+    var cache: PlanCachePolicy?
 
     enum Body: Sendable {
         case text(PlanTemplate)
@@ -39,7 +43,7 @@ struct PlanRequest: Sendable {
     }
 
     var templates: [PlanTemplate] {
-        [path] + query.map(\.value) + headers.map(\.value) + [basic, bearer].compactMap { $0 }
+        [path] + query.map(\.value) + headers.map(\.value) + [basic, bearer, cache?.sensitiveData].compactMap { $0 }
     }
 
     /// All that is to be filled in.

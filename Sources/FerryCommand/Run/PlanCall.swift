@@ -12,6 +12,7 @@ struct PlanCall: Request {
     let headers: Headers
     let body: RequestBody?
     let authorization: Authorization?
+    let cachePolicy: CachePolicy
     let observers: [any RequestObserver]
     private let plan: PlanRequest
     private let state: PlanState
@@ -36,6 +37,15 @@ struct PlanCall: Request {
         }
         self.arguments = arguments
         authorization = try Self.authorization(plan, state)
+        cachePolicy = try Self.cachePolicy(plan, state)
+    }
+
+    private static func cachePolicy(_ plan: PlanRequest, _ state: PlanState) throws(PlanFault) -> CachePolicy {
+        guard let cache = plan.cache else { return .none }
+        var sensitiveData: String?
+        if let template = cache.sensitiveData { sensitiveData = try state.text(template) }
+        return .timeToLive(
+            cache.lifetime, version: cache.version, sensitiveData: sensitiveData, write: cache.writing)
     }
 
     private static func fields(
@@ -65,6 +75,8 @@ struct PlanCall: Request {
     var priority: RequestPriority { plan.priority }
     var tag: String? { plan.name }
     var jsonSchema: JSONSchema? { plan.schema }
+    var cacheMode: CacheMode { plan.cache?.mode ?? .cacheElseNetwork }
+    var cacheHeaders: [String] { plan.cache?.headers ?? [] }
     var retryPolicy: RetryPolicy? {
         plan.retries.map { $0 == 0 ? .none : .exponential(attempts: $0 + 1) }
     }

@@ -7,7 +7,8 @@ struct PlanOutline {
     init(_ plan: Plan) { self.plan = plan }
 
     var text: String {
-        "\(plan.name), \(plan.root.count) steps" + (plan.base.map { ", on \($0.source)" } ?? "") + "\n"
+        "\(plan.name), \(plan.root.count) steps" + (plan.base.map { ", on \($0.source)" } ?? "")
+            + (plan.cache.map { ", answers kept in \($0.directory.source)" } ?? "") + "\n"
             + lines(plan.root, depth: 1).map { $0 + "\n" }.joined()
     }
 
@@ -36,6 +37,7 @@ struct PlanOutline {
         }
         if request.body != nil { line += ", with a body" }
         if let retries = request.retries, retries > 0 { line += ", up to \(retries) retries" }
+        if let cache = request.cache { line += ", kept for \(cache.lifetime)" }
         if !request.captures.isEmpty { line += ", captures " + request.captures.map(\.name).joined(separator: ", ") }
         let ranges = request.status.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
         line += ", expects " + ranges.joined(separator: ", ")

@@ -32,7 +32,8 @@ struct PlanPage {
             <section>
             <h1>\(Self.escaped(report.name)) <b class="\(verdict)">\(verdict)</b></h1>
             <p>\(report.finished) of \(report.rows.count) steps in \(durationText(nanoseconds: report.nanoseconds))</p>
-            <p class="legend">\(legend.joined())<span><i class="other"></i>around it</span></p>
+            <p class="legend">\(legend.joined())<span><i class="cache"></i>from the cache</span>\
+            <span><i class="other"></i>around it</span></p>
             \(waterfall(report))
             <div class="scroll"><table>
             <tr><th>step</th><th>status</th><th>start</th><th>total</th>\
@@ -54,7 +55,7 @@ struct PlanPage {
         return """
             <tr class="\(row.state.rawValue)"><td>\(Self.escaped(row.name))</td><td>\(status)</td>\
             <td>\(durationText(nanoseconds: row.start))</td><td>\(durationText(nanoseconds: row.nanoseconds))</td>\
-            \(phases.joined())<td>\(row.isFromCache ? "yes" : "no")</td><td>\(row.attempts)</td>\
+            \(phases.joined())<td>\(row.cached)</td><td>\(row.attempts)</td>\
             <td class="error">\(Self.escaped(error))</td></tr>
             """
     }
@@ -94,7 +95,7 @@ struct PlanPage {
             return svg + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">skipped</text></g>"
         }
         let (start, end) = (Double(row.start), Double(row.end))
-        svg += bar("other", from: x(start), to: max(x(end), x(start) + 1), y)
+        svg += bar(row.isFromCache ? "cache" : "other", from: x(start), to: max(x(end), x(start) + 1), y)
         var place = start
         let times = PlanPhase.times(of: row)
         for phase in PlanPhase.allCases {
@@ -113,6 +114,7 @@ struct PlanPage {
 
     private func title(_ row: PlanRow) -> String {
         var words = [row.status.map(String.init) ?? row.state.rawValue, durationText(nanoseconds: row.nanoseconds)]
+        if row.isFromCache { words.append("from the cache" + (row.cached == "stale" ? ", past its time" : "")) }
         let times = PlanPhase.times(of: row)
         for phase in PlanPhase.allCases {
             if let time = times[phase] { words.append("\(phase.rawValue) \(durationText(nanoseconds: time))") }
@@ -152,6 +154,7 @@ struct PlanPage {
         svg .axis { fill: var(--dim); font-size: 11px; } .tick { stroke: var(--line); }
         .queue { fill: #b8c0cc; background: #b8c0cc; } .connect { fill: #d99a2b; background: #d99a2b; }
         .wait { fill: #3e7fd0; background: #3e7fd0; } .body { fill: #2f9e62; background: #2f9e62; }
+        .cache { fill: #8a63c9; background: #8a63c9; }
         .other { fill: #dde2e8; background: #dde2e8; } g.failed .other, g.cancelled .other { fill: #e5707a; }
         g.skipped text { fill: var(--dim); }
         .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; margin-top: 1rem; }

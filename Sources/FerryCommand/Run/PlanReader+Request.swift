@@ -4,8 +4,7 @@ internal import FerryJSON
 extension PlanReader {
     private static let words = [
         "method", "path", "query", "headers", "json", "form", "body", "basic", "bearer", "timeout", "deadline",
-        "retries",
-        "priority", "capture", "expect",
+        "retries", "priority", "cache", "capture", "expect",
     ]
 
     func request(_ name: String, _ json: JSON) throws -> PlanRequest {
@@ -33,6 +32,7 @@ extension PlanReader {
             }
             request.priority = priority
         }
+        request.cache = try members["cache"].map { try cachePolicy($0) }
         for (name, json) in try pairs(members["capture"], "capture") {
             request.captures.append((name, try pointer(json, try string(json, "capture '\(name)'"))))
         }

@@ -33,9 +33,10 @@ struct PlanReader {
         } catch {
             throw InputError("\(path):\(line(of: error.offset)): not JSON: \(error.reason)")
         }
-        let members = try object(file, "a plan", allowing: ["name", "base", "variables", "requests", "run"])
+        let members = try object(file, "a plan", allowing: ["name", "base", "cache", "variables", "requests", "run"])
         var plan = Plan(name: try members["name"].map { try string($0, "name") } ?? path)
         plan.base = try members["base"].map { try template($0, "base") }
+        plan.cache = try members["cache"].map { try cache($0) }
         for (name, value) in try pairs(members["variables"], "variables") {
             plan.variables.append((name, try placed(value) { () throws(PlanFault) in try PlanJSON(value) }))
         }
@@ -44,12 +45,23 @@ struct PlanReader {
             if Self.reserved.contains(name) || name.contains(".") || name.isEmpty {
                 throw fault(value, "no request may be called '\(name)'")
             }
-            plan.requests[name] = try request(name, value)
+            let request = try request(name, value)
+            if request.cache != nil && plan.cache == nil {
+                throw fault(value["cache"] ?? value, "a request's 'cache' goes with the plan's, which has 'dir'")
+            }
+            plan.requests[name] = request
         }
         guard let run = members["run"] else { throw fault(file, "a plan has 'run'") }
         plan.root = try node(run, plan)
         if plan.root.count > Self.longest { throw fault(run, "more than \(Self.longest) runs") }
         try check(plan, requests)
+        if let cache = plan.cache {
+            let variables = Set(plan.variables.map(\.name)).union(Self.reserved)
+            for place in (cache.directory.places + (cache.applicationVersion?.places ?? []))
+            where place.fallback == nil && !variables.contains(place.words[0]) {
+                throw fault(members["cache"] ?? file, "'{{\(place.description)}}' names no variable")
+            }
+        }
         return plan
     }
 

@@ -25,6 +25,9 @@ struct PlanRow: Sendable {
 
     var nanoseconds: UInt64 { end - min(start, end) }
     var attempts: Int { metrics?.attempts ?? 0 }
+
+    /// For people: whether the answer is the cache's, and whether it is past its time.
+    var cached: String { metrics?.cache == .stale ? "stale" : isFromCache ? "yes" : "no" }
 }
 
 /// The rows of a plan that runs, in the order in which the plan names them.

@@ -43,7 +43,7 @@ struct PlanReport: Sendable {
             let times = PlanPhase.times(of: row)
             line += phases.map { phase in Self.right(times[phase].map { durationText(nanoseconds: $0) } ?? "–") }
                 .joined()
-            line += "  " + Self.padded(row.isFromCache ? "yes" : "no", 6) + "  \(row.attempts)"
+            line += "  " + Self.padded(row.cached, 6) + "  \(row.attempts)"
             if let message = row.message { line += "  \(row.code?.description ?? "failed"): \(message)" }
             lines.append(line)
         }
@@ -105,7 +105,7 @@ extension PlanReport: Encodable {
 
 extension PlanRow: Encodable {
     private enum Key: String, CodingKey {
-        case name, state, status, startUs, endUs, fromCache, attempts, metrics, error
+        case name, state, status, startUs, endUs, fromCache, cache, attempts, metrics, error
     }
 
     private struct Fault: Encodable {
@@ -122,6 +122,7 @@ extension PlanRow: Encodable {
         try object.encode(start / 1000, forKey: .startUs)
         try object.encode(end / 1000, forKey: .endUs)
         try object.encode(isFromCache, forKey: .fromCache)
+        try object.encode(metrics?.cache?.rawValue, forKey: .cache)
         try object.encode(attempts, forKey: .attempts)
         try object.encode(metrics.map(FetchTimes.init), forKey: .metrics)
         try object.encode(code.map { Fault(code: $0.name, message: message ?? "") }, forKey: .error)

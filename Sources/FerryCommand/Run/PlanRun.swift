@@ -19,10 +19,22 @@ struct PlanRun: Sendable {
         chain = maker.chain(plan.root)
     }
 
-    /// What paths are joined to, filled in; `nil` when the plan has none.
-    static func base(of plan: Plan, values: [(name: String, value: String)] = []) throws(PlanFault) -> String? {
-        guard let base = plan.base else { return nil }
-        return try PlanState(variables: plan.variables, overruledBy: values).text(base)
+    /// What an agent for it has to know. A base given on the command line wins over the plan's.
+    static func configuration(
+        for plan: Plan, values: [(name: String, value: String)] = [], base: String? = nil
+    ) throws(PlanFault) -> NetworkConfiguration {
+        let state = try PlanState(variables: plan.variables, overruledBy: values)
+        var configuration = NetworkConfiguration(baseURL: base)
+        if base == nil, let base = plan.base { configuration.baseURL = try state.text(base) }
+        if let cache = plan.cache {
+            let directory = try state.text(cache.directory)
+            if directory.isEmpty { throw PlanFault("the cache's 'dir' is empty") }
+            configuration.cache = CacheConfiguration(directory: directory)
+            if let version = cache.applicationVersion {
+                configuration.cache?.applicationVersion = try state.text(version)
+            }
+        }
+        return configuration
     }
 
     /// Runs it; what failed stands in the rows. Cancelling the task cancels what runs.

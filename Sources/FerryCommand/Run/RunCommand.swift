@@ -69,7 +69,7 @@ enum RunCommand: Subcommand {
     ) async throws -> PlanReport {
         do {
             let run = try PlanRun(plan, values: values)
-            let configuration = NetworkConfiguration(baseURL: try base ?? PlanRun.base(of: plan, values: values))
+            let configuration = try PlanRun.configuration(for: plan, values: values, base: base)
             return await withNetworkAgent(configuration: configuration, grace: .zero) { agent in
                 await withTaskGroup(of: PlanReport?.self) { group in
                     if Console.isLive {
@@ -84,8 +84,8 @@ enum RunCommand: Subcommand {
                     return report
                 }
             }
-        } catch let fault as PlanFault {
-            throw InputError("\(plan.name): \(fault)")
+        } catch {
+            throw InputError("\(plan.name): \(error)")
         }
     }
 }

@@ -1,0 +1,119 @@
+import Ferry
+import FerryMeasurement
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// `ferry bench --plan`
+@Suite(.timeLimit(.minutes(2))) struct PlanBenchTests {
+    private func load(_ line: String...) throws -> BenchPlan {
+        try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))
+    }
+
+    private func plan(_ text: String) throws -> Plan { try PlanReader(path: "p.json", text: Data(text.utf8)).plan() }
+
+    @Test func everyRunOfThePlanAndOfItsStepsIsCounted() async throws {
+        let plan = try plan(
+            #"""
+            {"name": "shop", "requests": {"quick": "/hello", "slow": "/delay/20"},
+             "run": {"chain": [{"request": "quick", "repeat": 3}, {"batch": ["slow", "quick"]}]}}
+            """#)
+        try await withLoopbackServer { server in
+            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
+            let summary = await PlanBench.perform(plan, try load("-n", "10", "-c", "3"), configuration)
+            #expect(server.requestCount == 50)
+            #expect(summary.runs == 10 && summary.totals.failed == 0 && summary.exitCode == .success)
+            #expect(summary.totals.steps.map(\.name) == ["quick", "slow"])
+            #expect(summary.totals.steps.map(\.latencies.count) == [40, 10])
+            let json = try JSON(parsing: summary.json)
+            #expect(json["plan"]?.string == "shop" && json["runs"]?.int == 10 && json["ok"]?.int == 10)
+            #expect(json["failed"]?.int == 0 && json["requests"]?.int == 50)
+            #expect((json["rps"]?.double ?? 0) > 0 && (json["seconds"]?.double ?? 0) > 0)
+            for pointer in ["/latency_us", "/steps/0/latency_us", "/steps/1/latency_us"] {
+                let figures = try #require(json.value(atPointer: pointer))
+                let percentiles = try (BenchSummary.percents.map(\.name) + ["max"]).map {
+                    try #require(figures[$0]?.double)
+                }
+                #expect(
+                    percentiles == percentiles.sorted() && (percentiles.first ?? 0) > 0, "\(pointer): \(percentiles)")
+            }
+            #expect(
+                (json.value(atPointer: "/steps/1/latency_us/p50")?.double ?? 0) >= 20_000, "the server waits so long")
+            let lines = summary.table.split(separator: "\n").map { $0.split(separator: " ") }
+            #expect(lines.count == 5)
+            #expect(lines[0].prefix(2) == ["runs", "failed"] && lines[0].last == "max")
+            #expect(lines[2].prefix(3) == ["quick", "40", "0"] && lines[3].prefix(3) == ["slow", "10", "0"])
+            #expect(lines[4].prefix(2) == ["10", "plans"])
+        }
+    }
+
+    @Test func whatFailsIsCountedWhereItFailed() async throws {
+        let plan = try plan(
+            #"""
+            {"requests": {"first": "/hello", "gone": "/status/404", "never": "/hello"},
+             "run": {"chain": ["first", "gone", "never"]}}
+            """#)
+        try await withLoopbackServer { server in
+            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
+            let summary = await PlanBench.perform(plan, try load("-n", "4", "-c", "2"), configuration)
+            #expect(summary.runs == 4 && summary.totals.failed == 4 && summary.totals.latencies.count == 0)
+            #expect(summary.exitCode == .statusNotAccepted)
+            #expect(summary.totals.steps.map(\.latencies.count) == [4, 0, 0])
+            #expect(summary.totals.steps.map(\.failed) == [0, 4, 0], "what never began has not failed")
+            let json = try JSON(parsing: summary.json)
+            #expect(json.value(atPointer: "/steps/1/failed")?.int == 4 && json["ok"]?.int == 0)
+            #expect(json["requests"]?.int == 8)
+        }
+    }
+
+    @Test func itEndsWithItsTime() async throws {
+        let plan = try plan(#"{"requests": {"a": "/hello"}, "run": "a"}"#)
+        try await withLoopbackServer { server in
+            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
+            let summary = await PlanBench.perform(plan, try load("-z", "0.2", "-c", "2"), configuration)
+            #expect(summary.runs > 0 && summary.nanoseconds >= 200_000_000)
+            #expect(summary.runs == UInt64(server.requestCount))
+        }
+    }
+
+    @Test func theCacheHasItsPartInIt() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let plan = try plan(
+            #"{"cache": {"dir": "\#(folder)"}, "requests": {"a": {"path": "/hello", "cache": {"ttl": 60}}}, "run": "a"}"#
+        )
+        try await withLoopbackServer { server in
+            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
+            let summary = await PlanBench.perform(plan, try load("-n", "20", "-c", "1"), configuration)
+            #expect(summary.totals.latencies.count == 20 && server.requestCount == 1)
+        }
+    }
+
+    @Test func theCommandStartsAServerOfItsOwn() throws {
+        let file = try TemporaryFile(
+            Array(#"{"requests": {"a": "/hello", "b": "/bytes/10"}, "run": {"batch": ["a", "b"]}}"#.utf8))
+        let end = try FerryProgram.run("bench", "--plan", file.path, "-n", "6", "-c", "2", "--json")
+        #expect(end.code == 0, "\(end.output)")
+        let json = try JSON(parsing: end.output)
+        #expect(json["runs"]?.int == 6 && json["requests"]?.int == 12 && json["failed"]?.int == 0)
+    }
+
+    @Test(arguments: [
+        (["--header", "A: b"], 1, "--plan and --header exclude each other"),
+        (["http://h/"], 1, "--plan and a URL ('http://h/') exclude each other"),
+        (["-n", "0"], 1, "--requests wants a whole number"),
+    ]) func whatDoesNotGoWithAPlanIsSaid(_ more: [String], _ code: Int32, _ message: String) throws {
+        let file = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
+        let end = try FerryProgram.run(["bench", "--plan", file.path] + more)
+        #expect(end.code == code && end.output.contains(message), "\(end.output)")
+    }
+
+    @Test func aBadPlanIsABadFile() throws {
+        let file = try TemporaryFile(Array("{\"requests\": {},\n\"run\": \"a\"}".utf8))
+        let end = try FerryProgram.run("bench", "--plan", file.path)
+        #expect(
+            end.code == 2 && end.output == "ferry bench: \(file.path):2: there is no request 'a'\n", "\(end.output)")
+    }
+}

@@ -1,0 +1,215 @@
+import Ferry
+import FerryMeasurement
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// `cache` in plan files.
+@Suite(.timeLimit(.minutes(1))) struct PlanCacheTests {
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
+
+    private func plan(_ text: String) throws -> Plan { try PlanReader(path: "p.json", text: Data(text.utf8)).plan() }
+
+    /// Each by an agent of its own, as each is a process of its own.
+    private func perform(
+        _ text: String, on server: LoopbackServer, values: [(name: String, value: String)] = []
+    ) async throws -> PlanReport {
+        let plan = try plan(text)
+        let run = try PlanRun(plan, values: values)
+        let configuration = try PlanRun.configuration(for: plan, values: values, base: server.baseURL)
+        return await withNetworkAgent(configuration: configuration) { await run.perform(by: $0) }
+    }
+
+    private func catalogue(_ policy: String, run: String = #"{"request": "a", "repeat": 2}"#) -> String {
+        #"{"cache": {"dir": "\#(folder)"}, "requests": {"a": {"path": "/hello", "cache": {\#(policy)}}}, "run": \#(run)}"#
+    }
+
+    @Test func aRepeatIsAnsweredByTheFolder() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            let first = try await perform(catalogue(#""ttl": 60"#), on: server)
+            #expect(first.isOK && first.rows.map(\.isFromCache) == [false, true])
+            #expect(first.rows.map(\.status) == [200, 200] && first.rows.map(\.attempts) == [1, 0])
+            let second = try await perform(catalogue(#""ttl": 60"#), on: server)
+            #expect(second.rows.map(\.isFromCache) == [true, true], "it outlives the agent")
+            let other = try await perform(catalogue(#""ttl": 60, "version": 2"#), on: server)
+            #expect(other.rows.map(\.isFromCache) == [false, true])
+            let anew = try await perform(catalogue(#""ttl": 60, "version": 2, "mode": "reload""#), on: server)
+            #expect(anew.rows.map(\.isFromCache) == [false, false])
+            let whose = try await perform(catalogue(#""ttl": 60, "version": 2, "sensitiveData": "kim""#), on: server)
+            #expect(whose.rows.map(\.isFromCache) == [false, true])
+            #expect(server.requestCount == 5)
+        }
+    }
+
+    @Test func withoutItNothingIsKept() async throws {
+        try await withLoopbackServer { server in
+            let text = #"{"requests": {"a": "/hello"}, "run": {"request": "a", "repeat": 2}}"#
+            let report = try await perform(text, on: server)
+            #expect(
+                report.rows.map(\.isFromCache) == [false, false] && report.rows.map(\.metrics?.cache) == [nil, nil])
+            #expect(try JSON(parsing: report.json).value(atPointer: "/steps/0/cache")?.isNull == true)
+        }
+    }
+
+    @Test func onlyNeverAsksTheNetwork() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            let report = try await perform(catalogue(#""ttl": 60, "mode": "only""#, run: #""a""#), on: server)
+            #expect(report.rows.first?.code?.name == "notCached" && report.exitCode == .transferFailed)
+            #expect(server.requestCount == 0)
+        }
+    }
+
+    @Test func whatIsNotAsExpectedIsNotKept() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            for _ in 0..<2 {
+                let report = try await perform(
+                    #"""
+                    {"cache": {"dir": "\#(folder)"}, "requests":
+                     {"a": {"path": "/hello", "expect": {"headers": {"X-Not": "there"}}, "cache": {"ttl": 60}}},
+                     "run": "a"}
+                    """#, on: server)
+                #expect(report.rows.first?.code == .userError && report.rows.first?.isFromCache == false)
+            }
+            #expect(server.requestCount == 2)
+        }
+    }
+
+    @Test func aHitBringsWhatIsCaptured() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            server.handle("/rates") { _ in LoopbackResponse(json: #"{"rate": 7}"#) }
+            let text = #"""
+                {"variables": {"where": "\#(folder)"}, "cache": {"dir": "{{where}}", "applicationVersion": "1"},
+                 "requests": {
+                  "rates": {"path": "/rates", "capture": {"rate": "/rate"}, "cache": {"ttl": 60, "write": "synchronous"}},
+                  "use": {"path": "/echo", "query": {"rate": "{{rate}}"}, "expect": {"json": {"/path": "/echo?rate=7"}}}},
+                 "run": {"chain": ["rates", "use"]}}
+                """#
+            _ = try await perform(text, on: server)
+            let again = try await perform(text, on: server)
+            #expect(again.rows.map(\.isFromCache) == [true, false])
+            #expect(server.requests.filter { $0.path == "/rates" }.count == 1)
+            #expect(server.requests.filter { $0.target == "/echo?rate=7" }.count == 2)
+        }
+    }
+
+    @Test func anOldAnswerStandsInForAServerThatFails() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            server.handle("/hello") { _ in LoopbackResponse(status: server.requestCount <= 1 ? 200 : 503) }
+            // A microsecond: it is past its time whenever it is asked for again.
+            let report = try await perform(
+                catalogue(#""ttl": 0.000001, "staleIfError": 3600"#), on: server)
+            #expect(report.isOK && report.rows.map(\.cached) == ["no", "stale"], "\(report.table)")
+            #expect(try JSON(parsing: report.json).value(atPointer: "/steps/1/cache")?.string == "stale")
+        }
+    }
+
+    @Test func headersTellEntriesApart() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            let report = try await perform(
+                #"""
+                {"cache": {"dir": "\#(folder)"}, "requests": {
+                  "a": {"path": "/hello", "headers": {"X-Unit": "{{new.counter}}"}, "cache": {"ttl": 60, "headers": ["X-Unit"]}},
+                  "b": {"path": "/hello", "headers": {"X-Unit": "{{new.counter}}"}, "cache": {"ttl": 60}}},
+                 "run": {"chain": [{"request": "a", "repeat": 2}, {"request": "b", "repeat": 2}]}}
+                """#, on: server)
+            #expect(report.rows.map(\.isFromCache) == [false, false, false, true])
+        }
+    }
+
+    @Test func allOutputsShowIt() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            let report = try await perform(catalogue(#""ttl": 60"#), on: server)
+            let lines = report.table.split(separator: "\n").map { Array($0) }
+            let column = try #require(report.table.firstRange(of: "cached"))
+            let place = report.table.distance(from: report.table.startIndex, to: column.lowerBound)
+            #expect(
+                lines[1][place...].starts(with: "no ") && lines[2][place...].starts(with: "yes "), "\(report.table)")
+            let json = try JSON(parsing: report.json)
+            #expect(json.value(atPointer: "/steps/0/fromCache")?.bool == false)
+            #expect(json.value(atPointer: "/steps/0/cache")?.string == "miss")
+            #expect(json.value(atPointer: "/steps/1/fromCache")?.bool == true)
+            #expect(json.value(atPointer: "/steps/1/cache")?.string == "hit")
+            let page = PlanPage([report]).html
+            #expect(page.contains("<td>yes</td>") && page.contains("<rect class=\"cache\""))
+            #expect(page.contains("a: 200, ") && page.contains(", from the cache"))
+        }
+    }
+
+    @Test func theOutlineNamesIt() throws {
+        let outline = PlanOutline(try plan(catalogue(#""ttl": 60"#))).text
+        #expect(outline.contains(", answers kept in \(folder)\n"))
+        #expect(outline.contains("a: GET /hello, kept for 60.0 seconds, expects 200-299"))
+    }
+
+    @Test func theExampleShowsHits() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let text = try String(contentsOfFile: "/\(root)/Examples/prices.json", encoding: .utf8)
+        try await withLoopbackServer { server in
+            let first = try await perform(text, on: server, values: [("folder", folder)])
+            #expect(
+                first.isOK && first.rows.map(\.cached) == ["no", "yes", "yes", "yes", "no", "yes"], "\(first.table)")
+            let again = try await perform(text, on: server, values: [("folder", folder)])
+            #expect(again.rows.map(\.cached) == ["no", "yes", "yes", "yes", "yes", "yes"], "\(again.table)")
+            #expect(server.requestCount == 3)
+        }
+    }
+
+    @Test func aFolderWithoutANameIsAFault() throws {
+        let plan = try plan(#"{"cache": {"dir": "{{env.FERRY_SURELY_NOT_SET|}}"}, "requests": {"a": "/"}, "run": "a"}"#)
+        #expect(throws: PlanFault.self) { try PlanRun.configuration(for: plan) }
+    }
+
+    @Test(arguments: [
+        ("\"cache\": 7,", "", "2: a plan's 'cache': an object is wanted"),
+        ("\"cache\": {},", "", "2: a plan's 'cache' has 'dir'"),
+        ("\"cache\": {\"dir\": \"\"},", "", "2: dir: a folder is wanted"),
+        ("\"cache\": {\"dir\": []},", "", "2: dir: a string is wanted"),
+        ("\"cache\": {\"dir\": \"/{{b}}\"},", "", "2: '{{b}}' names no variable"),
+        ("\"cache\": {\"dir\": \"/x\",\n\"ttl\": 1},", "", "3: a plan's 'cache' has no 'ttl'"),
+        ("", "{\"ttl\": 1}", "4: a request's 'cache' goes with the plan's"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{}", "4: a request's 'cache' has 'ttl'"),
+        ("\"cache\": {\"dir\": \"/x\"},", "60", "4: a request's 'cache': an object is wanted"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 0}", "4: ttl: a number of seconds is wanted"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"version\": -1}", "4: version: a whole number"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1,\n\"version\": 1.5}", "5: version: a whole number"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"mode\": \"never\"}", "4: mode: else-network, reload or only"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"write\": \"soon\"}", "4: write: asynchronous or synchronous"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": \"A\"}", "4: headers: an array of names"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": [7]}", "4: headers: a string is wanted"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"time\": 7}", "4: a request's 'cache' has no 'time'"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"sensitiveData\": \"{{who}}\"}", "3: '{{who}}' names nothing"),
+        (
+            "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"mode\": \"only\",\n\"staleIfError\": 1}",
+            "5: windows for stale answers are for the mode else-network"
+        ),
+    ]) func whatIsWrongIsSaidWithItsLine(_ ofPlan: String, _ ofRequest: String, _ expected: String) throws {
+        let policy = ofRequest.isEmpty ? "" : "\n, \"cache\": \(ofRequest)"
+        let text = "{\n\(ofPlan)\n\"requests\": {\"a\": {\"path\": \"/\"\(policy)}}, \"run\": \"a\"}"
+        do {
+            _ = try plan(text)
+            Issue.record("it was taken")
+        } catch let error as InputError {
+            #expect(error.message.hasPrefix("p.json:" + expected), "\(error.message)")
+        }
+    }
+
+    @Test func theCommandEndsWithTwo() throws {
+        let file = try TemporaryFile(
+            Array(
+                "{\"cache\": {\"dir\": \"/x\"},\n\"requests\": {\"a\": {\"path\": \"/\", \"cache\": {\"ttl\": \"long\"}}}, \"run\": \"a\"}"
+                    .utf8))
+        let end = try FerryProgram.run("run", file.path)
+        #expect(end.code == 2)
+        #expect(end.output == "ferry run: \(file.path):2: ttl: a number of seconds is wanted\n")
+    }
+}
