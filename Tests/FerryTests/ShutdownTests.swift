@@ -13,8 +13,8 @@ import Testing
         for outcome in outcomes { agent.start(Get(), completion: outcome.take) }
         let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
         await stub.waitForHeld(21)
-        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
-        while !agent.core.state.withLock({ $0.isClosed }) { await Task.yield() }
+        let shutdown = await begun { await agent.shutdown(grace: .seconds(3600)) }
+        #expect(agent.core.state.withLock { $0.isClosed })
         #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .shutdown)
         stub.releaseAll()
         await shutdown.value
@@ -112,8 +112,13 @@ import Testing
     @Test func nothingIsLeftOfAnAgent() async throws {
         weak var gone: StubTransport?
         let task: RequestTask<Response>?
+        let (end, whenGone) = AsyncStream<Void>.makeStream()
+        var token: Token? = Token(whenGone)
         do {
-            let stub = StubTransport(always: .response())
+            let stub = StubTransport { [token] _ in
+                _ = token
+                return .response()
+            }
             gone = stub
             let agent = NetworkAgent(configuration: .test, stub: stub)
             try await agent.send(Get())
@@ -122,8 +127,10 @@ import Testing
             #expect(await outcome.code == nil)
             await agent.shutdown()
         }
+        token = nil
         // The stub's own turn may still be on its way out.
-        while gone != nil { await Task.yield() }
+        await end.finished()
+        #expect(gone == nil)
         #expect(task?.state == .finished)
     }
 

@@ -59,9 +59,11 @@ import Testing
         }
         let agent = NetworkAgent.with(stub)
         let outcome = GroupOutcome<[Int]>()
-        let task = agent.start(BatchRequest((0..<10).map { Count(number: $0) }), completion: outcome.take)
+        let (progress, told) = AsyncStream<GroupProgress>.makeStream()
+        let task = agent.start(
+            BatchRequest((0..<10).map { Count(number: $0) }), progress: { told.yield($0) }, completion: outcome.take)
         await stub.waitForHeld(8)
-        while task.progress?.finished != 2 { await Task.yield() }
+        for await step in progress where step.finished == 2 { break }
         let fourth = try #require(stub.held.first { $0.url.hasSuffix("/4") })
         stub.answer(fourth, with: .response(status: 404))
         let error = try #require(await outcome.error)

@@ -7,6 +7,9 @@ import Testing
 
 /// Batches and chains that are ended: by a cancel, a deadline or a shutdown, wherever they stand.
 @Suite(.timeLimit(.minutes(1))) struct GroupEndTests {
+    /// Goes with the task that carries a group, which is after its result was sent on its way to the queue.
+    @TaskLocal private static var carried: Token?
+
     /// A chain that is held at its first request, in a closure, at a batch, or whose result is on its way.
     enum Standing: CaseIterable { case unbegun, atFirst, inClosure, inBatch, answered, finished }
 
@@ -31,12 +34,17 @@ import Testing
             }
             .then { _ in BatchRequest(Echo("second"), Echo("third")) }
             .map { $0 + $1 }
-        let task = agent.start(chain, on: queue, completion: outcome.take)
+        let (end, whenGone) = AsyncStream<Void>.makeStream()
+        var token: Token? = Token(whenGone)
+        let task = Self.$carried.withValue(token) { agent.start(chain, on: queue, completion: outcome.take) }
+        token = nil
         switch standing {
         case .unbegun: break
         case .atFirst, .inBatch: await stub.waitForHeld(1)
         case .inClosure: for await _ in closure { break }
-        case .answered: while task.state != .finishing { await Task.yield() }
+        case .answered:
+            await end.finished()
+            #expect(task.state == .finishing)
         case .finished: _ = await outcome.result
         }
         task.cancel()
@@ -218,8 +226,8 @@ import Testing
         agent.start(
             ChainRequest(Echo("a")).then { BatchRequest([Echo($0 + "b")]) }.map { $0[0] }, completion: outcome.take)
         await stub.waitForHeld(1)
-        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
-        while !agent.core.state.withLock({ $0.isClosed }) { await Task.yield() }
+        let shutdown = await begun { await agent.shutdown(grace: .seconds(3600)) }
+        #expect(agent.core.state.withLock { $0.isClosed })
         #expect(await fault { () throws(RequestError) in try await agent.send(batch: [Echo("x")]) }?.code == .shutdown)
         stub.releaseAll()
         await stub.waitForRequests(2)

@@ -193,10 +193,10 @@ import Testing
     }
 
     @Test func itIsKeptByTheAgentAndThenLetGo() async {
-        final class Token: Sendable {}
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent.with(stub)
-        var token: Token? = Token()
+        let (end, whenGone) = AsyncStream<Void>.makeStream()
+        var token: Token? = Token(whenGone)
         weak let gone = token
         let outcome = GroupOutcome<[String]>()
         if let token {
@@ -218,13 +218,18 @@ import Testing
         #expect(await outcome.error == nil)
         await agent.shutdown()
         #expect(agent.core.state.withLock { $0.groups.isEmpty })
-        while gone != nil { await Task.yield() }
+        await end.finished()
     }
+
+    private struct Holder: RequestObserver { let token: Token? }
 
     @Test func anAgentThatIsLetGoStillEndsItsGroups() async throws {
         let stub = StubTransport(always: .hold)
         let outcome = GroupOutcome<String>()
-        var agent: NetworkAgent? = NetworkAgent.with(stub)
+        let (end, whenGone) = AsyncStream<Void>.makeStream()
+        var token: Token? = Token(whenGone)
+        var agent: NetworkAgent? = NetworkAgent.with(stub) { $0.observers = [Holder(token: token)] }
+        token = nil
         agent?.start(ChainRequest(Echo("a")).then { Echo($0 + "b") }, completion: outcome.take)
         weak let core = agent?.core
         agent = nil
@@ -234,7 +239,8 @@ import Testing
         await stub.waitForHeld(1)
         stub.releaseAll()
         #expect(try await outcome.result.get() == "ab")
-        while core != nil { await Task.yield() }
+        await end.finished()
+        #expect(core == nil)
     }
 
     @Test func aTypeOfOnesOwnStandsForAGroup() async throws {
@@ -277,7 +283,8 @@ import Testing
             let outcome = Outcome<Response>()
             let task = agent.start(Get("/hello"), completion: outcome.take)
             let reply = try await outcome.result.get()
-            while !task.state.isEnd { await Task.yield() }
+            await agent.shutdown()
+            #expect(task.state.isEnd)
             #expect(task.metrics.total == reply.metrics.total)
             #expect(task.metrics.bytesReceived == reply.metrics.bytesReceived && task.metrics.bytesReceived > 0)
             #expect(task.metrics.peer?.address == "127.0.0.1")

@@ -157,8 +157,8 @@ import Testing
         agent.start(Get(), completion: outcome.take)
         let awaiting = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
         await stubborn.entered.waitForEntries(2)
-        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
-        while !agent.core.state.withLock({ $0.isClosed }) { await Task.yield() }
+        let shutdown = await begun { await agent.shutdown(grace: .seconds(3600)) }
+        #expect(agent.core.state.withLock { $0.isClosed })
         #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .shutdown)
         stubborn.open()
         await shutdown.value
