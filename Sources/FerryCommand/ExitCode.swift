@@ -1,5 +1,5 @@
 /// How the command ends; scripts rely on these numbers.
-enum ExitCode: Int32, Sendable {
+enum ExitCode: Int32, Sendable, CaseIterable {
     case success = 0
     case usage = 1
     /// A file that was named could not be read or understood.
@@ -10,6 +10,19 @@ enum ExitCode: Int32, Sendable {
     case statusNotAccepted = 5
     /// By ctrl-C: 128 + SIGINT, as shells count.
     case interrupted = 130
+
+    /// In few words, for the help.
+    var meaning: String {
+        switch self {
+        case .success: "ok"
+        case .usage: "wrong usage"
+        case .badInput: "bad input file"
+        case .transferFailed: "transfer failed"
+        case .validationFailed: "validation or threshold failed"
+        case .statusNotAccepted: "status not accepted"
+        case .interrupted: "interrupted"
+        }
+    }
 }
 
 /// A file named on the command line is of no use.

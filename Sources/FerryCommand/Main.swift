@@ -3,10 +3,11 @@ internal import Glibc
 @main
 struct Main {
     static let version = "0.1.0"
+    static let summary = "an HTTP request engine, from the command line"
     static var subcommands: [any Subcommand.Type] {
         [
             FetchCommand.self, DownloadCommand.self, RunCommand.self, ServeCommand.self, BenchCommand.self,
-            TourCommand.self,
+            TourCommand.self, HelpCommand.self, CompletionsCommand.self,
         ]
     }
 
@@ -21,7 +22,7 @@ struct Main {
             return .usage
         }
         switch first {
-        case "--help", "-h", "help":
+        case "--help", "-h":
             Console.out(help)
             return .success
         case "--version":
@@ -64,17 +65,17 @@ struct Main {
     }
 
     static var help: String {
-        var text = "Usage: ferry SUBCOMMAND [OPTIONS]\n\nAn HTTP request engine, from the command line.\n\n"
+        var text = "Usage: ferry SUBCOMMAND [OPTIONS]\n\n\(summary.prefix(1).uppercased())\(summary.dropFirst()).\n\n"
+        let width = (subcommands.map { $0.name.count }.max() ?? 0) + 2
         for command in subcommands {
             text +=
-                "  " + command.name + String(repeating: " ", count: 10 - command.name.count) + command.summary + "\n"
+                "  " + command.name + String(repeating: " ", count: width - command.name.count) + command.summary + "\n"
         }
         text += """
 
             ferry SUBCOMMAND --help tells the options of one; ferry --version tells the version.
 
-            Exit codes: 0 ok, 1 wrong usage, 2 bad input file, 3 transfer failed, 4 validation or threshold failed,
-            5 status not accepted, 130 interrupted.
+            Exit codes: \(ExitCode.allCases.map { "\($0.rawValue) \($0.meaning)" }.joined(separator: ", ")).
 
             """
         return text

@@ -9,16 +9,21 @@ struct CommandOption: Sendable {
     var letter: Character?
     /// What stands for its value in the help; `nil` when it takes none.
     var value: String?
+    /// All that its value may be; empty where that is not so few.
+    var words: [String]
     var help: String
 
     init(_ name: String, _ help: String) {
         self.init(name, nil, help)
     }
 
-    init(_ name: String, _ letter: Character? = nil, value: String? = nil, _ help: String) {
+    init(
+        _ name: String, _ letter: Character? = nil, value: String? = nil, words: [String] = [], _ help: String
+    ) {
         self.name = name
         self.letter = letter
         self.value = value
+        self.words = words
         self.help = help
     }
 }

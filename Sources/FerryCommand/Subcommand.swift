@@ -9,17 +9,20 @@ protocol Subcommand {
     static var optionGroups: [OptionGroup] { get }
     /// Further lines of the help.
     static var notes: String { get }
+    /// What stands where no option does, as far as it can be completed.
+    static var operands: CommandOperands { get }
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode
 }
 
 extension Subcommand {
     static var notes: String { "" }
+    static var operands: CommandOperands { .unknown }
 
     static var allOptions: [CommandOption] { allGroups.flatMap(\.options) }
 
     /// `--help` is everywhere, at the end.
-    private static var allGroups: [OptionGroup] {
+    static var allGroups: [OptionGroup] {
         var groups = optionGroups
         groups[groups.count - 1].options.append(CommandOption("help", "h", "Prints this"))
         return groups

@@ -55,7 +55,7 @@ extension FetchCommand {
             CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),
             CommandOption("cert", "E", value: "FILE", "The client's certificate, PEM"),
             CommandOption("key", value: "FILE", "The key to it, unless it is in the same file"),
-            CommandOption("tls-min", value: "VERSION", "1.2 or 1.3 (1.2)"),
+            CommandOption("tls-min", value: "VERSION", words: ["1.2", "1.3"], "1.2 or 1.3 (1.2)"),
             CommandOption("pin", value: "sha256//…", "The server's public key; may be repeated"),
             CommandOption("insecure", "k", "Verifies neither certificate nor name"),
         ])
@@ -66,7 +66,9 @@ extension FetchCommand {
             CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
             CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
             CommandOption("cache-version", value: "N", "Answers of another version are not used (0)"),
-            CommandOption("cache-mode", value: "MODE", "else-network, reload or only (else-network)"),
+            CommandOption(
+                "cache-mode", value: "MODE", words: ["else-network", "reload", "only"],
+                "else-network, reload or only (else-network)"),
         ])
 
     private static let output = OptionGroup(

@@ -23,6 +23,8 @@ enum RunCommand: Subcommand {
         The first ctrl-C cancels what runs and prints what there is.
         """
 
+    static let operands = CommandOperands.files
+
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if arguments.operands.isEmpty { throw UsageError("a plan is needed") }
         if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve exclude each other") }

@@ -12,13 +12,22 @@ enum ServeCommand: Subcommand {
         OptionGroup([
             CommandOption("port", value: "N", "The port; 0 is any free one (0)"),
             CommandOption("script", value: "FILE", "What it shall do instead of answering: rules in JSON"),
+            CommandOption(
+                "tls", value: "KIND", words: Array(certificates.keys.sorted()),
+                "Speaks TLS, with a certificate that is \(certificates.keys.sorted().joined(separator: ", "))"),
             CommandOption("until-eof", "Ends at the end of standard input, too"),
             CommandOption("json", "Prints an object with the URL in place of the bare URL"),
         ])
     ]
     static let notes = """
         The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes.
+        With --tls standard error gets the file of the authority that has signed the certificate, or should have.
         """
+
+    private static let certificates: [String: ServerCertificate.Kind] = [
+        "valid": .valid, "expired": .expired, "not-yet-valid": .notYetValid, "wrong-host": .wrongHost,
+        "untrusted": .untrusted, "self-signed": .selfSigned,
+    ]
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }
@@ -26,11 +35,18 @@ enum ServeCommand: Subcommand {
         options.port = UInt16(try arguments.integer("port", in: 0...65_535) ?? 0)
         // Nobody asks what it received, and it may run for days.
         options.recordedRequests = 0
+        options.certificate = try arguments.last("tls").map { word in
+            guard let kind = certificates[word] else {
+                throw UsageError("--tls wants \(certificates.keys.sorted().joined(separator: ", ")), not '\(word)'")
+            }
+            return try ServerCertificate(kind)
+        }
         let rules = try arguments.last("script").map(readRules) ?? []
 
         raiseDescriptorLimit()
         let server = try start(options)
         for rule in rules { server.install(rule) }
+        if let certificate = options.certificate { Console.error("authority: \(certificate.authorityFile)\n") }
         Console.out(arguments.has("json") ? "{\"url\":\"\(server.baseURL)\"}\n" : server.baseURL + "\n")
 
         let untilEnd = arguments.has("until-eof")

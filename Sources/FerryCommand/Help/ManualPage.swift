@@ -1,0 +1,58 @@
+/// The manual page of the command, made of the table that `--help` is made of, in the macros of man(7).
+struct ManualPage {
+    private let commands: [any Subcommand.Type]
+
+    init(of commands: [any Subcommand.Type]) { self.commands = commands }
+
+    var text: String {
+        var lines = [
+            // Neither hyphens nor wide gaps in what may be copied.
+            ".TH FERRY 1 \"\" \"ferry \(Main.version)\"", ".nh", ".ad l",
+            ".SH NAME", "ferry \\- \(Self.escaped(Main.summary))",
+            ".SH SYNOPSIS",
+        ]
+        for command in commands {
+            lines += [".B ferry \(command.name)", Self.escaped(command.synopsis), ".br"]
+        }
+        lines += [".SH DESCRIPTION", "A subcommand says what is done:"]
+        for command in commands { lines += [".TP", ".B \(command.name)", Self.escaped(command.summary) + "."] }
+        for command in commands { lines += section(command) }
+        lines += [".SH EXIT STATUS"]
+        for code in ExitCode.allCases { lines += [".TP", ".B \(code.rawValue)", Self.escaped(code.meaning)] }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private func section(_ command: any Subcommand.Type) -> [String] {
+        var lines = [".SH \(command.name.uppercased())", Self.escaped(command.summary) + "."]
+        for group in command.allGroups {
+            if !group.title.isEmpty { lines += [".SS \(Self.escaped(group.title))"] }
+            for option in group.options {
+                let names = (option.letter.map { ["-\($0)"] } ?? []) + ["--\(option.name)"]
+                var head = names.map { "\\fB\(Self.escaped($0))\\fR" }.joined(separator: ", ")
+                if let value = option.value { head += " \\fI\(Self.escaped(value))\\fR" }
+                lines += [".TP", head, Self.escaped(option.help)]
+            }
+        }
+        if !command.notes.isEmpty {
+            lines += [".PP"] + command.notes.split(separator: "\n").flatMap { [Self.escaped($0), ".br"] }
+        }
+        return lines
+    }
+
+    /// Without meaning to troff: a line of it is text, whatever it begins with, and a hyphen stays one.
+    static func escaped(_ text: some StringProtocol) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": escaped += "\\e"
+            case "-": escaped += "\\-"
+            case "'": escaped += "\\(aq"
+            case " "..."~": escaped.unicodeScalars.append(scalar)
+            default:
+                let digits = String(scalar.value, radix: 16, uppercase: true)
+                escaped += "\\[u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits + "]"
+            }
+        }
+        return escaped.hasPrefix(".") ? "\\&" + escaped : escaped
+    }
+}
