@@ -83,7 +83,7 @@ let package = Package(
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
             name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],
-            swiftSettings: strict),
+            exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module.
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),

@@ -6,6 +6,7 @@ enum Worker {
     static func run(_ arguments: [String]) async throws {
         guard let name = arguments.first else { throw BenchmarkError("which worker?") }
         if name == "serve" { return try LoopbackWorker.run() }
+        if name == "load-urlSession" { return try await URLSessionLoad.run(Array(arguments.dropFirst())) }
         if name == "json" {
             let figures = try JSONBenchmark(Array(arguments.dropFirst())).run()
             return print(String(decoding: try JSONEncoder().encode(figures), as: UTF8.self))

@@ -11,7 +11,14 @@ struct CommandOption: Sendable {
     var value: String?
     /// All that its value may be; empty where that is not so few.
     var words: [String]
+    /// Whether it may stand alone; a value then follows an equals sign.
+    var isValueOptional = false
     var help: String
+
+    init(_ name: String, optionalValue: String, _ help: String) {
+        self.init(name, nil, value: optionalValue, help)
+        isValueOptional = true
+    }
 
     init(_ name: String, _ help: String) {
         self.init(name, nil, help)
@@ -25,6 +32,17 @@ struct CommandOption: Sendable {
         self.value = value
         self.words = words
         self.help = help
+    }
+}
+
+extension CommandOption {
+    /// What follows its name in the help: ` FILE`, `[=FILE]` or nothing.
+    var valueText: String { value.map { isValueOptional ? "[=\($0)]" : " \($0)" } ?? "" }
+
+    /// As getopt_long(3) is told.
+    fileprivate var argumentKind: Int32 {
+        if value == nil { return no_argument }
+        return isValueOptional ? optional_argument : required_argument
     }
 }
 
@@ -76,8 +94,7 @@ extension ParsedArguments {
         defer { for text in argv + names { free(text) } }
         var table = zip(options, names).enumerated().map { index, pair in
             option(
-                name: UnsafePointer(pair.1), has_arg: pair.0.value == nil ? no_argument : required_argument, flag: nil,
-                val: firstNumber + Int32(index))
+                name: UnsafePointer(pair.1), has_arg: pair.0.argumentKind, flag: nil, val: firstNumber + Int32(index))
         }
         table.append(option())
         // The colon in front asks for ':' when a value is missing.

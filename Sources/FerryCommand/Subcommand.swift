@@ -62,6 +62,6 @@ extension CommandOption {
     /// How it is written, with what stands for its value.
     fileprivate var synopsis: String {
         let letter = letter.map { "-\($0), " } ?? "    "
-        return letter + "--\(name)" + (value.map { " \($0)" } ?? "")
+        return letter + "--\(name)" + valueText
     }
 }

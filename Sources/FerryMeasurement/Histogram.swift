@@ -1,13 +1,15 @@
 /// Counts durations in buckets that grow with the value: whole nanoseconds below 256 ns, above that within 0.8 %.
 ///
 /// Every power of two is divided into 128 equal buckets, so recording is a shift and an addition, a percentile needs one
-/// pass, and the size does not depend on how many values were recorded. Two histograms add up without loss.
+/// pass, and the size depends on the range of the values, not on their number: 1 KB for each doubling between the
+/// smallest and the largest. Histograms add up, and are taken one from the other, without loss.
 public struct Histogram: Sendable, Equatable {
     /// Buckets to a power of two, as a power of two.
     private static let precision = 7
-    private static let bucketCount = bucket(of: .max) + 1
 
-    private var counts: [UInt64]
+    /// Those from the first that was ever hit to the last.
+    private var counts: [UInt64] = []
+    private var first = 0
     /// Values recorded.
     public private(set) var count: UInt64 = 0
     /// The largest value recorded, exact; 0 when there is none.
@@ -16,14 +18,14 @@ public struct Histogram: Sendable, Equatable {
     public private(set) var minimum: UInt64 = 0
     private var sum: Double = 0
 
-    /// An empty histogram, about 60 KB.
-    public init() {
-        counts = Array(repeating: 0, count: Self.bucketCount)
-    }
+    /// An empty histogram.
+    public init() {}
 
     /// Records one duration in nanoseconds.
     public mutating func record(_ value: UInt64) {
-        counts[Self.bucket(of: value)] += 1
+        let bucket = Self.bucket(of: value)
+        reach(bucket, bucket)
+        counts[bucket - first] += 1
         minimum = count == 0 ? value : min(minimum, value)
         maximum = max(maximum, value)
         count += 1
@@ -33,13 +35,31 @@ public struct Histogram: Sendable, Equatable {
     /// Adds all the values of another histogram.
     public mutating func add(_ other: Histogram) {
         if other.count == 0 { return }
-        for bucket in counts.indices where other.counts[bucket] != 0 {
-            counts[bucket] += other.counts[bucket]
-        }
+        reach(other.first, other.first + other.counts.count - 1)
+        for (index, number) in other.counts.enumerated() { counts[other.first - first + index] += number }
         minimum = count == 0 ? other.minimum : min(minimum, other.minimum)
         maximum = max(maximum, other.maximum)
         count += other.count
         sum += other.sum
+    }
+
+    /// What was recorded since `earlier`, a state of the same histogram.
+    ///
+    /// Its smallest and largest value are known as well as their buckets are.
+    public func since(_ earlier: Histogram) -> Histogram {
+        var left = counts
+        for (index, number) in earlier.counts.enumerated() { left[earlier.first - first + index] -= number }
+        var made = Histogram()
+        guard let low = left.firstIndex(where: { $0 > 0 }), let high = left.lastIndex(where: { $0 > 0 }) else {
+            return made
+        }
+        made.counts = Array(left[low...high])
+        made.first = first + low
+        made.count = count - earlier.count
+        made.sum = sum - earlier.sum
+        made.minimum = max(minimum, Self.lowerEnd(of: first + low))
+        made.maximum = min(maximum, Self.upperEnd(of: first + high))
+        return made
     }
 
     /// The arithmetic mean; 0 when nothing was recorded.
@@ -54,17 +74,58 @@ public struct Histogram: Sendable, Equatable {
         if count == 0 { return 0 }
         let rank = max(1, (Double(count) * min(max(percent, 0), 100) / 100).rounded(.up))
         var seen: UInt64 = 0
-        for bucket in counts.indices {
-            seen += counts[bucket]
-            if Double(seen) >= rank { return max(minimum, min(maximum, Self.upperEnd(of: bucket))) }
+        for index in counts.indices {
+            seen += counts[index]
+            if Double(seen) >= rank { return max(minimum, min(maximum, Self.upperEnd(of: first + index))) }
         }
         return maximum
+    }
+
+    /// Values from `lower` to `upper` nanoseconds, both included, and how many there were.
+    public struct Bar: Sendable, Equatable {
+        /// The smallest value that is counted in it.
+        public let lower: UInt64
+        /// The largest.
+        public let upper: UInt64
+        /// How many there were.
+        public let count: UInt64
+    }
+
+    /// The whole distribution in wider buckets, `perDoubling` to a power of two (1, 2, 4 … 128), from the first that
+    /// holds something to the last. Below 256 ns they are of one power of two and less wide than asked for.
+    public func bars(perDoubling: Int) -> [Bar] {
+        let width = (1 << Self.precision) / max(1, min(perDoubling, 1 << Self.precision))
+        var bars: [Bar] = []
+        var bucket = first / width * width
+        while bucket < first + counts.count {
+            let part = max(bucket, first)..<min(bucket + width, first + counts.count)
+            let count = counts[(part.lowerBound - first)..<(part.upperBound - first)].reduce(0, +)
+            bars.append(
+                Bar(lower: Self.lowerEnd(of: bucket), upper: Self.upperEnd(of: bucket + width - 1), count: count))
+            bucket += width
+        }
+        return bars
+    }
+
+    /// Makes room from one bucket to another.
+    private mutating func reach(_ low: Int, _ high: Int) {
+        if counts.isEmpty { first = low }
+        if low < first {
+            counts.insert(contentsOf: repeatElement(0, count: first - low), at: 0)
+            first = low
+        }
+        let missing = high - first - counts.count + 1
+        if missing > 0 { counts.append(contentsOf: repeatElement(0, count: missing)) }
     }
 
     /// Values below 2^(precision + 1) have a bucket each; the mantissa of larger ones keeps `precision` bits.
     private static func bucket(of value: UInt64) -> Int {
         let exponent = max(0, UInt64.bitWidth - value.leadingZeroBitCount - precision - 1)
         return (exponent << precision) + Int(value >> UInt64(exponent))
+    }
+
+    private static func lowerEnd(of bucket: Int) -> UInt64 {
+        bucket == 0 ? 0 : upperEnd(of: bucket - 1) + 1
     }
 
     private static func upperEnd(of bucket: Int) -> UInt64 {

@@ -106,7 +106,7 @@ public struct LinePlot: Sendable {
     private static func tenth(_ value: Double) -> Double { (value * 10).rounded() / 10 }
 
     /// Without the `.0` of whole numbers.
-    static func number(_ value: Double) -> String {
+    public static func number(_ value: Double) -> String {
         let rounded = (value * 1000).rounded() / 1000
         return rounded == rounded.rounded() && abs(rounded) < 1e15 ? "\(Int(rounded))" : "\(rounded)"
     }

@@ -8,6 +8,9 @@ public struct ProcessUsage: Sendable, Equatable {
     /// Microseconds of CPU in the kernel.
     public var system: Double
 
+    /// Nothing used.
+    public static let zero = ProcessUsage(user: 0, system: 0)
+
     /// The present figures, over all threads.
     public static var now: ProcessUsage {
         var usage = rusage()

@@ -98,7 +98,7 @@ import Testing
     @Test func aLoadIsCheckedToo() async throws {
         try await withLoopbackServer { server in
             let file = try TemporaryFile(Array(#"{"type": "object"}"#.utf8))
-            func summary(_ path: String) async throws -> BenchSummary {
+            func summary(_ path: String) async throws -> BenchReport {
                 let line = [server.baseURL + path, "-n", "8", "-c", "2", "--schema", file.path]
                 return await BenchRun(try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))).perform()
             }

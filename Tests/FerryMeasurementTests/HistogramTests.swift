@@ -50,6 +50,62 @@ import Testing
         #expect(odd.maximum == all.maximum)
         #expect(odd.count == all.count)
     }
+
+    @Test func whatCameSinceIsTheRest() {
+        var earlier = Histogram()
+        for value in [500, 7_000, 90] as [UInt64] { earlier.record(value) }
+        var later = earlier
+        var rest = Histogram()
+        for value in [3, 100_000, 7_001, 200] as [UInt64] {
+            later.record(value)
+            rest.record(value)
+        }
+        let since = later.since(earlier)
+        #expect(since.count == 4 && since.mean == rest.mean)
+        for percent in [1, 25, 50, 75.0] { #expect(since.percentile(percent) == rest.percentile(percent)) }
+        #expect(since.minimum == 3 && since.maximum == 100_000)
+        #expect(later.since(Histogram()) == later)
+        #expect(later.since(later) == Histogram())
+    }
+
+    @Test func equalContentsAreEqualInWhateverOrderTheyCame() {
+        var up = Histogram()
+        var down = Histogram()
+        for value in 1...300 as ClosedRange<UInt64> { up.record(value * value) }
+        for value in (1...300 as ClosedRange<UInt64>).reversed() { down.record(value * value) }
+        #expect(up == down)
+        var joined = Histogram()
+        joined.add(up)
+        #expect(joined == up)
+    }
+
+    @Test(arguments: [1, 2, 8, 128])
+    func barsHoldEverythingOnce(perDoubling: Int) {
+        var histogram = Histogram()
+        for value in 1...2000 as ClosedRange<UInt64> { histogram.record(value * 997) }
+        let bars = histogram.bars(perDoubling: perDoubling)
+        #expect(bars.map(\.count).reduce(0, +) == 2000)
+        #expect(zip(bars, bars.dropFirst()).allSatisfy { $0.upper + 1 == $1.lower })
+        #expect(bars.first.map { $0.lower <= 997 && $0.count > 0 } == true)
+        #expect(bars.last.map { $0.upper >= 2000 * 997 && $0.count > 0 } == true)
+        #expect(Histogram().bars(perDoubling: perDoubling).isEmpty)
+    }
+}
+
+@Suite struct CPUShareTests {
+    @Test func workShowsAsAShare() {
+        let start = CPUShare.Reading()
+        let used = ProcessUsage.now
+        // A share of what was used, however little the machine gives.
+        while true {
+            let so = ProcessUsage.now - used
+            if so.user + so.system > 50_000 { break }
+        }
+        let share = CPUShare.Reading().since(start)
+        #expect(share.process > 0 && share.process <= 1)
+        #expect(share.busiestThread > 0 && share.busiestThread <= 1)
+        #expect(share.machine >= 0 && share.machine <= 1)
+    }
 }
 
 @Suite struct ProcessUsageTests {

@@ -1,93 +1,90 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import FoundationEssentials
 
 /// `ferry bench`: puts load on a server and says what it cost.
 enum BenchCommand: Subcommand {
     static let name = "bench"
     static let summary = "Puts load on a server and measures it"
     static let synopsis = "[URL] [OPTIONS]"
-    static let optionGroups = [
-        OptionGroup([
-            CommandOption("requests", "n", value: "N", "Sends N requests"),
+    static let optionGroups = [load, request, FetchCommand.credentials, FetchCommand.connection, output]
+
+    private static let load = OptionGroup(
+        "The load",
+        [
+            CommandOption("concurrency", "c", value: "N", "The closed model: N at once, each after an answer (64)"),
+            CommandOption("rate", "r", value: "R", "The open model: R a second, whatever becomes of them"),
             CommandOption("duration", "z", value: "S", "Sends for S seconds (10, without -n)"),
-            CommandOption("concurrency", "c", value: "N", "Asks for N at once (64)"),
-            CommandOption("connections", value: "N", "Of these to the server at most; the others wait (64)"),
-            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
-            CommandOption("schema", value: "FILE", "A JSON Schema that every body must fit"),
-            CommandOption("plan", value: "FILE", "Runs a plan as the unit of load; figures for each of its requests"),
+            CommandOption("requests", "n", value: "N", "Sends N requests"),
+            CommandOption("warm-up", "w", value: "S", "Seconds of load before that, which do not count (0)"),
+            CommandOption("connections", value: "N", "To the server at most; the others wait (64, with -r 1000)"),
             CommandOption("loops", value: "N", "Threads that carry (1)"),
-            CommandOption("json", "Prints one object in place of the table"),
+            CommandOption("plan", value: "FILE", "Runs a plan as the unit of load; figures for each of its requests"),
         ])
-    ]
+
+    private static let request = OptionGroup(
+        "The request, and what its answer must be",
+        [
+            CommandOption("request", "X", value: "METHOD", "GET, or POST with a body, unless said otherwise"),
+            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
+            CommandOption("data", "d", value: "DATA|@FILE", "The body, as it is"),
+            CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
+            CommandOption(
+                "from-curl", value: "'curl …'", "All of this, the URL and the way there as a command line of curl"),
+            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
+            CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
+            CommandOption("schema", value: "FILE", "A JSON Schema that every body must fit"),
+            CommandOption("expect-sha256", value: "HEX", "The digest of every body, in place of being like the first"),
+            CommandOption("any-body", "Compares no bodies"),
+        ])
+
+    private static let output = OptionGroup(
+        "What is done with the figures",
+        [
+            CommandOption(
+                "json", optionalValue: "FILE", "Prints one object in place of the table, or writes it to FILE"),
+            CommandOption(
+                "compare", value: "CLIENT", words: BenchRival.names,
+                "Puts the same load on it by another client: urlsession"),
+            CommandOption("html", value: "FILE", "Writes a page with the distribution and the course of the load"),
+            CommandOption("baseline", value: "FILE", "What --json wrote of an earlier run, for --fail-if"),
+            CommandOption("fail-if", value: "'F>V'", "Ends with 4 if 'p99>+10%', 'failed>0'…; may be repeated"),
+        ])
+
     static let notes = """
         Without a URL it starts a server of its own, in another process, and asks for twelve bytes.
-        The first ctrl-C ends the load and prints the summary so far.
+        Latencies of the open model count from when a request was due, not from when it was sent: what is
+        slow is not left out (coordinated omission). Those of the closed model count from the sending.
+        --fail-if: p50 to p99.9, max, mean, rps, requests, failed, wrong, cpu, memory or connections, then
+        >, >=, < or <=, then a value ('p99>250ms', 'rps<5000', 'failed>1%') or, with --baseline, a change.
+        The first ctrl-C ends the load and prints the summary so far. The manual's article "Measuring"
+        tells what the figures mean. Exit codes: 3 transfers failed, 4 bodies were wrong or a condition holds,
+        5 a status was not accepted.
         """
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let path = arguments.last("plan") { return try await PlanBench.run(path, arguments) }
         var plan = try BenchPlan(arguments)
+        let rival = try BenchRival(arguments)
         raiseDescriptorLimit()
-        let server = try plan.url == nil ? BenchServer() : nil
-        if let server { plan.url = server.url }
+        let server = try plan.order.hasServer ? nil : BenchServer()
+        defer { server?.stop() }
+        if let server { plan.order.request.path = server.url }
         let run = BenchRun(plan)
-        let (summary, wasInterrupted) = try await interruptible { await run.perform() }
-        server?.stop()
-        Console.out(plan.printsJSON ? summary.json + "\n" : summary.table)
+        var (report, wasInterrupted) = try await interruptible { await run.perform() }
+        if let rival, !wasInterrupted { report.comparison = try rival.perform(plan) }
+        let complaints = plan.verdict.complaints(about: report)
+        try plan.output.write(report, complaints: complaints)
+        for complaint in complaints { Console.error("ferry bench: \(complaint)\n") }
         if wasInterrupted { return .interrupted }
-        if summary.failed > 0 { return summary.failedByValidation ? .validationFailed : .transferFailed }
+        if !complaints.isEmpty { return .validationFailed }
+        if report.failed > 0 { return exitCode(ofFailures: report) }
         // Of a server of one's own it is known that every answer is the same.
-        return server != nil && summary.wrongBodies > 0 ? .validationFailed : .success
-    }
-}
-
-/// What the command line asks for.
-struct BenchPlan: Sendable {
-    /// `nil`: a server is started for it.
-    var url: String?
-    var requests: Int?
-    var duration: Duration?
-    var concurrency: Int
-    var connections: Int
-    var headers = Headers()
-    var schema: JSONSchema?
-    var loops: Int
-    var printsJSON: Bool
-
-    init(_ arguments: ParsedArguments) throws {
-        url = arguments.operands.first
-        if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
-        requests = try arguments.integer("requests", in: 1...Int.max)
-        duration = try arguments.seconds("duration")
-        if requests != nil && duration != nil { throw UsageError("-n and -z exclude each other") }
-        if requests == nil && duration == nil { duration = .seconds(10) }
-        concurrency = try arguments.integer("concurrency", in: 1...1_000_000) ?? 64
-        connections = try arguments.integer("connections", in: 1...100_000) ?? 64
-        for field in try arguments.headerFields("header") { headers.append(field.name, field.value) }
-        if let path = arguments.last("schema") { schema = try SchemaFile.schema(at: path) }
-        loops = try arguments.integer("loops", in: 1...256) ?? 1
-        printsJSON = arguments.has("json")
-    }
-}
-
-/// `ferry serve` in a process of its own, so that its CPU time is not counted as the client's.
-struct BenchServer {
-    let url: String
-    /// The server, without a path.
-    let base: String
-    private let process: ChildProcess
-
-    init() throws {
-        process = try ChildProcess([ownExecutable, "serve", "--until-eof"])
-        guard let line = process.readLine(), line.hasPrefix("http") else {
-            throw InputError("the server for the measurement did not start")
-        }
-        base = line
-        url = line + "/hello"
+        let mustBeRight = server != nil || plan.bodies != .likeFirst
+        return mustBeRight && report.wrongBodies > 0 ? .validationFailed : .success
     }
 
-    func stop() {
-        process.stop()
+    private static func exitCode(ofFailures report: BenchReport) -> ExitCode {
+        if report.failedByValidation && report.unsent == 0 { return .validationFailed }
+        return report.failedByStatus ? .statusNotAccepted : .transferFailed
     }
 }

@@ -1,82 +1,94 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import Synchronization
+internal import FoundationEssentials
 
-/// The load: so many tasks, each sending one request after the other through one agent.
+/// One measurement: the warm-up, the load, and what is watched beside it.
 struct BenchRun: Sendable {
     private let plan: BenchPlan
-    private let request: BenchRequest
-    private let recorder: BenchRecorder
+    private let agent: NetworkAgent
+    private let bodies: BodyCheck
 
     init(_ plan: BenchPlan) {
         self.plan = plan
-        request = BenchRequest(path: plan.url ?? "", headers: plan.headers, jsonSchema: plan.schema)
-        recorder = BenchRecorder(stripes: min(16, plan.concurrency))
+        agent = NetworkAgent(configuration: plan.order.configuration)
+        bodies = BodyCheck(plan.bodies)
     }
 
     /// Ends when the count or the time is reached, or its task is cancelled; what is on its way then is waited for,
     /// unless it was the latter.
-    func perform() async -> BenchSummary {
-        var configuration = NetworkConfiguration()
-        configuration.loops = plan.loops
-        configuration.limits.transfersPerHost = plan.connections
-        configuration.limits.concurrentTransfers = max(plan.connections, configuration.limits.concurrentTransfers)
-        let agent = NetworkAgent(configuration: configuration)
-        let start = monotonicNanoseconds()
-        let usage = ProcessUsage.now
-        let tickets = BenchTickets(plan, start: start)
-
-        await withTaskGroup(of: Void.self) { group in
-            let live = Console.isLive ? Task { await BenchLiveLine(recorder, plan, start: start).show() } : nil
-            for sender in 0..<plan.concurrency {
-                group.addTask { await send(by: agent, sender, tickets) }
-            }
-            await group.waitForAll()
-            live?.cancel()
-            await live?.value
+    func perform() async -> BenchReport {
+        let display = Console.isLive ? BenchDisplay(plan) : nil
+        if plan.warmUp > .zero {
+            let recorder = BenchRecorder(bodies)
+            let watch = watch(recorder, since: monotonicNanoseconds(), display, isWarmUp: true)
+            await load(recorder, requests: nil, duration: plan.warmUp).run(plan.model)
+            watch.cancel()
+            _ = await watch.value
         }
-
-        let summary = BenchSummary(
-            recorder.total, nanoseconds: monotonicNanoseconds() - start, usage: ProcessUsage.now - usage,
-            connections: agent.statistics.connectionsOpened)
+        let report = await measure(display)
+        display?.clear()
         await agent.shutdown(grace: .zero)
-        return summary
+        return report
     }
 
-    private func send(by agent: NetworkAgent, _ sender: Int, _ tickets: BenchTickets) async {
-        while tickets.take() && !Task.isCancelled {
-            let start = monotonicNanoseconds()
-            do throws(RequestError) {
-                let response = try await agent.send(request).response
-                recorder.record(response, nanoseconds: monotonicNanoseconds() - start, sender: sender)
-            } catch {
-                // Only ctrl-C cancels; what it cut off is nobody's fault.
-                if error.code == .cancelled { return }
-                recorder.record(error, sender: sender)
+    private func measure(_ display: BenchDisplay?) async -> BenchReport {
+        let recorder = BenchRecorder(bodies)
+        let date = Date.now
+        let cpu = CPUShare.Reading()
+        let usage = ProcessUsage.now
+        let start = monotonicNanoseconds()
+        let watch = watch(recorder, since: start, display, isWarmUp: false)
+        let lag = Task { [agent] in await LoopLag.watch(agent) }
+        await load(recorder, requests: plan.requests, duration: plan.duration).run(plan.model)
+        var figures = BenchFigures(recorder.total)
+        figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
+        figures.usage = ProcessUsage.now - usage
+        figures.share = CPUShare.Reading().since(cpu)
+        figures.connections = agent.statistics.connectionsOpened
+        lag.cancel()
+        watch.cancel()
+        figures.lag = await lag.value
+        var timeline = await watch.value
+        timeline.finish(figures.totals.latencies, failed: figures.totals.failed, at: figures.seconds)
+        figures.windows = timeline.windows
+        return BenchReport(plan, figures, date: date)
+    }
+
+    private func load(_ recorder: BenchRecorder, requests: Int?, duration: Duration?) -> BenchLoad {
+        var request = plan.order.request
+        // Each observer costs; without a schema it would see nothing.
+        if request.jsonSchema != nil { request.observers = [DecodingObserver(recorder: recorder)] }
+        return BenchLoad(agent: agent, request: request, recorder: recorder, requests: requests, duration: duration)
+    }
+
+    /// Looks ten times a second until it is cancelled.
+    private func watch(
+        _ recorder: BenchRecorder, since start: UInt64, _ display: BenchDisplay?, isWarmUp: Bool
+    ) -> Task<BenchTimeline, Never> {
+        let goal = isWarmUp ? plan.warmUp : plan.duration
+        return Task {
+            var timeline = BenchTimeline(seconds: goal.map { Double(microseconds($0)) / 1e6 })
+            while true {
+                try? await Task.sleep(for: .milliseconds(100))
+                let seconds = Double(monotonicNanoseconds() - start) / 1e9
+                if Task.isCancelled { return timeline }
+                let totals = recorder.total
+                timeline.observe(totals.latencies, failed: totals.failed, at: seconds)
+                display?.show(totals, timeline.windows, seconds: seconds, isWarmUp: isWarmUp)
             }
         }
     }
 }
 
-/// What every task sends.
-struct BenchRequest: Request {
-    var path: String
-    var headers: Headers
-    var jsonSchema: JSONSchema?
-}
+/// All that one measurement found out.
+struct BenchFigures: Sendable {
+    var totals: BenchTotals
+    var seconds = 0.0
+    var usage = ProcessUsage.zero
+    var share = CPUShare(busiestThread: 0, process: 0, machine: 0)
+    var lag = Histogram()
+    var connections: UInt64 = 0
+    var windows: [BenchWindow] = []
 
-/// Hands out the requests one by one, so that all tasks are at work until the last.
-final class BenchTickets: Sendable {
-    private let left: Atomic<Int>
-    private let end: UInt64
-
-    init(_ plan: BenchPlan, start: UInt64) {
-        left = Atomic(plan.requests ?? .max)
-        end = plan.duration.map { start + UInt64(microseconds($0)) * 1000 } ?? .max
-    }
-
-    /// Whether there is one more to send.
-    func take() -> Bool {
-        left.wrappingSubtract(1, ordering: .relaxed).newValue >= 0 && (end == .max || monotonicNanoseconds() < end)
-    }
+    init(_ totals: BenchTotals) { self.totals = totals }
 }

@@ -4,8 +4,13 @@ internal import Synchronization
 
 /// `ferry bench --plan`: plans as the unit of load.
 enum PlanBench {
+    /// The rest is said by the plan.
+    private static let allowed: Set = [
+        "plan", "concurrency", "duration", "requests", "connections", "loops", "json", "help",
+    ]
+
     static func run(_ path: String, _ arguments: ParsedArguments) async throws -> ExitCode {
-        for option in ["header", "schema"] where arguments.has(option) {
+        for option in BenchCommand.allOptions.map(\.name) where !allowed.contains(option) && arguments.has(option) {
             throw UsageError("--plan and --\(option) exclude each other")
         }
         if let operand = arguments.operands.first {
@@ -21,7 +26,7 @@ enum PlanBench {
             let configuration = try PlanRun.configuration(for: plan, base: server?.base)
             _ = try PlanRun(plan)
             let (summary, wasInterrupted) = try await interruptible { await perform(plan, load, configuration) }
-            Console.out(load.printsJSON ? summary.json + "\n" : summary.table)
+            try load.output.write(table: summary.table, json: summary.json)
             if wasInterrupted { return .interrupted }
             return summary.exitCode
         } catch let fault as PlanFault {
@@ -41,7 +46,7 @@ enum PlanBench {
         let recorder = PlanBenchRecorder(plan)
         let start = monotonicNanoseconds()
         let usage = ProcessUsage.now
-        let tickets = BenchTickets(load, start: start)
+        let tickets = BenchTickets(start: start, requests: load.requests, duration: load.duration)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<load.concurrency {
                 group.addTask {

@@ -16,14 +16,14 @@ struct PlanBenchSummary: Sendable {
     /// For people: a line for the plan and one for each request.
     var table: String {
         let width = max(4, totals.steps.map(\.name.count).max() ?? 0, name.count)
-        let percents = BenchSummary.percents.map(\.name)
+        let percents = BenchReport.percents.map(\.name)
         func line(_ name: String, _ count: String, _ failed: String, _ times: [String]) -> String {
             let cells = [count, failed] + times
             return "  " + name + String(repeating: " ", count: width - name.count)
                 + cells.map { String(repeating: " ", count: max(1, 11 - $0.count)) + $0 }.joined() + "\n"
         }
         func line(_ name: String, _ latencies: Histogram, _ failed: UInt64) -> String {
-            let times = BenchSummary.percents.map { durationText(nanoseconds: latencies.percentile($0.percent)) }
+            let times = BenchReport.percents.map { durationText(nanoseconds: latencies.percentile($0.percent)) }
             return line(
                 name, grouped(latencies.count + failed), grouped(failed),
                 times + [durationText(nanoseconds: latencies.maximum)])
@@ -81,7 +81,7 @@ extension PlanBenchSummary: Encodable {
 
     private static func figures(_ latencies: Histogram) -> [String: Double] {
         var figures = ["max": Double(latencies.maximum / 100) / 10]
-        for (name, percent) in BenchSummary.percents {
+        for (name, percent) in BenchReport.percents {
             figures[name] = Double(latencies.percentile(percent) / 100) / 10
         }
         return figures

@@ -4,11 +4,11 @@ internal import Glibc
 
 /// The body that the command line describes. Files are read as the socket takes them.
 enum FetchBody {
-    static func make(_ arguments: ParsedArguments) throws -> RequestBody? {
+    static func make(_ arguments: ParsedArguments, isRepeated: Bool = false) throws -> RequestBody? {
         let kinds = ["data", "form", "multipart", "json-body"].filter(arguments.has)
         if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
         switch kinds.first {
-        case "data": return try data(arguments.all("data"), isSentOnce: isSentOnce(arguments))
+        case "data": return try data(arguments.all("data"), isSentOnce: !isRepeated && isSentOnce(arguments))
         case "form": return .string(formEncoded(try arguments.pairs("form")), contentType: formType)
         case "multipart": return .multipart(try multipart(arguments.pairs("multipart")))
         case "json-body": return try json(arguments.last("json-body") ?? "")

@@ -31,7 +31,7 @@ struct FetchRequest: Request {
 
     func shouldCache(_ response: Response) -> Bool { keeps(response) }
 
-    private static func authorization(_ arguments: ParsedArguments) throws(UsageError) -> Authorization? {
+    static func authorization(_ arguments: ParsedArguments) throws(UsageError) -> Authorization? {
         let kinds = ["basic", "digest", "bearer"].filter(arguments.has)
         if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
         guard let kind = kinds.first, let text = arguments.last(kind) else { return nil }

@@ -8,9 +8,9 @@ enum CommandOperands: Sendable, Equatable {
 }
 
 extension CommandOption {
-    /// What its value may be; `nil` when it takes none.
+    /// What its value may be; `nil` when it takes none, or none as a word of its own.
     var operands: CommandOperands? {
-        guard let value else { return nil }
+        guard let value, !isValueOptional else { return nil }
         if !words.isEmpty { return .words(words) }
         switch value {
         case "FILE", "FILE|DIR": return .files

@@ -29,7 +29,7 @@ struct ManualPage {
             for option in group.options {
                 let names = (option.letter.map { ["-\($0)"] } ?? []) + ["--\(option.name)"]
                 var head = names.map { "\\fB\(Self.escaped($0))\\fR" }.joined(separator: ", ")
-                if let value = option.value { head += " \\fI\(Self.escaped(value))\\fR" }
+                if option.value != nil { head += "\\fI\(Self.escaped(option.valueText))\\fR" }
                 lines += [".TP", head, Self.escaped(option.help)]
             }
         }

@@ -33,7 +33,7 @@ import Testing
             #expect((json["rps"]?.double ?? 0) > 0 && (json["seconds"]?.double ?? 0) > 0)
             for pointer in ["/latency_us", "/steps/0/latency_us", "/steps/1/latency_us"] {
                 let figures = try #require(json.value(atPointer: pointer))
-                let percentiles = try (BenchSummary.percents.map(\.name) + ["max"]).map {
+                let percentiles = try (BenchReport.percents.map(\.name) + ["max"]).map {
                     try #require(figures[$0]?.double)
                 }
                 #expect(

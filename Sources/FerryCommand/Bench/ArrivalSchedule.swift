@@ -1,0 +1,39 @@
+/// When the requests of the open model are due: as many a second as were asked for, at even distances, however long the
+/// answers take.
+///
+/// Each due time is computed from the first, so that what was late once does not delay those that follow.
+struct ArrivalSchedule: Sendable, Equatable {
+    /// Nanoseconds of the monotonic clock: when the first is due.
+    let start: UInt64
+    /// A second.
+    let rate: Double
+    /// How many there are.
+    let count: Int
+
+    init(start: UInt64, rate: Double, count: Int) {
+        self.start = start
+        self.rate = rate
+        self.count = count
+    }
+
+    /// All that are due within a time.
+    init(start: UInt64, rate: Double, duration: Duration) {
+        let seconds = Double(microseconds(duration)) / 1e6
+        self.init(start: start, rate: rate, count: max(1, Int((seconds * rate).rounded(.up))))
+    }
+
+    /// When the one with this number is due; the first has the number 0.
+    func time(of number: Int) -> UInt64 {
+        start + UInt64((Double(number) * 1e9 / rate).rounded())
+    }
+
+    /// How many are due by now.
+    func due(at now: UInt64) -> Int {
+        if now < start { return 0 }
+        var due = min(count, Int(Double(now - start) * rate / 1e9) + 1)
+        // Due times are rounded to nanoseconds, which may make it one more or less.
+        while due > 0 && time(of: due - 1) > now { due -= 1 }
+        while due < count && time(of: due) <= now { due += 1 }
+        return due
+    }
+}

@@ -1,0 +1,66 @@
+internal import Ferry
+internal import FoundationEssentials
+
+/// What is sent, and over which way.
+struct BenchOrder: Sendable {
+    /// Its path is empty where a server is started for it.
+    var request: BenchRequest
+    var configuration: NetworkConfiguration
+
+    init(request: BenchRequest, configuration: NetworkConfiguration = NetworkConfiguration()) {
+        self.request = request
+        self.configuration = configuration
+    }
+
+    init(_ arguments: ParsedArguments) throws {
+        if let text = arguments.last("from-curl") {
+            try Self.refuse(besidesCurl: arguments)
+            try self.init(curl: text)
+        } else {
+            try self.init(options: arguments)
+        }
+        if let path = arguments.last("schema") { request.jsonSchema = try SchemaFile.schema(at: path) }
+        if let ranges = try arguments.statusRanges("status") {
+            request.statusValidation = .custom { status in ranges.contains { $0.contains(status) } }
+        }
+    }
+
+    private init(options arguments: ParsedArguments) throws {
+        if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
+        configuration = try NetworkConfiguration(arguments)
+        request = BenchRequest(path: arguments.operands.first ?? "")
+        for field in try arguments.headerFields("header") { request.headers.append(field.name, field.value) }
+        request.body = try FetchBody.make(arguments, isRepeated: true)
+        request.method = HTTPMethod(arguments.last("request") ?? (request.body == nil ? "GET" : "POST"))
+        request.authorization = try FetchRequest.authorization(arguments)
+        if let total = try arguments.seconds("timeout") { request.timeouts = Timeouts(idle: nil, total: total) }
+    }
+
+    /// Two that say what is sent would leave open which of them counts.
+    private static func refuse(besidesCurl arguments: ParsedArguments) throws(UsageError) {
+        let names = ["request", "header", "data", "json-body", "timeout"]
+        let groups = FetchCommand.credentials.options + FetchCommand.connection.options
+        for name in names + groups.map(\.name) where arguments.has(name) {
+            throw UsageError("--from-curl and --\(name) exclude each other")
+        }
+        if let url = arguments.operands.first {
+            throw UsageError("--from-curl and a URL ('\(url)') exclude each other")
+        }
+    }
+
+    /// Whether there is a server to ask, or one must be started.
+    var hasServer: Bool { !request.path.isEmpty }
+}
+
+/// What is sent again and again.
+struct BenchRequest: Request {
+    var path: String
+    var method = HTTPMethod.get
+    var headers = Headers()
+    var body: RequestBody?
+    var authorization: Authorization?
+    var timeouts: Timeouts?
+    var jsonSchema: JSONSchema?
+    var statusValidation: StatusValidation?
+    var observers: [any RequestObserver] = []
+}

@@ -1,0 +1,184 @@
+internal import FerryMeasurement
+
+/// A report as one page that needs nothing else: no script, no font, no other file.
+struct BenchPage {
+    private let report: BenchReport
+    private let complaints: [String]
+    private let charts: BenchCharts
+
+    /// `complaints` are the conditions of `--fail-if` that hold.
+    init(_ report: BenchReport, complaints: [String] = []) {
+        self.report = report
+        self.complaints = complaints
+        charts = BenchCharts(report)
+    }
+
+    var html: String {
+        """
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <title>\(Self.escaped(report.method)) \(Self.escaped(report.url)) · ferry bench</title>
+        <style>\(Self.style)</style>
+        </head>
+        <body>
+        \(head)
+        \(notices)
+        \(tiles)
+        <section><h2>How long answers took</h2>\(latencyNote)
+        \(chart(charts.distribution))
+        \(percentiles)
+        </section>
+        <section><h2>Over time</h2>
+        <p class="legend"><span><i class="one"></i>requests a second</span><span><i class="failed"></i>failed</span></p>
+        \(chart(charts.rate))
+        <p class="legend"><span><i class="one"></i>p50</span><span><i class="two"></i>p99</span>\
+        <span><i class="three"></i>max</span></p>
+        \(chart(charts.latencies))
+        </section>
+        <section><h2>Where the time went</h2>
+        \(phases)
+        </section>
+        \(comparison)<section><h2>What came of it</h2>
+        \(outcomes)
+        </section>
+        <footer>ferry \(Main.version) · \(Self.escaped(report.started))</footer>
+        </body>
+        </html>
+
+        """
+    }
+
+    private var head: String {
+        let failed = report.failed > 0 || !complaints.isEmpty
+        let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
+        return """
+            <header>
+            <h1>\(Self.escaped(report.method)) <span>\(Self.escaped(report.url))</span> \
+            <b class="\(failed ? "bad" : "good")">\(failed ? "failed" : "ok")</b></h1>
+            <p>\(Self.escaped(report.model.title)), \(grouped(report.requests)) requests in \
+            \(fixed(report.seconds, 2)) s\(warmUp)</p>
+            </header>
+            """
+    }
+
+    private var notices: String {
+        let lines =
+            complaints.map { "<p class=\"notice bad\">\(Self.escaped($0))</p>" }
+            + report.warnings.map { "<p class=\"notice\">\(Self.escaped($0))</p>" }
+        return lines.joined(separator: "\n")
+    }
+
+    private var tiles: String {
+        let cpu = report.cpu.values.reduce(0, +)
+        let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
+        let tiles: [(String, String, String)] = [
+            (grouped(UInt64(report.rps)), "requests a second", bytesText(perSecond) + "/s"),
+            (time(report.latency["p50"]), "median", "mean \(time(report.latency["mean"]))"),
+            (time(report.latency["p99"]), "99 %", "max \(time(report.latency["max"]))"),
+            (grouped(report.failed), "failed", "\(grouped(report.wrongBodies)) wrong bodies"),
+            (fixed(cpu, 1) + " µs", "CPU a request", "\(fixed(report.generator.process * 100, 0)) % of all cores"),
+            (fixed(Double(report.memory) / 1024, 0) + " MB", "memory", "\(grouped(report.connections)) connections"),
+        ]
+        let cells = tiles.map { figure, name, more in
+            let isBad = name == "failed" && report.failed + report.wrongBodies > 0
+            return
+                "<div\(isBad ? " class=\"bad\"" : "")><small>\(name)</small><strong>\(figure)</strong><small>\(more)</small></div>"
+        }
+        return "<div class=\"tiles\">\n\(cells.joined(separator: "\n"))\n</div>"
+    }
+
+    private var latencyNote: String {
+        report.model.kind == "open"
+            ? "<p>Each counts from when its request was due, not from when it was sent: coordinated omission is corrected.</p>"
+            : "<p>Each counts from when its request was sent: while answers were slow, less was asked.</p>"
+    }
+
+    private var percentiles: String {
+        let names = BenchReport.percents.map(\.name) + ["max", "mean"]
+        return table(names, [names.map { time(report.latency[$0]) }])
+    }
+
+    private var phases: String {
+        let names = ["p50", "p90", "p99", "max", "mean"]
+        let widest = report.phases.values.compactMap { $0["mean"] }.max() ?? 1
+        let rows = BenchPhases.Phase.allCases.compactMap { phase -> [String]? in
+            guard let times = report.phases[phase.rawValue] else { return nil }
+            let width = fixed(max(0.5, (times["mean"] ?? 0) / max(widest, 0.1) * 100), 1)
+            return [phase.rawValue.replacing("_", with: " "), grouped(UInt64(times["count"] ?? 0))]
+                + names.map { time(times[$0]) } + ["<i class=\"share\" style=\"width:\(width)%\"></i>"]
+        }
+        return table(["", "count"] + names + [""], rows)
+    }
+
+    private var outcomes: String {
+        var rows = report.statuses.sorted { $0.key < $1.key }.map { ["status \($0.key)", grouped($0.value)] }
+        rows += report.errors.sorted { $0.key < $1.key }.map { [Self.escaped($0.key), grouped($0.value)] }
+        if report.unsent > 0 { rows.append(["not sent", grouped(report.unsent)]) }
+        rows.append(["busiest thread of the generator", fixed(report.generator.busiestThread * 100, 0) + " %"])
+        rows.append(["all cores, by the generator", fixed(report.generator.process * 100, 0) + " %"])
+        rows.append(["all cores, by everything", fixed(report.generator.machine * 100, 0) + " %"])
+        rows.append(["loop lag, p99", time(report.generator.loopLag["p99"])])
+        if let late = report.generator.lateness { rows.append(["sent after its time, p99", time(late["p99"])]) }
+        return "<div class=\"narrow\">\(table(["", ""], rows))</div>"
+    }
+
+    private var comparison: String {
+        guard let comparison = BenchComparison(report) else { return "" }
+        let rows = comparison.lines.map { [$0.name, $0.ours, $0.theirs, $0.ratio] }
+        return "<section><h2>Beside \(Self.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
+            + table(["", "Ferry", Self.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
+    }
+
+    private func table(_ head: [String], _ rows: [[String]]) -> String {
+        let cells = rows.map { "<tr>" + $0.map { "<td>\($0)</td>" }.joined() + "</tr>" }
+        let heads = head.allSatisfy(\.isEmpty) ? "" : "<tr>" + head.map { "<th>\($0)</th>" }.joined() + "</tr>\n"
+        return "<div class=\"scroll\"><table>\n\(heads)\(cells.joined(separator: "\n"))\n</table></div>"
+    }
+
+    private func chart(_ svg: String) -> String {
+        svg.isEmpty ? "<p>Nothing was answered.</p>" : "<div class=\"scroll\">\(svg)</div>"
+    }
+
+    private func time(_ microseconds: Double?) -> String {
+        microseconds.map { durationText(nanoseconds: UInt64($0 * 1000)) } ?? "–"
+    }
+
+    private static func escaped(_ text: String) -> String { PlanPage.escaped(text) }
+
+    private static let style = """
+        :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d8dee4; --paper: #fff; --soft: #f6f8fa;
+          --one: #2f6fd0; --two: #d9822b; --three: #b8c0cc; --bad: #cf222e; --good: #1a7f37; --warn: #fff8e6; }
+        @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117;
+          --soft: #161b22; --one: #6aa4f5; --two: #eaa253; --three: #4c5562; --bad: #f0656f; --good: #2b8a45; --warn: #2b2410; } }
+        body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2.5rem auto;
+          max-width: 1000px; padding: 0 1.2rem; }
+        h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } h1 span { font-weight: 500; }
+        h1 b { font-size: .75rem; padding: .15rem .6rem; border-radius: 1rem; color: #fff; vertical-align: 3px; }
+        b.good { background: var(--good); } b.bad { background: var(--bad); }
+        h2 { font-size: 1.05rem; margin: 0 0 .2rem; } p { margin: .2rem 0; color: var(--dim); }
+        section { margin-top: 2.4rem; } footer { margin-top: 3rem; color: var(--dim); font-size: 12px; }
+        .notice { margin-top: 1rem; padding: .6rem .9rem; border-radius: 8px; background: var(--warn); color: var(--ink);
+          border-left: 4px solid var(--two); } .notice.bad { border-color: var(--bad); }
+        .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: .8rem; margin-top: 1.4rem; }
+        .tiles div { background: var(--soft); border: 1px solid var(--line); border-radius: 10px; padding: .7rem .9rem; }
+        .tiles strong { display: block; font-size: 1.45rem; line-height: 1.35; font-variant-numeric: tabular-nums; }
+        .tiles .bad strong { color: var(--bad); } small { color: var(--dim); font-size: 12px; }
+        .scroll { overflow-x: auto; } svg { display: block; width: 100%; min-width: 640px; font: 11px system-ui, sans-serif; }
+        .axis { fill: var(--dim); } .grid { stroke: var(--line); } .label { fill: var(--ink); font-weight: 600; }
+        .bar { fill: var(--one); } .bar:hover { fill: var(--two); } .mark { stroke: var(--two); stroke-dasharray: 3 3; }
+        .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .line.one { stroke: var(--one); }
+        .line.two { stroke: var(--two); } .line.three { stroke: var(--three); stroke-width: 1.3; }
+        .area { fill: var(--one); opacity: .14; } rect.failed { fill: var(--bad); }
+        .legend { margin-top: 1rem; } .legend span { margin-right: 1.2rem; } .legend i { display: inline-block; width: .8rem;
+          height: .8rem; margin-right: .4rem; border-radius: 2px; vertical-align: -1px; } i.one { background: var(--one); }
+        i.two { background: var(--two); } i.three { background: var(--three); } i.failed { background: var(--bad); }
+        table { border-collapse: collapse; margin-top: .8rem; width: 100%; } th { color: var(--dim); font-weight: 500; }
+        th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap;
+          font-variant-numeric: tabular-nums; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
+        th:last-child, td:last-child { padding-right: 0; } .narrow { max-width: 520px; } td:has(.share) { width: 26%; text-align: left; }
+        .share { display: block; height: .7rem; border-radius: 3px; background: var(--one); }
+        """
+}

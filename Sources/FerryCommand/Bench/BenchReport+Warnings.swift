@@ -1,0 +1,38 @@
+internal import FerryMeasurement
+
+extension BenchReport {
+    /// What makes the figures say more of the client than of the server.
+    static func warnings(_ generator: Generator, unsent: UInt64) -> [String] {
+        var warnings: [String] = []
+        if generator.process > 0.9 {
+            warnings.append("the generator is the limit: it used \(percent(generator.process)) of all cores")
+        } else if generator.busiestThread > 0.9 {
+            warnings.append(
+                "the generator is the limit: one of its threads was busy \(percent(generator.busiestThread)) of the time "
+                    + "(--loops gives it more)")
+        } else if generator.machine > 0.95 {
+            warnings.append(
+                "the machine is the limit: \(percent(generator.machine)) of all cores were in use, "
+                    + "\(percent(generator.process)) by the generator")
+        }
+        if let lag = generator.loopLag["p99"], lag > lagLimit {
+            warnings.append("the generator is the limit: its loop was late by \(text(lag)) (p99)")
+        }
+        if let late = generator.lateness?["p99"], late > lagLimit {
+            warnings.append("requests were sent \(text(late)) after their time (p99); latencies count it in")
+        }
+        if unsent > 0 {
+            warnings.append("\(grouped(unsent)) requests were given up: 100,000 others had no answer yet")
+        }
+        return warnings
+    }
+
+    /// Microseconds: a hundredth of a second is what people notice.
+    private static let lagLimit = 10_000.0
+
+    private static func percent(_ share: Double) -> String { fixed(share * 100, 0) + " %" }
+
+    private static func text(_ microseconds: Double) -> String {
+        durationText(nanoseconds: UInt64(microseconds * 1000))
+    }
+}

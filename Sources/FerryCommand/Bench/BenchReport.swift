@@ -1,0 +1,189 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FoundationEssentials
+
+/// The figures at the end, as `--json` writes them and `--baseline` reads them; tables and pages are made of it alone.
+///
+/// `Schemas/bench-report.schema.json` describes it. Times are microseconds unless their name says otherwise.
+struct BenchReport: Codable, Sendable, Equatable {
+    /// How it was decided when to send.
+    struct Model: Codable, Sendable, Equatable {
+        /// `closed` or `open`.
+        var kind: String
+        var concurrency: Int?
+        /// A second.
+        var rate: Double?
+        var title: String
+    }
+
+    /// A piece of the measured time.
+    struct Point: Codable, Sendable, Equatable {
+        /// Seconds, its end.
+        var at: Double
+        var rps: Double
+        var failed: UInt64
+        var p50: Double
+        var p99: Double
+        var max: Double
+    }
+
+    /// Answers that took from and up to so many microseconds.
+    struct Bar: Codable, Sendable, Equatable {
+        var from: Double
+        var to: Double
+        var count: UInt64
+    }
+
+    /// How the client itself was off.
+    struct Generator: Codable, Sendable, Equatable {
+        /// From 0 to 1: of one core, of all, and of all by all processes.
+        var busiestThread: Double
+        var process: Double
+        var machine: Double
+        /// How long a job waits for the loop.
+        var loopLag: [String: Double]
+        /// How late requests of the open model were sent.
+        var lateness: [String: Double]?
+
+        private enum CodingKeys: String, CodingKey {
+            case process, machine
+            case busiestThread = "busiest_thread"
+            case loopLag = "loop_lag_us"
+            case lateness = "lateness_us"
+        }
+    }
+
+    var version = 1
+    var started: String
+    var method: String
+    var url: String
+    var model: Model
+    var warmUp: Double
+    var requests: UInt64
+    var ok: UInt64
+    var failed: UInt64
+    var unsent: UInt64
+    var errors: [String: UInt64]
+    var statuses: [String: UInt64]
+    var seconds: Double
+    var rps: Double
+    /// `mean`, `max` and the percentiles of ``percents``.
+    var latency: [String: Double]
+    var histogram: [Bar]
+    /// By the name of the phase, `count`, `mean`, `p50`, `p90`, `p99` and `max`.
+    var phases: [String: [String: Double]]
+    var series: [Point]
+    var cpu: [String: Double]
+    var memory: Int
+    var connections: UInt64
+    var bytes: UInt64
+    var wrongBodies: UInt64
+    var generator: Generator
+    var warnings: [String] = []
+    /// What another client made of the same load; `nil` when none was asked.
+    var comparison: RivalReport?
+
+    private enum CodingKeys: String, CodingKey {
+        case version, started, method, url, model, requests, ok, failed, unsent, errors, statuses, seconds, rps
+        case series, connections, bytes, generator, warnings, comparison
+        case warmUp = "warm_up_s"
+        case latency = "latency_us"
+        case histogram = "latency_histogram_us"
+        case phases = "phases_us"
+        case cpu = "cpu_us_per_request"
+        case memory = "max_rss_kb"
+        case wrongBodies = "wrong_bytes"
+    }
+
+    static let percents: [(name: String, percent: Double)] = [
+        ("p50", 50), ("p75", 75), ("p90", 90), ("p95", 95), ("p99", 99), ("p99.9", 99.9),
+    ]
+
+    /// Whether every answer that failed had come whole.
+    var failedByValidation: Bool { errors.keys.allSatisfy { ["invalidJSON", "schemaMismatch"].contains($0) } }
+    /// Whether every failure was a status that is not accepted.
+    var failedByStatus: Bool { errors.keys.allSatisfy { $0 == "invalidStatusCode" } && unsent == 0 }
+
+    /// One line, fields in alphabetical order.
+    var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+extension BenchReport {
+    init(_ plan: BenchPlan, _ figures: BenchFigures, date: Date) {
+        let totals = figures.totals
+        let count = totals.ok + totals.failed
+        let share = Double(max(1, count))
+        started = date.formatted(.iso8601)
+        method = plan.order.request.method.rawValue
+        url = plan.order.request.path
+        model = Model(plan.model)
+        warmUp = Double(microseconds(plan.warmUp)) / 1e6
+        requests = count
+        ok = totals.ok
+        failed = totals.failed
+        unsent = totals.unsent
+        errors = totals.errors
+        statuses = Dictionary(uniqueKeysWithValues: totals.statuses.map { (String($0.key), $0.value) })
+        seconds = rounded(figures.seconds, 6)
+        rps = rounded(figures.seconds > 0 ? Double(count) / figures.seconds : 0, 1)
+        latency = totals.latencies.percentiles(Self.percents)
+        histogram = totals.latencies.bars(perDoubling: 8).map { bar in
+            Bar(from: micro(bar.lower), to: micro(bar.upper), count: bar.count)
+        }
+        phases = [:]
+        for phase in BenchPhases.Phase.allCases where totals.phases[phase].count > 0 {
+            let times = totals.phases[phase]
+            phases[phase.rawValue] = times.percentiles([("p50", 50), ("p90", 90), ("p99", 99)])
+            phases[phase.rawValue]?["count"] = Double(times.count)
+        }
+        series = figures.windows.map(Point.init)
+        cpu = ["user": rounded(figures.usage.user / share, 2), "sys": rounded(figures.usage.system / share, 2)]
+        memory = ProcessUsage.peakMemory
+        connections = figures.connections
+        bytes = totals.bytes
+        wrongBodies = totals.wrongBodies
+        generator = Generator(
+            busiestThread: rounded(figures.share.busiestThread, 3), process: rounded(figures.share.process, 3),
+            machine: rounded(figures.share.machine, 3),
+            loopLag: figures.lag.percentiles([("p50", 50), ("p99", 99)]),
+            lateness: totals.lateness.count == 0 ? nil : totals.lateness.percentiles([("p50", 50), ("p99", 99)]))
+        warnings = Self.warnings(generator, unsent: unsent)
+    }
+}
+
+extension BenchReport.Model {
+    fileprivate init(_ model: BenchPlan.Model) {
+        switch model {
+        case .closed(let concurrency): self.init(kind: "closed", concurrency: concurrency, title: model.title)
+        case .open(let rate): self.init(kind: "open", rate: rate, title: model.title)
+        }
+    }
+}
+
+extension BenchReport.Point {
+    fileprivate init(_ window: BenchWindow) {
+        self.init(
+            at: rounded(window.end, 3), rps: rounded(window.rate, 1), failed: window.failed,
+            p50: micro(window.latencies.percentile(50)), p99: micro(window.latencies.percentile(99)),
+            max: micro(window.latencies.maximum))
+    }
+}
+
+extension Histogram {
+    /// Microseconds by name, with `mean` and `max`.
+    fileprivate func percentiles(_ percents: [(name: String, percent: Double)]) -> [String: Double] {
+        var values = ["mean": rounded(mean / 1000, 1), "max": micro(maximum)]
+        for (name, percent) in percents { values[name] = micro(percentile(percent)) }
+        return values
+    }
+}
+
+/// Microseconds with one digit behind the point.
+private func micro(_ nanoseconds: UInt64) -> Double { rounded(Double(nanoseconds) / 1000, 1) }
+
+private func rounded(_ value: Double, _ digits: Int) -> Double { Double(fixed(value, digits)) ?? 0 }

@@ -1,0 +1,50 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FoundationEssentials
+
+/// `--compare`: the same load by another client, afterwards and in a process of its own.
+///
+/// URLSession's is in `FerryBenchmarks`: neither Ferry nor its command links FoundationNetworking.
+struct BenchRival: Sendable {
+    static let names = ["urlsession"]
+
+    private let program: String
+
+    /// `nil` when there is nothing to compare with.
+    init?(_ arguments: ParsedArguments) throws {
+        guard let name = arguments.last("compare") else { return nil }
+        guard Self.names.contains(name) else { throw UsageError("--compare knows urlsession, not '\(name)'") }
+        for option in arguments.options.map(\.name) where !Self.allowed.contains(option) {
+            throw UsageError("--compare and --\(option) exclude each other")
+        }
+        let beside = URL(filePath: ownExecutable).deletingLastPathComponent().appending(path: "FerryBenchmarks").path
+        let isBeside = FileManager.default.isExecutableFile(atPath: beside)
+        guard let program = isBeside ? beside : findProgram("FerryBenchmarks") else {
+            throw InputError("--compare urlsession needs FerryBenchmarks beside ferry (make bench builds it)")
+        }
+        self.program = program
+    }
+
+    /// What both clients do alike; conditions and files have nothing to do with it.
+    private static let allowed: Set = [
+        "compare", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "request", "header",
+        "any-body", "expect-sha256", "json", "html", "baseline", "fail-if",
+    ]
+
+    func perform(_ plan: BenchPlan) throws -> RivalReport {
+        let request = plan.order.request
+        let order = RivalOrder(
+            method: request.method.rawValue, url: request.path,
+            headers: request.headers.fields.flatMap { [$0.name, $0.value] }, concurrency: plan.concurrency,
+            connections: plan.connections, requests: plan.requests,
+            seconds: plan.duration.map { Double(microseconds($0)) / 1e6 },
+            warmUp: Double(microseconds(plan.warmUp)) / 1e6)
+        let text = String(decoding: try JSONEncoder().encode(order), as: UTF8.self)
+        let end = try ChildProcess([program, "worker", "load-urlSession", text]).finish()
+        guard end.code == 0, let report = try? JSONDecoder().decode(RivalReport.self, from: Data(end.output.utf8))
+        else {
+            throw InputError("--compare urlsession: FerryBenchmarks ended with \(end.code)")
+        }
+        return report
+    }
+}

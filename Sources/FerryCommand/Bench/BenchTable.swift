@@ -1,0 +1,79 @@
+internal import FerryMeasurement
+
+/// The figures for people.
+struct BenchTable {
+    private let report: BenchReport
+
+    init(_ report: BenchReport) { self.report = report }
+
+    var text: String {
+        var text = head + latency + phases + "\n" + cost
+        if let comparison = BenchComparison(report) { text += comparison.table }
+        for warning in report.warnings { text += Console.bold("  warning") + "      \(warning)\n" }
+        return text
+    }
+
+    private var head: String {
+        let model = report.model.kind == "open" ? ", latency from the time each was due" : ""
+        let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
+        let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
+        let counts = "\(grouped(report.requests)) in \(fixed(report.seconds, 2)) s"
+        return line("load", "\(report.method) \(report.url)") + line("", report.model.title + model + warmUp)
+            + line("requests", "\(counts): \(grouped(report.ok)) ok, \(grouped(report.failed)) failed")
+            + line(
+                "rate",
+                Console.bold("\(grouped(UInt64(report.rps))) requests per second") + ", \(bytesText(perSecond))/s")
+    }
+
+    private var latency: String {
+        let names = BenchReport.percents.map(\.name) + ["max", "mean"]
+        return "\n" + row("", names) + Console.bold(row("latency", names.map { time(report.latency[$0]) }))
+    }
+
+    private var phases: String {
+        var text = ""
+        for phase in BenchPhases.Phase.allCases {
+            guard let times = report.phases[phase.rawValue] else { continue }
+            let cells = BenchReport.percents.map(\.name) + ["max", "mean"]
+            let name = phase.rawValue.replacing("_", with: " ")
+            let count = UInt64(times["count"] ?? 0)
+            let share = count < report.ok ? "   of \(grouped(count))" : ""
+            let shown = cells.map { times[$0] == nil ? "" : time(times[$0]) }
+            text += String(row("  " + name, shown).dropLast()) + share + "\n"
+        }
+        return text
+    }
+
+    private var cost: String {
+        let (user, system) = (report.cpu["user"] ?? 0, report.cpu["sys"] ?? 0)
+        let busy = "busiest thread \(fixed(report.generator.busiestThread * 100, 0)) %"
+        var text = line(
+            "CPU",
+            "\(fixed(user + system, 1)) µs a request: \(fixed(user, 1)) user, \(fixed(system, 1)) system; \(busy)")
+        text += line(
+            "memory",
+            "\(fixed(Double(report.memory) / 1024, 1)) MB at the peak, \(grouped(report.connections)) connections opened"
+        )
+        text += line("bodies", "\(bytesText(Int64(report.bytes))), \(grouped(report.wrongBodies)) of them wrong")
+        for (status, count) in report.statuses.sorted(by: { $0.key < $1.key }) {
+            text += line("status", "\(status)  \(grouped(count))")
+        }
+        for (code, count) in report.errors.sorted(by: { $0.key < $1.key }) {
+            text += line("error", "\(code)  \(grouped(count))")
+        }
+        return text
+    }
+
+    private func line(_ name: String, _ text: String) -> String {
+        "  " + name + String(repeating: " ", count: max(1, 13 - name.count)) + text + "\n"
+    }
+
+    private func row(_ name: String, _ cells: [String]) -> String {
+        let first = "  " + name + String(repeating: " ", count: max(1, 13 - name.count))
+        return first + cells.map { String(repeating: " ", count: max(1, 9 - $0.count)) + $0 }.joined() + "\n"
+    }
+
+    private func time(_ microseconds: Double?) -> String {
+        durationText(nanoseconds: UInt64((microseconds ?? 0) * 1000))
+    }
+}

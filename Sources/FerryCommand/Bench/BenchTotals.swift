@@ -1,0 +1,32 @@
+internal import FerryMeasurement
+
+/// What was seen so far.
+struct BenchTotals: Sendable {
+    /// Of answers that were accepted; in the open model from when the request was due.
+    var latencies = Histogram()
+    /// How long after its time a request of the open model was sent.
+    var lateness = Histogram()
+    var phases = BenchPhases()
+    /// How often which status came, accepted or not.
+    var statuses: [Int: UInt64] = [:]
+    var errors: [String: UInt64] = [:]
+    var failed: UInt64 = 0
+    /// Requests of the open model that were given up because too many others had no answer yet; they count as failed.
+    var unsent: UInt64 = 0
+    var bytes: UInt64 = 0
+    var wrongBodies: UInt64 = 0
+
+    var ok: UInt64 { latencies.count }
+
+    mutating func add(_ other: BenchTotals) {
+        latencies.add(other.latencies)
+        lateness.add(other.lateness)
+        phases.add(other.phases)
+        statuses.merge(other.statuses, uniquingKeysWith: +)
+        errors.merge(other.errors, uniquingKeysWith: +)
+        failed += other.failed
+        unsent += other.unsent
+        bytes += other.bytes
+        wrongBodies += other.wrongBodies
+    }
+}

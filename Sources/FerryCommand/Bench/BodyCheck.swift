@@ -1,0 +1,54 @@
+internal import Ferry
+internal import Glibc
+internal import Synchronization
+
+/// Tells bodies that are not as they should be.
+final class BodyCheck: Sendable {
+    enum Rule: Sendable, Equatable {
+        /// Every byte like the first body that came.
+        case likeFirst
+        /// Of this digest, in 64 lower-case hexadecimal digits.
+        case digest(String)
+        /// Any body will do.
+        case none
+    }
+
+    private let rule: Rule
+    private let first = Mutex<Response?>(nil)
+
+    init(_ rule: Rule) { self.rule = rule }
+
+    func isRight(_ response: Response) -> Bool {
+        switch rule {
+        case .none: return true
+        case .digest(let expected): return response.withBytes(Digest.sha256) == expected
+        case .likeFirst:
+            let first = first.withLock { first in
+                if first == nil { first = response }
+                return first
+            }
+            guard let first else { return true }
+            return first.withBytes { first in response.withBytes { Self.areEqual(first, $0) } }
+        }
+    }
+
+    private static func areEqual(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
+        if one.count != other.count { return false }
+        guard let one = one.baseAddress, let start = other.baseAddress else { return true }
+        return memcmp(one, start, other.count) == 0
+    }
+}
+
+extension BodyCheck.Rule {
+    init(_ arguments: ParsedArguments) throws(UsageError) {
+        guard let text = arguments.last("expect-sha256") else {
+            self = arguments.has("any-body") ? .none : .likeFirst
+            return
+        }
+        if arguments.has("any-body") { throw UsageError("--expect-sha256 and --any-body exclude each other") }
+        guard text.utf8.count == 64, text.allSatisfy({ $0.isHexDigit }) else {
+            throw UsageError("--expect-sha256 wants 64 hexadecimal digits, not '\(text)'")
+        }
+        self = .digest(text.lowercased())
+    }
+}

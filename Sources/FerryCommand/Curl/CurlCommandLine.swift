@@ -1,0 +1,170 @@
+/// What a command line of curl asks for. Whatever is not understood of it is an error: a load that leaves out a part of
+/// the request would be another one.
+struct CurlCommandLine: Sendable, Equatable {
+    struct Field: Sendable, Equatable {
+        let name: String
+        let value: String
+    }
+
+    struct Credentials: Sendable, Equatable {
+        let user: String
+        let password: String
+    }
+
+    var url = ""
+    var method: String?
+    var headers: [Field] = []
+    /// Fields that curl adds by itself and was told not to; in lower case.
+    var removed: Set<String> = []
+    var body: [UInt8]?
+    var contentType: String?
+    var putsDataInQuery = false
+    var wantsHead = false
+    var credentials: Credentials?
+    var usesDigest = false
+    var bearer: String?
+    /// Empty for none at all.
+    var userAgent: String?
+    var isInsecure = false
+    var isCompressed = false
+    var followsRedirects = false
+    var maxRedirects: Int?
+    var maxTime: Duration?
+    var connectTimeout: Duration?
+    var proxy: String?
+    var noProxy: [String] = []
+    var authorities: String?
+    var certificate: String?
+    var key: String?
+    var usesHTTP2 = false
+    var requiresTLS13 = false
+
+    /// `reading` gives the content of a file that the command line names.
+    init(_ text: String, reading: (String) throws -> [UInt8]) throws {
+        var words = try ShellWords.split(text)[...]
+        guard let program = words.popFirst(), program == "curl" || program.hasSuffix("/curl") else {
+            throw UsageError("it must begin with curl")
+        }
+        var isGlobbed = true
+        while let word = words.popFirst() {
+            for (name, value) in try Self.options(word, &words) {
+                if name == "-g" || name == "--globoff" { isGlobbed = false }
+                guard let option = CurlOption.named(name) else { throw UsageError("\(name) is not supported") }
+                try apply(option.meaning, name, value, reading)
+            }
+            if !word.hasPrefix("-") || word == "-" { try take(url: word) }
+        }
+        if url.isEmpty { throw UsageError("it names no URL") }
+        if isGlobbed, url.contains(where: { "[]{}".contains($0) }) {
+            throw UsageError("'\(url)' may stand for several URLs; --globoff says it does not")
+        }
+        if putsDataInQuery, let body {
+            url += (url.contains("?") ? "&" : "?") + String(decoding: body, as: UTF8.self)
+            (self.body, contentType) = (nil, nil)
+        }
+        if !url.contains("://") { url = "http://" + url }
+    }
+
+    /// The options in one word, `-sSXPOST` being three, with their values, which may be the next word. None in others.
+    private static func options(
+        _ word: String, _ words: inout ArraySlice<String>
+    ) throws(UsageError) -> [(name: String, value: String)] {
+        guard word.hasPrefix("-"), word != "-" else { return [] }
+        func value(of name: String) throws(UsageError) -> String {
+            guard let value = words.popFirst() else { throw UsageError("\(name) needs a value") }
+            return value
+        }
+        if word.hasPrefix("--") {
+            return [(word, CurlOption.named(word)?.takesValue == true ? try value(of: word) : "")]
+        }
+        var found: [(name: String, value: String)] = []
+        var letters = word.dropFirst()
+        while let letter = letters.popFirst() {
+            let name = "-\(letter)"
+            guard CurlOption.named(name)?.takesValue == true else {
+                found.append((name, ""))
+                continue
+            }
+            found.append((name, letters.isEmpty ? try value(of: name) : String(letters)))
+            break
+        }
+        return found
+    }
+
+    private mutating func take(url: String) throws(UsageError) {
+        if !self.url.isEmpty { throw UsageError("one URL only, not also '\(url)'") }
+        self.url = url
+    }
+
+    private mutating func apply(
+        _ meaning: CurlOption.Meaning, _ name: String, _ value: String, _ reading: (String) throws -> [UInt8]
+    ) throws {
+        switch meaning {
+        case .nothing: break
+        case .url: try take(url: value)
+        case .method: method = value
+        case .header: try add(header: value)
+        case .data, .dataRaw, .dataBinary, .dataURLEncoded, .json: try add(data: value, meaning, reading)
+        case .query: putsDataInQuery = true
+        case .head: wantsHead = true
+        case .user: credentials = try Self.credentials(value)
+        case .digest: usesDigest = true
+        case .bearer: bearer = value
+        case .userAgent: userAgent = value
+        case .referer: headers.append(Field(name: "Referer", value: value))
+        case .cookie:
+            guard value.contains("=") else {
+                throw UsageError("\(name) '\(value)' would be a file, which is not supported")
+            }
+            headers.append(Field(name: "Cookie", value: value))
+        case .insecure: isInsecure = true
+        case .compressed: isCompressed = true
+        case .location: followsRedirects = true
+        case .maxRedirects: maxRedirects = try Self.count(value, name)
+        case .maxTime: maxTime = try Self.seconds(value, name)
+        case .connectTimeout: connectTimeout = try Self.seconds(value, name)
+        case .proxy: proxy = value.contains("://") ? value : "http://" + value
+        case .noProxy: noProxy = value.split(separator: ",").map(String.init)
+        case .authorities: authorities = value
+        case .certificate: certificate = value
+        case .key: key = value
+        case .http2: usesHTTP2 = true
+        case .tls13: requiresTLS13 = true
+        }
+    }
+
+    /// `Name: value`; `Name:` takes away curl's own, `Name;` has no value.
+    private mutating func add(header text: String) throws(UsageError) {
+        if text.hasPrefix("@") { throw UsageError("header fields from a file ('\(text)') are not supported") }
+        if let colon = text.firstIndex(of: ":"), colon != text.startIndex {
+            let name = String(text[..<colon])
+            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            if value.isEmpty {
+                removed.insert(name.lowercased())
+            } else {
+                headers.append(Field(name: name, value: String(value)))
+            }
+        } else if text.hasSuffix(";"), text.count > 1 {
+            headers.append(Field(name: String(text.dropLast()), value: ""))
+        } else {
+            throw UsageError("'\(text)' is no header field")
+        }
+    }
+
+    private static func credentials(_ text: String) throws(UsageError) -> Credentials {
+        guard let colon = text.firstIndex(of: ":") else { throw UsageError("-u wants USER:PASSWORD") }
+        return Credentials(user: String(text[..<colon]), password: String(text[text.index(after: colon)...]))
+    }
+
+    private static func count(_ text: String, _ name: String) throws(UsageError) -> Int {
+        guard let number = Int(text), number >= -1 else { throw UsageError("\(name) wants a number, not '\(text)'") }
+        return number
+    }
+
+    private static func seconds(_ text: String, _ name: String) throws(UsageError) -> Duration {
+        guard let number = Double(text), number > 0, number <= 31_536_000 else {
+            throw UsageError("\(name) wants seconds, not '\(text)'")
+        }
+        return .nanoseconds(Int64(number * 1e9))
+    }
+}

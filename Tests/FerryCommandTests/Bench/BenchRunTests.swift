@@ -1,0 +1,132 @@
+import Ferry
+import FerryJSON
+import FerryMeasurement
+import FerryTesting
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable import FerryCommand
+
+/// Loads against the loopback server.
+@Suite(.timeLimit(.minutes(2))) struct BenchRunTests {
+    private func report(_ line: String...) async throws -> BenchReport {
+        await BenchRun(try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))).perform()
+    }
+
+    @Test func theClosedModelSendsAsManyAsAsked() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/hello", "-n", "200", "-c", "4")
+            #expect(report.requests == 200 && report.ok == 200 && report.failed == 0)
+            #expect(report.statuses == ["200": 200] && report.errors.isEmpty && report.wrongBodies == 0)
+            #expect(report.bytes == 200 * 12 && server.requestCount == 200)
+            #expect(report.connections >= 1 && report.connections <= 4)
+            #expect(report.series.map(\.failed).reduce(0, +) == 0)
+            #expect(report.histogram.map(\.count).reduce(0, +) == 200)
+            #expect(report.phases["first_byte"]?["count"] == 200 && report.phases["tls"] == nil)
+        }
+    }
+
+    @Test func theOpenModelSendsWhatIsDue() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/hello", "-r", "200", "-z", "0.5")
+            #expect(report.requests == 100 && report.ok == 100 && server.requestCount == 100)
+            #expect(report.seconds >= 0.495)
+            #expect(report.model.kind == "open" && report.model.rate == 200)
+            #expect(report.generator.lateness != nil)
+        }
+    }
+
+    /// Ten are due within 90 ms, and one connection carries one each 50 ms: the last waits for all before it.
+    @Test func theOpenModelCountsFromTheDueTime() async throws {
+        try await withLoopbackServer { server in
+            let url = server.baseURL + "/delay/50"
+            let open = try await report(url, "-r", "100", "-n", "10", "--connections", "1")
+            #expect(try #require(open.latency["max"]) >= 400_000)
+            #expect(open.ok == 10)
+        }
+    }
+
+    @Test func theWarmUpDoesNotCount() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/hello", "-n", "5", "-c", "1", "-w", "0.2")
+            #expect(report.requests == 5 && report.warmUp == 0.2)
+            #expect(server.requestCount > 5)
+            // Its connections are there already.
+            #expect(report.phases["connect"] == nil)
+        }
+    }
+
+    @Test func failuresAreCountedByCodeAndStatus() async throws {
+        try await withLoopbackServer { server in
+            let refused = try await report(server.baseURL + "/status/503", "-n", "10", "-c", "2")
+            #expect(refused.failed == 10 && refused.ok == 0 && refused.statuses == ["503": 10])
+            #expect(refused.errors == ["invalidStatusCode": 10] && refused.failedByStatus)
+            let accepted = try await report(server.baseURL + "/status/503", "-n", "10", "--status", "503")
+            #expect(accepted.ok == 10 && accepted.statuses == ["503": 10])
+            let closed = try await report("http://127.0.0.1:1/", "-n", "3", "-c", "1")
+            #expect(closed.errors == ["connect": 3] && !closed.failedByStatus && !closed.failedByValidation)
+        }
+    }
+
+    @Test func bodiesUnlikeTheFirstAreWrong() async throws {
+        try await withLoopbackServer { server in
+            let bodies = ["same", "same", "sane", "same, and more"]
+            let next = Counting()
+            server.handle("/turns") { _ in LoopbackResponse(text: bodies[next.next() % 4]) }
+            #expect(try await report(server.baseURL + "/turns", "-n", "8", "-c", "1").wrongBodies == 4)
+            #expect(try await report(server.baseURL + "/turns", "-n", "8", "-c", "1", "--any-body").wrongBodies == 0)
+            // Of "same".
+            let digest = "0967115f2813a3541eaef77de9d9d5773f1c0c04314b0bbfe4ff3b3b1c55b5d5"
+            let report = try await report(server.baseURL + "/turns", "-n", "8", "-c", "1", "--expect-sha256", digest)
+            #expect(report.wrongBodies == 4 && report.ok == 8)
+        }
+    }
+
+    @Test func theSchemasChecksAreAPhase() async throws {
+        let schema = try TemporaryFile(Array(#"{"type": "array"}"#.utf8))
+        try await withLoopbackServer { server in
+            let right = try await report(server.baseURL + "/json", "-n", "20", "-c", "2", "--schema", schema.path)
+            #expect(right.ok == 20 && right.phases["decode"]?["count"] == 20)
+            let wrong = try await report(server.baseURL + "/hello", "-n", "5", "-c", "1", "--schema", schema.path)
+            #expect(wrong.errors == ["invalidJSON": 5] && wrong.failedByValidation)
+        }
+    }
+
+    @Test func theObjectIsAsItsSchemaSays() async throws {
+        let folder = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        let path = folder + "/Sources/FerryCommand/Schemas/bench-report.schema.json"
+        let schema = try SchemaFile.schema(at: path)
+        let described = try JSON(parsing: Data(contentsOf: URL(filePath: path)))["properties"]
+        try await withLoopbackServer { server in
+            let url = server.baseURL
+            for report in [
+                try await report(url + "/hello", "-n", "50", "-c", "2"),
+                try await report(url + "/hello", "-r", "100", "-n", "20", "-w", "0.1"),
+                try await report(url + "/status/500", "-n", "5"),
+            ] {
+                let json = try JSON(parsing: report.json)
+                try schema.check(json)
+                for (name, _) in try #require(json.object) {
+                    #expect(described?[name] != nil, "\(name) is not described")
+                }
+                #expect(try JSONDecoder().decode(BenchReport.self, from: Data(report.json.utf8)) == report)
+            }
+        }
+    }
+
+    @Test func nothingIsShownWhereThereIsNoTerminal() throws {
+        let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
+        let program = URL(filePath: bundle).deletingLastPathComponent().appending(path: "ferry").path
+        let shell = ["/bin/sh", "-c", #""$0" bench -n 200 -w 0.3 2>&1 >/dev/null"#, program]
+        let end = try ChildProcess(shell).finish()
+        #expect(end.code == 0 && end.output == "")
+    }
+}
+
+/// 0, 1, 2…
+private final class Counting: Sendable {
+    private let count = Atomic(0)
+
+    func next() -> Int { count.wrappingAdd(1, ordering: .relaxed).oldValue }
+}

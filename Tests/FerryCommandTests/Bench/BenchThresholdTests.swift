@@ -1,0 +1,145 @@
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+@testable import FerryCommand
+
+/// A report of which nothing was measured.
+func madeReport(
+    p99: Double = 10_000, rps: Double = 1000, requests: UInt64 = 1000, failed: UInt64 = 0, kind: String = "closed"
+) -> BenchReport {
+    var report = BenchReport(
+        started: "2026-11-21T04:00:00Z", method: "GET", url: "http://h/?a=<b>&c=\"d\"",
+        model: .init(kind: kind, concurrency: 64, title: "\(kind), 64 at once"), warmUp: 1, requests: requests,
+        ok: requests - failed, failed: failed, unsent: 0, errors: failed > 0 ? ["timeout": failed] : [:],
+        statuses: ["200": requests - failed], seconds: 10, rps: rps, latency: ["p99": p99, "p50": 1000, "max": 50_000],
+        histogram: [
+            .init(from: 500, to: 1000, count: 400), .init(from: 1000, to: 1100, count: 0),
+            .init(from: 1100, to: 2000, count: 600),
+        ],
+        phases: ["queue": ["count": 1000, "mean": 10], "first_byte": ["count": 1000, "mean": 900]],
+        series: (1...10).map { second in
+            .init(at: Double(second), rps: rps, failed: failed / 10, p50: 1000, p99: p99, max: 50_000)
+        },
+        cpu: ["user": 10, "sys": 5], memory: 32 * 1024, connections: 64, bytes: 12_000, wrongBodies: 0,
+        generator: .init(busiestThread: 0.5, process: 0.4, machine: 0.9, loopLag: ["p99": 100], lateness: nil))
+    for (name, _) in BenchReport.percents where report.latency[name] == nil { report.latency[name] = 5000 }
+    report.latency["mean"] = 1500
+    return report
+}
+
+@Suite struct BenchThresholdTests {
+    @Test(arguments: [
+        ("p99>9ms", true), ("p99>10ms", false), ("p99>=10ms", true), ("p99 >= 0.01 s", true), ("p99<10000us", false),
+        ("p99<=10000µs", true), ("rps<1001", true), ("rps<1000", false), ("failed>0", true), ("failed>1%", false),
+        ("failed>=1%", true), ("wrong>0", false), ("cpu>14.9us", true), ("memory>32MB", false), ("memory>=32MB", true),
+        ("memory<1GB", true), ("max>49.9ms", true), ("connections>63", true), ("requests<1000", false),
+        ("mean>1ms", true), ("p99.9>1ms", true),
+    ])
+    func conditionsHoldOrNot(_ text: String, holds: Bool) throws {
+        let report = madeReport(failed: 10)
+        #expect((try BenchThreshold(text).verdict(on: report, baseline: nil) != nil) == holds)
+    }
+
+    @Test(arguments: [
+        (10_999.0, false), (11_000.5, true), (5_000, false),
+    ])
+    func changesAreAgainstTheBaseline(_ p99: Double, holds: Bool) throws {
+        let threshold = try BenchThreshold("p99>+10%")
+        #expect(threshold.needsBaseline)
+        #expect((threshold.verdict(on: madeReport(p99: p99), baseline: madeReport()) != nil) == holds)
+    }
+
+    @Test func aFallIsAChangeToo() throws {
+        let threshold = try BenchThreshold("rps<-5%")
+        #expect(threshold.verdict(on: madeReport(rps: 951), baseline: madeReport()) == nil)
+        let verdict = threshold.verdict(on: madeReport(rps: 940), baseline: madeReport())
+        #expect(verdict == "rps<-5%: rps is 940, the baseline has 1,000")
+    }
+
+    @Test(arguments: [
+        "", "p99", "p98>1ms", "p99>1", "p99>ms", "p99>1%", "p99>+10ms", "p99>+x%", "p99>nan%", "p99=1ms", "rps<1ms",
+        "failed>", ">1", "memory>5", "p99>infs", "p99>1 minute",
+    ])
+    func whatIsNotUnderstoodIsABadInput(_ text: String) async throws {
+        #expect(throws: InputError.self) { try BenchThreshold(text) }
+        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "-n", "1", "--fail-if", text]) == .badInput)
+    }
+
+    @Test func theFiguresAreNamedWhenOneIsUnknown() {
+        do {
+            _ = try BenchThreshold("p98>1ms")
+            Issue.record("it was accepted")
+        } catch {
+            #expect(error.message.contains("p50, p75, p90") && error.message.contains("memory, connections"))
+        }
+    }
+
+    @Test func aChangeNeedsABaseline() async throws {
+        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--fail-if", "p99>+1%"]) == .usage)
+        let file = try TemporaryFile(Array("{}".utf8))
+        #expect(await Main.run(["bench", "http://h/", "--baseline", file.path]) == .badInput)
+        #expect(await Main.run(["bench", "http://h/", "--baseline", "/nowhere"]) == .badInput)
+    }
+
+    @Test func aConditionThatHoldsEndsWithFour() async throws {
+        let file = try TemporaryFile([])
+        try await withLoopbackServer { server in
+            let line = ["bench", server.baseURL + "/hello", "-n", "20", "-c", "2"]
+            #expect(await Main.run(line + ["--json=\(file.path)", "--fail-if", "failed>0"]) == .success)
+            let next = line + ["--baseline", file.path, "--fail-if", "rps>+1000000%"]
+            #expect(await Main.run(next) == .success)
+            #expect(await Main.run(next + ["--fail-if", "requests>=20"]) == .validationFailed)
+            #expect(await Main.run(next + ["--fail-if", "p50>-99.999%"]) == .validationFailed)
+        }
+    }
+}
+
+@Suite struct BenchPageTests {
+    @Test func thePageNeedsNothingElse() {
+        let page = BenchPage(madeReport(failed: 20)).html
+        for word in ["<script", "<link", "src=", "@import", "url("] { #expect(!page.contains(word), "\(word)") }
+        #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
+    }
+
+    @Test func whatComesFromOutsideIsEscaped() {
+        let page = BenchPage(madeReport(), complaints: ["p99>9ms: it is"]).html
+        #expect(page.contains("http://h/?a=&lt;b&gt;&amp;c=&quot;d&quot;"))
+        #expect(page.contains("p99&gt;9ms: it is") && !page.contains("<b>&c"))
+    }
+
+    @Test func chartsAreThereWithTheirFigures() {
+        let page = BenchPage(madeReport(failed: 20)).html
+        #expect(page.components(separatedBy: "<svg").count == 4)
+        #expect(page.components(separatedBy: "class=\"bar\"").count == 3)
+        #expect(page.contains("400, 40.82 %") && page.contains("2 failed until"))
+        #expect(!page.contains("nan") && !page.contains("inf\""))
+    }
+
+    @Test func theModelTellsWhatLatencyIs() {
+        #expect(BenchPage(madeReport(kind: "open")).html.contains("coordinated omission is corrected"))
+        #expect(BenchPage(madeReport()).html.contains("while answers were slow, less was asked"))
+    }
+
+    @Test func aLoadWithoutAnswersHasAPageToo() {
+        var report = madeReport(requests: 10, failed: 10)
+        (report.histogram, report.series, report.phases) = ([], [], [:])
+        report.latency = report.latency.mapValues { _ in 0 }
+        let page = BenchPage(report).html
+        #expect(page.contains("Nothing was answered.") && page.contains(">failed</b>"))
+    }
+
+    @Test(arguments: [
+        (0.0...10.0, [0.0, 2, 4, 6, 8, 10]), (0...7.3, [0, 2, 4, 6]), (0...1234, [0, 500, 1000]),
+        (0...0.5, [0, 0.1, 0.2, 0.3, 0.4, 0.5]),
+    ])
+    func ticksAreRound(_ range: ClosedRange<Double>, _ ticks: [Double]) {
+        let found = ChartFrame.ticks(range, .linear, atMost: 5)
+        #expect(found.count == ticks.count && zip(found, ticks).allSatisfy { abs($0 - $1) < 1e-9 }, "\(found)")
+    }
+
+    @Test func logarithmicTicksKeepWithinTheirNumber() {
+        #expect(ChartFrame.ticks(90...2_100, .logarithmic, atMost: 11) == [100, 200, 500, 1000, 2000])
+        #expect(ChartFrame.ticks(1...10_000_000, .logarithmic, atMost: 5).count <= 8)
+    }
+}

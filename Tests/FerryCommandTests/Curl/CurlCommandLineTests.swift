@@ -1,0 +1,101 @@
+import Testing
+
+@testable import FerryCommand
+
+@Suite struct ShellWordsTests {
+    @Test(arguments: [
+        ("curl  a\tb\n", ["curl", "a", "b"]),
+        (#"'a b' "c d" e\ f"#, ["a b", "c d", "e f"]),
+        (#"a'b'"c"d ''"#, ["abcd", ""]),
+        (#""a\"b\\c\$d\n" 'a\b'"#, [#"a"b\c$d\n"#, #"a\b"#]),
+        ("a \\\n  b\\\r\n c", ["a", "b", "c"]),
+        (#"$'a\'b\n\t\u00e9\x41\\'"#, ["a'b\n\té" + "A\\"]),
+        ("a#b # a comment\nc", ["a#b", "c"]),
+        ("", []),
+    ])
+    func wordsAreAsAShellReadsThem(_ text: String, words: [String]) throws {
+        #expect(try ShellWords.split(text) == words)
+    }
+
+    @Test(arguments: [
+        "'a", "\"a", "$'a", "$HOME", "\"$HOME\"", "`ls`", "a | b", "a; b", "a > b", "a & b", "(a)", #"$'\q'"#,
+    ])
+    func whatAShellWouldDoMoreIsRefused(_ text: String) {
+        #expect(throws: UsageError.self) { try ShellWords.split(text) }
+    }
+}
+
+@Suite struct CurlCommandLineTests {
+    private func parse(_ text: String) throws -> CurlCommandLine {
+        try CurlCommandLine(text) { path in Array("file \(path)\r\n".utf8) }
+    }
+
+    private func body(_ text: String) throws -> String? {
+        try parse(text).body.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test func aURLIsEnough() throws {
+        let line = try parse("curl example.com/a?b=1")
+        #expect(line.url == "http://example.com/a?b=1" && line.method == nil && line.body == nil)
+        #expect(try parse("/usr/bin/curl --url https://h/ -sS -o /dev/null").url == "https://h/")
+    }
+
+    @Test func headersMayBeAddedEmptiedAndRemoved() throws {
+        let line = try parse("curl h -H 'A: b:c' -H 'B;' -H 'Accept:' -e http://from/ -b 'x=1; y=2'")
+        #expect(line.headers.map(\.name) == ["A", "B", "Referer", "Cookie"])
+        #expect(line.headers.map(\.value) == ["b:c", "", "http://from/", "x=1; y=2"])
+        #expect(line.removed == ["accept"])
+    }
+
+    @Test func dataIsAsCurlTakesIt() throws {
+        #expect(try body("curl h -d a=1 --data b=2") == "a=1&b=2")
+        #expect(try body("curl h -d @f") == "file f")
+        #expect(try body("curl h --data-binary @f") == "file f\r\n")
+        #expect(try body("curl h --data-raw @f") == "@f")
+        #expect(try body("curl h --data-urlencode 'q=a b&c' --data-urlencode '=ü'") == "q=a+b%26c&%C3%BC")
+        #expect(try body("curl h --data-urlencode n@f") == "n=file+f%0D%0A")
+        #expect(try body(#"curl h --json '{"a":' --json ' 1}'"#) == #"{"a": 1}"#)
+        #expect(try parse("curl h --json 1").contentType == "application/json")
+        #expect(try parse("curl h -d 1").contentType == "application/x-www-form-urlencoded")
+    }
+
+    @Test func dataMayGoToTheQuery() throws {
+        let line = try parse("curl -G 'http://h/?x=1' -d a=1 -d b=2")
+        #expect(line.url == "http://h/?x=1&a=1&b=2" && line.body == nil && line.contentType == nil)
+    }
+
+    @Test func lettersMayStandTogether() throws {
+        let line = try parse("curl -sSkLXPUT -m2.5 -ukim:a:b h")
+        #expect(line.isInsecure && line.followsRedirects && line.method == "PUT" && line.maxTime == .milliseconds(2500))
+        #expect(line.credentials == .init(user: "kim", password: "a:b"))
+    }
+
+    @Test func theRestOfWhatIsSupported() throws {
+        let line = try parse(
+            "curl h -I -A me --compressed --digest -u a:b --connect-timeout 3 -x p:8080 --noproxy x,y --cacert c -E e "
+                + "--key k --http2 --tlsv1.3 --max-redirs 4 --oauth2-bearer t")
+        #expect(line.wantsHead && line.userAgent == "me" && line.isCompressed && line.usesDigest)
+        #expect(line.connectTimeout == .seconds(3) && line.proxy == "http://p:8080" && line.noProxy == ["x", "y"])
+        #expect(line.authorities == "c" && line.certificate == "e" && line.key == "k" && line.bearer == "t")
+        #expect(line.usesHTTP2 && line.requiresTLS13 && line.maxRedirects == 4)
+    }
+
+    @Test(arguments: [
+        "wget h", "", "curl", "curl -s", "curl h i", "curl h --frob", "curl h -Z", "curl h -F a=b", "curl h -T f",
+        "curl h -b jar.txt", "curl h -H nothing", "curl h -H @f", "curl h -d @-", "curl h -u kim", "curl h -m x",
+        "curl 'h/[1-9]'", "curl 'h/{a,b}'", "curl h -X", "curl h | jq", "curl h --next i", "curl h --max-redirs x",
+    ])
+    func whatIsNotUnderstoodIsAUsageError(_ text: String) {
+        #expect(throws: UsageError.self) { try parse(text) }
+    }
+
+    @Test func bracketsAreTakenAsTheyAreWhenToldSo() throws {
+        #expect(try parse("curl -g 'http://h/?a[]=1'").url == "http://h/?a[]=1")
+    }
+
+    @Test func otherOptionsOfTheRequestAreRefusedBesideIt() async {
+        for line in [["http://h/"], ["-X", "PUT"], ["-k"], ["--bearer", "t"]] {
+            #expect(await Main.run(["bench", "--from-curl", "curl h"] + line) == .usage)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import FerryMeasurement
+import FerryTesting
+import Testing
+
+@testable import FerryCommand
+
+/// What `--from-curl` sends is what curl sends.
+@Suite(.timeLimit(.minutes(2))) struct CurlExchangeTests {
+    @Test(arguments: [
+        "curl URL",
+        "curl 'URL?q=a%20b' -H 'X-A: 1' -H 'X-B;' -H 'Accept:'",
+        "curl URL -d a=1 -d 'b=2 3'",
+        "curl URL -X PUT --data-raw '{\"a\": \"ü\"}' -H 'Content-Type: application/json'",
+        "curl URL --json '{\"a\": 1}' -u 'kim:p:w'",
+        "curl -G URL -d a=1 --data-urlencode 'q=x&y z'",
+        "curl -I URL -A 'me/1.0' -e http://from.test/ -b 'k=v'",
+        "curl -X DELETE URL --oauth2-bearer t0k",
+        "curl URL -X POST -d ''",
+        "curl URL -d x -H 'Content-Type:'",
+    ])
+    func itIsTheSameExchange(_ text: String) async throws {
+        try await withLoopbackServer { server in
+            let text = text.replacing("URL", with: server.baseURL + "/hello")
+            let end = try ChildProcess(["/bin/sh", "-c", text + " --silent --output /dev/null --noproxy '*'"]).finish()
+            #expect(end.code == 0)
+            let order = try BenchOrder(curl: text)
+            let plan = try BenchPlan(
+                ParsedArguments(["-n", "1", "-c", "1", "--from-curl", text], of: BenchCommand.allOptions))
+            #expect(await BenchRun(plan).perform().ok == 1, "\(order.request.path)")
+            let (curls, ours) = (try #require(server.requests.first), try #require(server.requests.last))
+            #expect(server.requests.count == 2 && ours.method == curls.method && ours.target == curls.target)
+            #expect(ours.text == curls.text)
+            #expect(fields(ours) == fields(curls))
+        }
+    }
+
+    /// All but what tells one client from the other.
+    private func fields(_ request: LoopbackRequest) -> [String] {
+        request.headers.fields.map { "\($0.name.lowercased()): \($0.value)" }
+            .filter { !$0.hasPrefix("user-agent: curl/") && $0 != "user-agent: Ferry" }.sorted()
+    }
+}
