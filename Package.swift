@@ -101,7 +101,8 @@ let package = Package(
         .executableTarget(
             name: "FerryCacheProbe", dependencies: ["FerryCache"], path: "Tests/FerryCacheProbe", swiftSettings: strict),
         .testTarget(
-            name: "FerryTests", dependencies: ["Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML"],
+            name: "FerryTests",
+            dependencies: ["CAllocations", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML"],
             swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),

@@ -196,6 +196,7 @@ static job *wait_for_job(void) {
 
 static void *run(void *unused) {
   char list[FERRY__ADDRESSES * (INET6_ADDRSTRLEN + 3)];
+  pthread_setname_np(pthread_self(), "ferry-lookup");
   pthread_mutex_lock(&desk.lock);
   job *job;
   while ((job = wait_for_job())) {

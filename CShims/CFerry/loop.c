@@ -247,6 +247,7 @@ static void free_parts(ferry_loop *loop) {
 static void *run(void *data) {
   ferry_loop *loop = data;
   ferry__current = loop;
+  pthread_setname_np(pthread_self(), "ferry-loop");
   uv_run(&loop->uv, UV_RUN_DEFAULT);
   uv_loop_close(&loop->uv);
   if (loop->options.on_stopped)

@@ -21,6 +21,7 @@ void ferry__table_remove(ferry__table *table, uint64_t id);
 enum {
   FERRY__CANCEL,
   FERRY__RESUME,
+  FERRY__RESUME_SENDING,
   FERRY__PRIORITY,
   FERRY__PAUSE,
   FERRY__WRITE_TO,

@@ -95,6 +95,10 @@ void ferry_resume(ferry_loop *loop, uint64_t id) {
   post(loop, (ferry__command){.kind = FERRY__RESUME, .id = id});
 }
 
+void ferry_resume_sending(ferry_loop *loop, uint64_t id) {
+  post(loop, (ferry__command){.kind = FERRY__RESUME_SENDING, .id = id});
+}
+
 void ferry_pause(ferry_loop *loop, uint64_t id) {
   post(loop, (ferry__command){.kind = FERRY__PAUSE, .id = id});
 }
@@ -178,6 +182,9 @@ static void obey(ferry_loop *loop, ferry__transfer *transfer,
     break;
   case FERRY__RESUME:
     ferry__transfer_resume(loop, transfer);
+    break;
+  case FERRY__RESUME_SENDING:
+    ferry__transfer_resume_sending(loop, transfer);
     break;
   case FERRY__PAUSE:
     transfer->held = transfer->receive_paused = true;

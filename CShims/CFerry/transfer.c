@@ -129,6 +129,21 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
     go(loop, t);
 }
 
+/* What is paused of receiving stays so: a body that is held is not let go by
+ * another that is sent. */
+static void go_on(ferry_loop *loop, ferry__transfer *t) {
+  /* What libcurl held goes to our callback here. When that refuses it, only
+   * this call is told, and libcurl would go on without those bytes. */
+  curl_easy_pause(t->handle->easy,
+                  t->receive_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+  if (t->fault.code) {
+    ferry__transfer_end(loop, t, t->fault);
+    return;
+  }
+  t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
+  ferry__shard_touch(t->handle->shard);
+}
+
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   bool paused = t->receive_paused || t->send_paused;
   t->held = t->send_paused = false;
@@ -149,15 +164,16 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_completed(loop, t, CURLE_OK);
     return;
   }
-  /* What libcurl held goes to our callback here. When that refuses it, only
-   * this call is told, and libcurl would go on without those bytes. */
-  curl_easy_pause(t->handle->easy, CURLPAUSE_CONT);
-  if (t->fault.code) {
-    ferry__transfer_end(loop, t, t->fault);
+  go_on(loop, t);
+}
+
+void ferry__transfer_resume_sending(ferry_loop *loop, ferry__transfer *t) {
+  if (!t->send_paused || t->state != FERRY__RUNNING)
     return;
-  }
-  t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
-  ferry__shard_touch(t->handle->shard);
+  t->send_paused = false;
+  t->last_ms = ferry__now(loop);
+  t->window_ms = 0;
+  go_on(loop, t);
 }
 
 void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *t, int32_t fd,

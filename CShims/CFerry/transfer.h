@@ -137,6 +137,8 @@ void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
                                CURLcode code);
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__transfer_resume_sending(ferry_loop *loop,
+                                    ferry__transfer *transfer);
 /* The rest of a streamed body goes to a descriptor. */
 void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *transfer,
                             int32_t fd, int64_t offset, uint64_t most);

@@ -32,7 +32,7 @@ extension StubTransport: Transporting {
         scheduleTurn()
     }
 
-    package func resume(_ id: TransferID) {
+    package func resumeSending(_ id: TransferID) {
         state.withLock { $0.resumed.append(id) }
         scheduleTurn()
     }

@@ -59,6 +59,7 @@ final class Loop: Sendable {
 
     func cancel(_ id: TransferID) { ferry_cancel(pointer.raw, id) }
     func resume(_ id: TransferID) { ferry_resume(pointer.raw, id) }
+    func resumeSending(_ id: TransferID) { ferry_resume_sending(pointer.raw, id) }
     func pause(_ id: TransferID) { ferry_pause(pointer.raw, id) }
     func write(_ id: TransferID, to sink: TransferSink) {
         ferry_write_to(pointer.raw, id, sink.descriptor, sink.offset ?? -1, sink.most)

@@ -54,6 +54,7 @@ package final class Transport: Transporting {
 
     package func cancel(_ id: TransferID) { loop(of: id).cancel(id) }
     package func resume(_ id: TransferID) { loop(of: id).resume(id) }
+    package func resumeSending(_ id: TransferID) { loop(of: id).resumeSending(id) }
     package func pause(_ id: TransferID) { loop(of: id).pause(id) }
     package func write(_ id: TransferID, to sink: TransferSink) { loop(of: id).write(id, to: sink) }
     package func setRing(_ ring: PriorityRing, of id: TransferID) { loop(of: id).setRing(ring, of: id) }

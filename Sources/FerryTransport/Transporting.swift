@@ -15,8 +15,11 @@ package protocol Transporting: AnyObject, Sendable {
     /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id is nothing.
     func cancel(_ id: TransferID)
 
-    /// Goes on after a pause of receiving or sending. Any thread.
+    /// Goes on after a pause of receiving. Any thread.
     func resume(_ id: TransferID)
+
+    /// Asks for bytes of the request's body again, after a `later`; what is held of the answer stays held. Any thread.
+    func resumeSending(_ id: TransferID)
 
     /// Leaves the socket unread until `resume`. Any thread.
     func pause(_ id: TransferID)
@@ -69,6 +72,7 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
 extension Transporting {
     package func chooseLoop() -> UInt8 { 0 }
+    package func resume(_ id: TransferID) {}
     package func pause(_ id: TransferID) {}
     package func write(_ id: TransferID, to sink: TransferSink) {}
     package var cookies: [TransferCookie] { [] }
@@ -93,7 +97,7 @@ package enum TransferFlow: Sendable {
 package enum TransferFill: Sendable {
     case bytes(Int)
     case end
-    /// Nothing yet: `resume` asks again.
+    /// Nothing yet: `resumeSending` asks again.
     case later
     case failed
 }

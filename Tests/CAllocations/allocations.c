@@ -1,5 +1,7 @@
 #include "CAllocations.h"
 
+#include <malloc.h>
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
@@ -10,6 +12,7 @@
 
 bool allocations_are_counted(void) { return false; }
 size_t allocations_of_thread(void) { return 0; }
+size_t allocations_in_use(void) { return 0; }
 
 #else
 
@@ -24,6 +27,11 @@ static _Thread_local size_t count __attribute__((tls_model("initial-exec")));
 
 bool allocations_are_counted(void) { return true; }
 size_t allocations_of_thread(void) { return count; }
+
+size_t allocations_in_use(void) {
+  struct mallinfo2 all = mallinfo2();
+  return all.uordblks + all.hblkhd;
+}
 
 void *malloc(size_t size) {
   count++;

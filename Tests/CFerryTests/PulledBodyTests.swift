@@ -90,6 +90,30 @@ extension CoreTests {
             }
         }
 
+        @Test func aResumeOfSendingLeavesTheAnswerHeld() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/both",
+                    [.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), .expectBody, .mark("all"), .serve])
+                let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
+                let request = put(server, source, length: 100_000, path: "/both").with {
+                    $0.answer = .stream
+                    $0.flags.insert(.holdBody)
+                }
+                let id = try core.submit(request)
+                await core.untilHead(id)
+                await core.record.until { state in (state.events[id] ?? []).count { $0 == .pull } >= 6 }
+                core.resumeSending(id)
+                try await server.waitForMark("all")
+                for _ in 0..<20 { await core.turn() }
+                #expect(core.streamed(id).isEmpty)
+                core.resume(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok)
+                #expect(core.streamed(id) == Array("hello".utf8))
+            }
+        }
+
         @Test(arguments: [nil, 100_000])
         func aSourceThatFailsLeavesAnAbortedMessage(length: UInt64?) async throws {
             try await withCore { core, server in

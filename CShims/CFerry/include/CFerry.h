@@ -387,7 +387,7 @@ enum {
 /* What on_body and on_pull may answer instead of a count. */
 enum {
   FERRY_CONTINUE = 0,
-  FERRY_PAUSE = -1, /* until ferry_resume() */
+  FERRY_PAUSE = -1, /* until ferry_resume(), of on_pull also _sending() */
   FERRY_ABORT = -2, /* on_pull only: the source failed */
 };
 
@@ -521,6 +521,10 @@ void ferry_cancel(ferry_loop *_Nonnull loop, uint64_t id);
  * resume that overtakes its pause is not lost. The end of a paused stream is
  * told without one, unless decoded bytes are still held back. */
 void ferry_resume(ferry_loop *_Nonnull loop, uint64_t id);
+
+/* [any thread] Likewise after FERRY_PAUSE of on_pull, and of that alone: an
+ * answer that is held or paused meanwhile stays so. */
+void ferry_resume_sending(ferry_loop *_Nonnull loop, uint64_t id);
 
 /* [any thread] Leaves the socket unread until ferry_resume(). What libcurl
  * has read already may still be delivered. */

@@ -88,7 +88,7 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
-        run.source?.open { [weak transport] in transport?.resume(id) }
+        run.source?.open { [weak transport] in transport?.resumeSending(id) }
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)
         } catch {

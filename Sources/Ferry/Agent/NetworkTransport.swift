@@ -18,7 +18,7 @@ package final class FailedTransport: Transporting {
     package func attach(_ receiver: any TransferReceiver) {}
     package func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) { throw failure }
     package func cancel(_ id: TransferID) {}
-    package func resume(_ id: TransferID) {}
+    package func resumeSending(_ id: TransferID) {}
     package func setRing(_ ring: PriorityRing, of id: TransferID) {}
     package func shutdown() {}
     package func nextExecutor() -> (any TaskExecutor)? { nil }

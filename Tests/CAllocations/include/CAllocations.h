@@ -12,4 +12,8 @@ bool allocations_are_counted(void);
 /* Blocks that the calling thread has asked for since it began. */
 size_t allocations_of_thread(void);
 
+/* Bytes of all blocks that the process has not given back; 0 where this build
+ * does not count. */
+size_t allocations_in_use(void);
+
 #endif

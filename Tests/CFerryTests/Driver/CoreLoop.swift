@@ -118,6 +118,7 @@ final class CoreLoop: Sendable {
 
     func cancel(_ id: UInt64) { ferry_cancel(pointer.raw, id) }
     func resume(_ id: UInt64) { ferry_resume(pointer.raw, id) }
+    func resumeSending(_ id: UInt64) { ferry_resume_sending(pointer.raw, id) }
     func pause(_ id: UInt64) { ferry_pause(pointer.raw, id) }
     func write(_ id: UInt64, to descriptor: Int32, at offset: Int64, most: UInt64 = 0) {
         ferry_write_to(pointer.raw, id, descriptor, offset, most)

@@ -182,6 +182,26 @@ import Testing
         }
     }
 
+    @Test func whatIsSentWhileTheAnswerWaitsForItsFileDoesNotLetItGo() async throws {
+        let folder = try Folder()
+        let bytes = LoopbackServer.pattern(0..<9000)
+        try await withFlow { server, agent in
+            var request = Call("/echo/body", method: .post)
+            request.body = .stream {
+                AsyncStream { continuation in
+                    continuation.yield(Data(bytes))
+                    continuation.finish()
+                }
+            }
+            // Answered while it is sent: which comes first is the scheduler's doing.
+            for _ in 0..<50 {
+                let file = try await agent.download(request, to: .file(folder.file("f")))
+                #expect(file.length == 9000)
+                #expect(folder.bytes("f") == bytes)
+            }
+        }
+    }
+
     @Test func postIsAFileAndIsNeverGoneOnWith() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in

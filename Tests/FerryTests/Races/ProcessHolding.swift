@@ -1,0 +1,31 @@
+import CAllocations
+import FoundationEssentials
+
+/// What the process holds.
+struct ProcessHolding: CustomStringConvertible {
+    var descriptors = 0
+    /// Of agents and servers, and libuv's few that write files, which have their name from a loop and stay; the workers
+    /// of the runtime come and go.
+    var threads = 0
+    /// Of memory that was asked for; 0 under a sanitizer, which has an allocator of its own.
+    var bytes = 0
+
+    static var now: ProcessHolding {
+        let files = FileManager.default
+        func names(_ directory: String) -> [String] { (try? files.contentsOfDirectory(atPath: directory)) ?? [] }
+        let threads = names("/proc/self/task").filter {
+            let name = try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)
+            return name?.hasPrefix("ferry-loop") ?? false
+        }
+        return ProcessHolding(
+            descriptors: names("/proc/self/fd").count, threads: threads.count, bytes: allocations_in_use())
+    }
+
+    /// Whether nothing has come since `before`. What threads keep for themselves of memory that was given back counts
+    /// too, and is up to a megabyte: in ten times the runs it is no more.
+    func isWithin(_ before: ProcessHolding) -> Bool {
+        descriptors <= before.descriptors && threads <= before.threads && bytes <= before.bytes + 4 << 20
+    }
+
+    var description: String { "\(descriptors) descriptors, \(threads) threads of loops, \(bytes) bytes" }
+}

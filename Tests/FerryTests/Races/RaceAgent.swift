@@ -1,0 +1,12 @@
+import Ferry
+import Synchronization
+
+/// The agent of a round, as long as somebody wants it.
+final class RaceAgent: Sendable {
+    private let state: Mutex<NetworkAgent?>
+
+    init(_ configuration: NetworkConfiguration) { state = Mutex(NetworkAgent(configuration: configuration)) }
+
+    var agent: NetworkAgent? { state.withLock { $0 } }
+    func drop() { state.withLock { $0 = nil } }
+}

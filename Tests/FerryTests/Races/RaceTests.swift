@@ -1,0 +1,44 @@
+import FoundationEssentials
+import Testing
+
+/// Runs of every form and agents, ended at random moments. Each test has a process to itself, as descriptors, threads and
+/// memory are counted.
+///
+/// Every fault names a seed: with that as `FERRY_RACE_SEED` the rounds begin there.
+@Suite(.timeLimit(.minutes(10))) struct RaceTests {
+    @Test("10,000 runs from eight tasks, ended anywhere on their way, end once each and leave nothing")
+    func runs() async {
+        await #expect(processExitsWith: .success) {
+            try await race(rounds: 40) { RaceRound(seed: $0, runs: 250) }
+        }
+    }
+
+    @Test("200 agents that are made and dropped in the midst of their runs leave nothing")
+    func agents() async {
+        await #expect(processExitsWith: .success) {
+            try await race(rounds: 200) { RaceRound(seed: $0, runs: 8, end: .released) }
+        }
+    }
+}
+
+private func race(rounds: Int, _ round: (UInt64) -> RaceRound) async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["FERRY_RACE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 32)
+    #if FERRY_TSAN || FERRY_ASAN
+    let rounds = rounds / 5
+    #else
+    let rounds = environment["FERRY_LONG_TESTS"] == "1" ? rounds * 10 : rounds
+    #endif
+    // What the runtime and the libraries keep from then on is theirs.
+    let warmUp = rounds / 4
+    var before = ProcessHolding()
+    for number in 0..<rounds {
+        let faults = try await round(seed &+ UInt64(number)).play()
+        for fault in faults.prefix(10) { Issue.record("\(fault)") }
+        if !faults.isEmpty { return }
+        if number == warmUp { before = .now }
+    }
+    #expect(
+        await eventually { ProcessHolding.now.isWithin(before) },
+        "\(ProcessHolding.now), \(before) before; seed \(seed)")
+}
