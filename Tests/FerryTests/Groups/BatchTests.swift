@@ -169,6 +169,20 @@ import Testing
         #expect(task.isFromCache)
     }
 
+    @Test func keptMembersBringWhatWasKept() async throws {
+        let bench = CacheBench()
+        let stub = counting()
+        let agent = bench.agent(stub)
+        let seen = OutcomeObserver()
+        let batch = BatchRequest([Kept(path: "/a"), Kept(path: "/b")], atMost: 1).observed(by: seen)
+        #expect(try await agent.send(batch) == ["answer 1", "answer 2"])
+        #expect(try await agent.send(batch) == ["answer 1", "answer 2"])
+        try await agent.send(BatchRequest([Kept(path: "/a"), Kept(path: "/c")]).observed(by: seen))
+        #expect(seen.outcomes.map(\.word) == ["finished", "cached", "finished"])
+        #expect(stub.requests.count == 3)
+        await agent.shutdown()
+    }
+
     @Test func optionalValuesSurvive() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))
         let none: ChainRequest<String?> = ChainRequest(Echo("a")).map { _ in nil }

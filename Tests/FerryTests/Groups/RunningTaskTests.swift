@@ -61,22 +61,21 @@ import Testing
     @Test func oneThatHasEndedIsKeptByItsHandleAndNotChanged() async {
         let (end, whenGone) = AsyncStream<Void>.makeStream()
         var token: Token? = Token(whenGone)
-        var handles: [RunningTask] = []
+        // Not as their results: a task that held its own handle would hold itself.
+        let handles = Mutex<[RunningTask]>([])
         for number in 0..<1000 {
-            let made = await child { [token] task in
+            _ = await child { [token] task in
                 _ = token
                 if number % 2 == 0 { await Task.yield() }
-                return task
+                if let task { handles.withLock { $0.append(task) } }
             }
-            if let made = made ?? nil { handles.append(made) }
         }
         token = nil
         await end.finished()
-        #expect(handles.count == 1000, "what its closure holds goes with its end, not with the handle")
+        let ended = handles.withLock { $0 }
+        #expect(ended.count == 1000, "what its closure holds goes with its end, not with the handle")
         await withTaskGroup { group in
-            for _ in 0..<4 {
-                group.addTask { [handles] in for handle in handles { handle.cancel() } }
-            }
+            for _ in 0..<4 { group.addTask { for task in ended { task.cancel() } } }
         }
     }
 

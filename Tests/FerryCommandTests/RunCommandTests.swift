@@ -1,0 +1,69 @@
+import Ferry
+import FerryMeasurement
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// `ferry run` as a process: what it prints and writes, and how it ends.
+@Suite(.timeLimit(.minutes(2))) struct RunCommandTests {
+    private func run(_ plan: String, _ options: String...) throws -> ChildProcess.End {
+        let file = try TemporaryFile(Array(plan.utf8))
+        return try FerryProgram.run(["run", file.path] + options)
+    }
+
+    @Test func theExamplesRunOnAServerOfItsOwn() throws {
+        let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let folder = NSTemporaryDirectory() + "ferry-run-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let plans = ["checkout", "crowd", "expectations", "prices"].map { "\(root)/Examples/\($0).json" }
+        let end = try FerryProgram.run(
+            ["run", "--serve", "--json", "--html", folder + "/run.html", "--var", "folder=\(folder)/kept"] + plans)
+        #expect(end.code == 0, "\(end.output)")
+        let reports = try end.output.split(separator: "\n").map { try JSON(parsing: String($0)) }
+        #expect(reports.map { $0["plan"]?.string } == ["checkout", "crowd", "expectations", "prices"])
+        #expect(reports.allSatisfy { $0["ok"]?.bool == true })
+        let page = try String(contentsOfFile: folder + "/run.html", encoding: .utf8)
+        #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
+        #expect(page.components(separatedBy: "<svg").count == 5, "a waterfall for each plan")
+    }
+
+    @Test(arguments: [
+        (#""a""#, Int32(0), "ok: "), (#""gone""#, 5, "invalidStatusCode(404)"), (#""other""#, 4, "userError"),
+        (#""nobody""#, 3, "connect"), (#"{"chain": ["a", "gone", "nobody"]}"#, 5, "skipped"),
+    ]) func itEndsByWhatFailedFirst(_ step: String, _ code: Int32, _ word: String) throws {
+        let end = try run(
+            #"""
+            {"requests": {"a": "/hello", "gone": "/status/404", "nobody": "http://127.0.0.1:1/",
+              "other": {"path": "/hello", "expect": {"headers": {"X-Not": "there"}}}}, "run": \#(step)}
+            """#, "--serve")
+        #expect(end.code == code && end.output.contains(word), "\(end.output)")
+    }
+
+    @Test func aDryRunSendsNothing() throws {
+        let end = try run(
+            #"{"name": "p", "requests": {"a": "http://127.0.0.1:1/{{new.counter}}"}, "run": {"request": "a", "repeat": 3}}"#,
+            "--dry-run")
+        #expect(end.code == 0)
+        #expect(end.output == "p, 3 steps\n  3 times\n    a: GET http://127.0.0.1:1/{{new.counter}}, expects 200-299\n")
+    }
+
+    @Test func aMistakeInTheLastPlanComesBeforeTheFirstRuns() throws {
+        let good = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
+        let bad = try TemporaryFile(Array("{\"requests\": {},\n\n\"run\": \"a\"}".utf8))
+        let end = try FerryProgram.run("run", "--serve", good.path, bad.path)
+        #expect(end.code == 2 && end.output == "ferry run: \(bad.path):3: there is no request 'a'\n", "\(end.output)")
+    }
+
+    @Test(arguments: [
+        (["--base", "http://h", "--serve"], Int32(1), "--base and --serve exclude each other"),
+        (["--var", "novalue"], 1, "--var wants 'key=value'"),
+        (["--serve", "--html", "/nowhere/run.html"], 2, "/nowhere/run.html: cannot be written"),
+        (["--serve", "--var", "x={{"], 0, "ok: "),
+    ]) func whatMakesNoSenseIsSaid(_ options: [String], _ code: Int32, _ message: String) throws {
+        let file = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
+        let end = try FerryProgram.run(["run", file.path] + options)
+        #expect(end.code == code && end.output.contains(message), "\(end.output)")
+    }
+}
