@@ -15,7 +15,7 @@ SANITIZED = SWIFT_BACKTRACE=enable=no
 SUITES = $(SWIFT) test --disable-xctest --no-parallel
 # Those that need real servers run by themselves.
 TEST = $(SUITES) --skip FerryIntegrationTests
-SOURCES = Package.swift Sources Tests Benchmarks
+SOURCES = Package.swift Sources Tests Benchmarks Examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench soak docs lint format clean
@@ -35,12 +35,12 @@ run: setup ## Builds in release, shows what works, then measures for five second
 	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
-test: build ## Runs all tests, then those of a package outside the tree
+test: build ## Runs all tests, then the examples as a package outside the tree
 	$(TEST) --skip-build
 	@$(MAKE) --no-print-directory test-package
 
-test-package: setup ## Builds and runs a package that depends on Ferry by path
-	@Tests/Package/run
+test-package: setup ## Builds and runs the examples, copied out of the tree
+	@Tests/Examples/run
 
 test-integration: ## Tests against nginx, squid and other real servers; installs and starts them
 	@.ci/setup integration

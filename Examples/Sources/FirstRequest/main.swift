@@ -1,0 +1,32 @@
+// A GET whose JSON becomes values, within two seconds, retries and all.
+//
+//     swift run FirstRequest http://127.0.0.1:8080
+
+import Ferry
+
+struct Passenger: Decodable, Sendable {
+    let name: String
+    let score: Double
+}
+
+struct Passengers: Request {
+    typealias Value = [Passenger]
+    var path: String { "/json" }
+    var deadline: Duration? { .seconds(2) }
+}
+
+let base = CommandLine.arguments.dropFirst().first ?? "http://127.0.0.1:8080"
+
+do {
+    try await withNetworkAgent(configuration: NetworkConfiguration(baseURL: base)) { agent throws(RequestError) in
+        let reply = try await agent.send(Passengers())
+        for passenger in reply.value { print("\(passenger.name): \(passenger.score)") }
+        print("\(reply.value.count) passengers, status \(reply.status)")
+    }
+} catch .timeout(.deadline) {
+    print("not within two seconds")
+} catch .invalidStatusCode(404) {
+    print("no such place")
+} catch {
+    print(error)  // one line, without secrets
+}

@@ -1,0 +1,29 @@
+// A large file, with progress. Kill it and start it again: it goes on where it ended, and the checksum is right.
+//
+//     swift run ResumableDownload http://127.0.0.1:8080/bytes/1000000000 disk.img [SHA-256]
+
+import Ferry
+
+struct DiskImage: Request {
+    let path: String  // an absolute URL needs no base
+}
+
+let arguments = CommandLine.arguments.dropFirst()
+guard let url = arguments.first, let target = arguments.dropFirst().first else {
+    fatalError("which URL, and to which file?")
+}
+let options = DownloadOptions(sha256: arguments.dropFirst(2).first)
+
+do {
+    try await withNetworkAgent { agent throws(RequestError) in
+        let file = try await agent.download(DiskImage(path: url), to: .file(target), options: options) { progress in
+            let percent = Int((progress.fraction ?? 0) * 100)
+            print("\(percent) %, \(Int(progress.rate / 1_000_000)) MB/s, \(progress.remaining ?? .zero) left")
+        }
+        print("\(file.path): \(file.length) bytes, \(file.resumedFrom) of them from an earlier run")
+    }
+} catch .contentMismatch(.sha256) {
+    print("the checksum is another")
+} catch {
+    print(error)
+}
