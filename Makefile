@@ -12,7 +12,7 @@ BENCH ?=
 SANITIZED = SWIFT_BACKTRACE=enable=no
 # Only Swift Testing is used; without this every run ends with a second, empty report.
 # One after another: many of the tests are about times, and a server of theirs that cannot run is late.
-SUITES = $(SWIFT) test --disable-xctest --no-parallel
+SUITES = .ci/suites $(SWIFT) test --disable-xctest --no-parallel
 # Those that need real servers run by themselves.
 TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks Examples
