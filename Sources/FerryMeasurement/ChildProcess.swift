@@ -76,7 +76,10 @@ public final class ChildProcess {
     public func readLine() -> String? {
         var bytes: [UInt8] = []
         var byte: UInt8 = 0
-        while read(output, &byte, 1) == 1 {
+        while true {
+            let count = read(output, &byte, 1)
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { break }
             if byte == UInt8(ascii: "\n") { return String(decoding: bytes, as: UTF8.self) }
             bytes.append(byte)
         }

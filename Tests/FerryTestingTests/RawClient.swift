@@ -76,6 +76,7 @@ final class RawClient: Sendable {
                 let count = bytes.withUnsafeBytes {
                     Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
                 }
+                if count < 0 && errno == EINTR { continue }
                 guard count > 0 else { throw SocketError("send") }
                 sent += count
             }
@@ -86,7 +87,9 @@ final class RawClient: Sendable {
     func receive(_ limit: Int = 65_536) async throws -> [UInt8] {
         try await blocking { [descriptor] in
             var bytes = [UInt8](repeating: 0, count: limit)
-            let count = recv(descriptor, &bytes, limit, 0)
+            var count = -1
+            // A process that was stopped and goes on finds a call with a time limit interrupted.
+            repeat { count = recv(descriptor, &bytes, limit, 0) } while count < 0 && errno == EINTR
             guard count >= 0 else { throw SocketError("recv") }
             return Array(bytes.prefix(count))
         }
