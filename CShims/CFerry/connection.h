@@ -19,7 +19,7 @@ struct ferry__handle {
   uint32_t answer;           /* of its host, that has_resolve stands for */
   uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
-  unsigned has_headers : 1, has_resolve : 1, big : 1;
+  unsigned has_headers : 1, has_resolve : 1, big : 1, patient : 1;
   unsigned tunnelling : 1; /* what comes answers our CONNECT */
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   unsigned refused : 1; /* the last stream was, with no look at it */

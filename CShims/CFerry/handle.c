@@ -50,8 +50,7 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_PATH_AS_IS, 1L);
   /* Removing a handle would otherwise wait for a lookup of libcurl's. */
   SET(CURLOPT_QUICK_EXIT, 1L);
-  SET(CURLOPT_DNS_CACHE_TIMEOUT, -1L);    /* names are ours (name.c) */
-  SET(CURLOPT_CONNECTTIMEOUT_MS, 86400000L); /* and so are timeouts */
+  SET(CURLOPT_DNS_CACHE_TIMEOUT, -1L); /* names are ours (name.c) */
   SET(CURLOPT_MAXAGE_CONN, (long)(loop->options.idle_ms + 999) / 1000);
   SET(CURLOPT_ERRORBUFFER, handle->words);
   SET(CURLOPT_PRIVATE, handle);
@@ -82,7 +81,7 @@ static bool open_easy(ferry__handle *handle) {
   if (!handle->easy)
     return false;
   handle->unusual = handle->has_headers = handle->has_resolve = 0;
-  handle->big = 0;
+  handle->big = handle->patient = 0;
   handle->host_serial = 0;
   set_constants(handle);
   ferry__count(&handle->loop->counters.handles, 1);
@@ -130,7 +129,7 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
     ferry__jar_reset(handle);
     curl_easy_reset(handle->easy);
     handle->unusual = handle->has_headers = handle->has_resolve = 0;
-    handle->big = 0;
+    handle->big = handle->patient = 0;
     handle->host_serial = 0;
     set_constants(handle);
   }
@@ -228,6 +227,19 @@ static bool set_host(CURL *e, ferry__handle *handle,
   return true;
 }
 
+/* Timeouts are ours (timeout.c), and libcurl gives a connection 300 s of its
+ * own accord. It is told to wait longer only where that could come first: a
+ * limit that it knows of costs each transfer two places in its tree of
+ * timers, even on a connection that stands. */
+static void set_patience(CURL *e, ferry__handle *handle,
+                         const ferry__transfer *t) {
+  bool patient = !t->connect_ms || t->connect_ms >= 300000;
+  if (patient == handle->patient)
+    return;
+  SET(CURLOPT_CONNECTTIMEOUT_MS, patient ? 86400000L : 0L);
+  handle->patient = patient;
+}
+
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
@@ -262,6 +274,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     SET(CURLOPT_BUFFERSIZE, (long)(big ? FERRY__BIG_BUFFER : FERRY__BUFFER));
     handle->big = big;
   }
+  set_patience(e, handle, t);
   set_method(e, handle, t);
   if (t->extras && !ferry__extras_set(handle, t))
     return false;

@@ -44,9 +44,7 @@ extension BatchRequest {
         all count: Int, _ limit: Int, _ member: @escaping @Sendable (Int) -> GroupMember<Element>
     ) where Value == [Element] {
         self.init(count: count) { core, group throws(RequestError) in
-            let made = try await core.runBatch(of: count, atMost: limit, .failFast, in: group, member)
-            return Made(
-                try made.value.map { result throws(RequestError) in try result.get() }, isFromCache: made.isFromCache)
+            try await core.runBatch(of: count, atMost: limit, .failFast, in: group, member).values()
         }
     }
 
@@ -54,7 +52,7 @@ extension BatchRequest {
         each count: Int, _ limit: Int, _ member: @escaping @Sendable (Int) -> GroupMember<Element>
     ) where Value == [Result<Element, RequestError>] {
         self.init(count: count) { core, group throws(RequestError) in
-            try await core.runBatch(of: count, atMost: limit, .collectAll, in: group, member)
+            try await core.runBatch(of: count, atMost: limit, .collectAll, in: group, member).results()
         }
     }
 }

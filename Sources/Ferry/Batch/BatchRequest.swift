@@ -46,7 +46,8 @@ extension BatchRequest {
     where Value == (repeat (each Item).Value) {
         let members = erased(repeat each items)
         self.init(count: members.count) { core, group throws(RequestError) in
-            let made = try await core.runBatch(of: members.count, atMost: limit, .failFast, in: group) { members[$0] }
+            let run = await core.runBatch(of: members.count, atMost: limit, .failFast, in: group) { members[$0] }
+            let made = try run.results()
             var taker = Taker(made.value)
             return Made((repeat taker.value(as: (each Item).Value.self)), isFromCache: made.isFromCache)
         }
@@ -57,7 +58,8 @@ extension BatchRequest {
     where Value == (repeat Result<(each Item).Value, RequestError>) {
         let members = erased(repeat each items)
         self.init(count: members.count) { core, group throws(RequestError) in
-            let made = try await core.runBatch(of: members.count, atMost: limit, .collectAll, in: group) { members[$0] }
+            let run = await core.runBatch(of: members.count, atMost: limit, .collectAll, in: group) { members[$0] }
+            let made = try run.results()
             var taker = Taker(made.value)
             return Made((repeat taker.result(as: (each Item).Value.self)), isFromCache: made.isFromCache)
         }

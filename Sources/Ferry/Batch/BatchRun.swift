@@ -41,8 +41,12 @@ final class BatchRun<Element: Sendable>: Sendable {
         let error: RequestError? = if case .failure(let error) = made { error } else { nil }
         let isInterrupted = error != nil && (Task.isCancelled || group.ending != nil)
         let (action, progress) = state.withLock { state in
-            state.results[index] = made.map(\.value)
-            if case .success(let made) = made { state.isFromCache.addMember(isFromCache: made.isFromCache) }
+            switch made {
+            case .success(let made):
+                state.results[index] = .success(made.value)
+                state.isFromCache.addMember(isFromCache: made.isFromCache)
+            case .failure(let error): state.results[index] = .failure(error)
+            }
             let action = state.machine.ended(index, well: error == nil, interrupted: isInterrupted)
             if isInterrupted, state.interruption == nil { state.interruption = error }
             return (action, GroupProgress(finished: state.machine.ended, total: state.machine.count))
@@ -51,20 +55,32 @@ final class BatchRun<Element: Sendable>: Sendable {
         return action == .stop ? error ?? RequestError(GroupRun.End.cancelled) : nil
     }
 
-    /// What it came to, when all hands are at rest.
-    func conclude() throws(RequestError) -> Made<[Result<Element, RequestError>]> {
+    /// What it came to, when all hands are at rest: the result of each member.
+    func results() throws(RequestError) -> Made<[Result<Element, RequestError>]> {
+        let state = try conclude()
+        return Made(state.results.map { $0! }, isFromCache: state.isFromCache)
+    }
+
+    /// The same where no member may fail: the value of each.
+    func values() throws(RequestError) -> Made<[Element]> {
+        let state = try conclude()
+        let values = try state.results.map { result throws(RequestError) in try result!.get() }
+        return Made(values, isFromCache: state.isFromCache)
+    }
+
+    /// The state of one that is complete.
+    private func conclude() throws(RequestError) -> State {
         let (state, end) = self.state.withLock { state in
             if state.machine.end == nil { _ = state.machine.interrupt() }
             return (state, state.machine.end)
         }
         switch end {
-        case .complete: return Made(state.results.map { $0! }, isFromCache: state.isFromCache)
+        case .complete: return state
         case .failed(let index):
             guard case .failure(let error) = state.results[index] else {
                 preconditionFailure("a member that failed has no error")
             }
-            let results = state.results
-            throw error.at(GroupPlace(kind: .batch, index: index)) { finished(results) }
+            throw error.at(GroupPlace(kind: .batch, index: index)) { finished(state.results) }
         case .interrupted, nil:
             throw state.interruption?.ofWhole ?? group.refusal() ?? RequestError(GroupRun.End.cancelled)
         }
@@ -81,14 +97,14 @@ private func finished<Element: Sendable>(_ results: [Result<Element, RequestErro
 }
 
 extension AgentCore {
-    /// Runs the members of a batch as children of the caller's task.
+    /// Runs the members of a batch as children of the caller's task, to their end.
     nonisolated(nonsending) func runBatch<Element: Sendable>(
         of count: Int, atMost limit: Int, _ mode: BatchMachine.Mode, in group: GroupRun,
         _ member: @escaping @Sendable (Int) -> GroupMember<Element>
-    ) async throws(RequestError) -> Made<[Result<Element, RequestError>]> {
+    ) async -> BatchRun<Element> {
         let batch = BatchRun<Element>(BatchMachine(count: count, atMost: limit, mode: mode), in: group)
         try? await hire(batch.hands, for: batch, member)
-        return try batch.conclude()
+        return batch
     }
 
     /// A task group looks for each child that ends among all others, so many hands are groups of groups.

@@ -21,8 +21,9 @@ private struct ChainRun {
     private let group: GroupRun
     private var value: Box
     private var isFromCache: Bool?
-    /// Of the step that runs or ran last.
+    /// Of the step that runs or ran last: the name it was given, and what it turned out to be.
     private var name: String?
+    private var label: GroupMemberLabel?
 
     init(_ links: ChainLinks, _ group: GroupRun) {
         machine = ChainMachine(links.links)
@@ -53,8 +54,9 @@ private struct ChainRun {
             try await asked { [value] in try await look(value) }
         case .step(let name, let make):
             self.name = name
+            label = nil
             let step = try await asked { [value] in try await make(value) }
-            self.name = name ?? step.name
+            label = step.label
             switch step.content {
             case .links(let links):
                 machine.replaceStep(by: links.links)
@@ -71,7 +73,7 @@ private struct ChainRun {
     /// The error of the chain.
     mutating func failed(_ error: RequestError) -> RequestError {
         guard case .fail(let step) = machine.fail() else { return error }
-        return error.at(GroupPlace(kind: .chain, index: step, name: name))
+        return error.at(GroupPlace(kind: .chain, index: step, name: name ?? label?.description))
     }
 
     /// Asks code of the application's.

@@ -21,11 +21,11 @@ struct ChainStep: Sendable {
         case links(ChainLinks)
     }
 
-    let name: String
+    let label: GroupMemberLabel
     let content: Content
 
     init<Value: Sendable>(_ member: GroupMember<Value>) {
-        name = member.name
+        label = member.label
         if case .links(let links, _) = member.content {
             content = .links(links)
         } else {
