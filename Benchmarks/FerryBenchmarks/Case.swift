@@ -16,7 +16,7 @@ struct Case: Sendable {
         Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000,
-            rivals: all + [.dressed, .batch, .chain]),
+            rivals: all + [.dressed, .waves, .batch, .chain]),
         Case(name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
         Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
         Case(name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000, rivals: all),

@@ -18,6 +18,24 @@ enum GroupRivals {
         }
     }
 
+    /// What batches are measured against: the same hundred at once, and the next when all have answered, sent alone.
+    static func waves(_ load: Load) async throws -> Measurement {
+        await measure(load, senders: 1) { agent, tickets in
+            var result = SenderResult()
+            let request = Get(path: load.path)
+            while tickets.take(100) {
+                let start = monotonicNanoseconds()
+                let responses = await withTaskGroup(of: Response?.self) { group in
+                    for _ in 0..<100 { group.addTask { try? await agent.send(request).response } }
+                    return await group.reduce(into: []) { $0.append($1) }
+                }
+                let time = (monotonicNanoseconds() - start) / 100
+                for response in responses { result.record(outcome(response, load), nanoseconds: time) }
+            }
+            return result
+        }
+    }
+
     /// Chains of 10, as many at once as there are senders.
     static func chains(_ load: Load) async throws -> Measurement {
         await measure(load, senders: load.concurrency) { agent, tickets in

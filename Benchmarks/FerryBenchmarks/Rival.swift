@@ -15,7 +15,9 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case codable
     /// By `await`, with values made by Foundation's decoder.
     case foundation
-    /// In batches of 100, one after another.
+    /// A hundred at once by a task group, and the next hundred when all have answered.
+    case waves
+    /// The same in batches of 100, one after another.
     case batch
     /// In chains of 10.
     case chain
@@ -40,8 +42,9 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .convertible: "Ferry, await, schema, JSONConvertible"
         case .codable: "Ferry, await, schema, Codable"
         case .foundation: "Ferry, await, JSONDecoder"
-        case .batch: "Ferry, batches"
-        case .chain: "Ferry, chains"
+        case .waves: "Ferry, await, in task groups of 100"
+        case .batch: "Ferry, batches of 100"
+        case .chain: "Ferry, chains of 10"
         case .urlSession: "URLSession"
         case .curl: "curl"
         case .bareTask: "a task, no Ferry"

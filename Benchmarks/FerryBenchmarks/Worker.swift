@@ -44,6 +44,7 @@ enum Worker {
         case "convertible": try await FerryRivals.convertible(load)
         case "codable": try await FerryRivals.codable(load)
         case "foundation": try await FerryRivals.foundation(load)
+        case "waves": try await GroupRivals.waves(load)
         case "batch": try await GroupRivals.batches(load)
         case "chain": try await GroupRivals.chains(load)
         case "urlSession": try await URLSessionRival.run(load)

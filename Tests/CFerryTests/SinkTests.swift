@@ -97,8 +97,7 @@ extension CoreTests {
                     #expect(hello.fault == .ok && hello.metrics.total < 10_000_000)
                 }
                 #expect(core.record.read { $0.results[id] } == nil)
-                let reader = ends[0]
-                let read = await Task.detached { readExactly(reader, 3_000_000) }.value
+                let read = await readExactly(ends[0], 3_000_000)
                 let result = await core.result(of: id)
                 #expect(result.fault == .ok && read == LoopbackServer.pattern(0..<3_000_000))
             }
@@ -124,12 +123,14 @@ extension CoreTests {
                 if !byStop { for _ in 0..<20 { await core.turn() } }
                 #expect(core.record.read { $0.results[id] } == nil)
                 let reader = ends[0]
-                Task.detached { _ = readExactly(reader, 3_000_000) }
+                async let read = readExactly(reader, 3_000_000)
                 let result = await core.result(of: id)
                 #expect(result.fault == (byStop ? .shutdown : .cancelled))
-                // What had come before the end is written, and nothing more: end the reader.
+                // What had come before the end is written, and nothing more: end the reader. It is waited for, as the
+                // number of its descriptor will be somebody else's.
                 close(ends[1])
                 ends[1] = open("/dev/null", O_WRONLY)
+                #expect(await read.count < 3_000_000)
             }
         }
 
@@ -232,14 +233,19 @@ extension CoreTests {
     }
 }
 
-/// Reads until so many bytes are there, or the other end is closed.
-private func readExactly(_ descriptor: Int32, _ count: Int) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var space = [UInt8](repeating: 0, count: 65_536)
-    while bytes.count < count {
-        let n = read(descriptor, &space, min(space.count, count - bytes.count))
-        if n <= 0 { break }
-        bytes += space.prefix(n)
+/// Reads until so many bytes are there, or the other end is closed; on a thread of its own, which may wait.
+private func readExactly(_ descriptor: Int32, _ count: Int) async -> [UInt8] {
+    await withCheckedContinuation { continuation in
+        DispatchQueue(label: "reader").async {
+            var bytes: [UInt8] = []
+            var space = [UInt8](repeating: 0, count: 65_536)
+            while bytes.count < count {
+                let n = read(descriptor, &space, min(space.count, count - bytes.count))
+                if n < 0 && errno == EINTR { continue }
+                if n <= 0 { break }
+                bytes += space.prefix(n)
+            }
+            continuation.resume(returning: bytes)
+        }
     }
-    return bytes
 }
