@@ -55,8 +55,8 @@ test-asan: setup ## Runs the tests under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan -Xswiftc -DFERRY_ASAN
 
-fuzz: setup ## Fuzzes JSON for ten minutes under the address sanitizer (FUZZ_SECONDS)
-	@Tests/Fuzz/run $(FUZZ_SECONDS)
+fuzz: setup ## Fuzzes all that reads what comes from outside, for ten minutes (FUZZ_SECONDS), or one target (FUZZ=url)
+	@Tests/Fuzz/run $(FUZZ_SECONDS) $(FUZZ)
 
 bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
 	@.ci/setup bench

@@ -28,6 +28,11 @@ let strictCXX: [CXXSetting] = [
     .define("SIMDJSON_THREADS_ENABLED", to: "1"),
 ]
 
+/// What is fuzzed.
+let fuzzed: [Target.Dependency] = [
+    "CCoreParts", "Ferry", "FerryCache", "FerryCommand", "FerryJSON", "FerryTransport",
+]
+
 let package = Package(
     name: "ferry",
     products: [
@@ -104,6 +109,13 @@ let package = Package(
             name: "FerryTests",
             dependencies: ["CAllocations", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML"],
             swiftSettings: strict),
+        // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by `make fuzz`.
+        .target(
+            name: "CCoreParts", dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "COpenSSL"],
+            path: "Tests/CCoreParts", cSettings: strictC + [.headerSearchPath("../../CShims/CFerry")]),
+        .testTarget(
+            name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
+            exclude: ["Dictionaries", "Fuzzer.swift", "Seeds", "run"], swiftSettings: strict),
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
@@ -126,3 +138,18 @@ let package = Package(
     cLanguageStandard: .gnu11,
     cxxLanguageStandard: .cxx17
 )
+
+// The fuzzer brings a main() of its own: for `make fuzz` there is one executable, and no other may have one.
+if Context.environment["FERRY_FUZZ"] != nil {
+    package.products.removeAll { $0.name == "ferry" }
+    package.targets.removeAll { $0.type == .test || ["FerryCommand", "FerryBenchmarks"].contains($0.name) }
+    package.targets += [
+        .target(
+            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],
+            exclude: ["EntryPoint.swift"], swiftSettings: strict),
+        .executableTarget(
+            name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",
+            exclude: ["Dictionaries", "SeedTests.swift", "Seeds", "run"],
+            swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])]),
+    ]
+}

@@ -12,6 +12,11 @@ enum SchemaFile {
         } catch {
             throw InputError("\(path): cannot be read")
         }
+        return try schema(of: text, path: path)
+    }
+
+    /// Likewise of what the file holds.
+    static func schema(of text: Data, path: String) throws(InputError) -> JSONSchema {
         let document: JSON
         do {
             document = try JSON(parsing: text)

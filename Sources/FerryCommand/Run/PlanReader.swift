@@ -94,7 +94,11 @@ struct PlanReader {
                 collects: try members["collect"].map { try bool($0, "collect") } ?? false, deadline: deadline)
         default: node = .chain(try nodes(value, plan), deadline: deadline)
         }
-        if let times = members["repeat"] { node = .repeated(node, try integer(times, "repeat", 1...Self.longest)) }
+        if let times = members["repeat"] {
+            node = .repeated(node, try integer(times, "repeat", 1...Self.longest))
+            // Here too, as repeats of repeats soon are more than can be counted.
+            if node.count > Self.longest { throw fault(json, "more than \(Self.longest) runs") }
+        }
         return node
     }
 

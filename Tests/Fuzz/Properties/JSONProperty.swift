@@ -1,51 +1,47 @@
 import FerryJSON
 import FoundationEssentials
 
-/// One input of the fuzzer, through parser, view, writer, schema, vocabulary and decoder. A fault ends the process: the
-/// sanitizer's, or a promise of the module that does not hold.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzJSON(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-    let bytes = UnsafeRawBufferPointer(start: start, count: count)
+/// JSON through parser, view, writer, schema, vocabulary and decoder: the same value by every way.
+func checkJSON(_ bytes: UnsafeRawBufferPointer) throws {
     let json: JSON
     do {
         json = try JSON(parsing: bytes, spare: 0)
     } catch {
-        precondition((0...count).contains(error.offset), "an offset outside of the text")
-        expectSameError(bytes)
-        return 0
+        try promise((0...bytes.count).contains(error.offset), "an offset outside of the text")
+        try expectRefusal(bytes)
+        return
     }
-    walk(json)
-    checkText(json)
-    checkSchemas(json)
+    try walk(json)
+    try checkText(json)
+    try checkSchemas(json)
     decode(json, bytes)
-    return 0
 }
 
 /// Every view, and the pointer that leads there.
-private func walk(_ json: JSON, depth: Int = 0) {
+private func walk(_ json: JSON, depth: Int = 0) throws {
     guard depth < 100 else { return }
     _ = (json.bool, json.int, json.uint, json.double, json.string, json.isNull)
     if let array = json.array {
-        precondition(array.map { _ in 1 }.count == array.count, "an array has another count")
-        for element in array { walk(element, depth: depth + 1) }
+        try promise(array.map { _ in 1 }.count == array.count, "an array has another count")
+        for element in array { try walk(element, depth: depth + 1) }
     }
     for key in json.object?.keys.prefix(50) ?? [] {
-        guard let value = json[key] else { preconditionFailure("a key that is there is not found") }
+        let value = try promised(json[key], "a key that is there is not found")
         let pointer = "/" + key.replacing("~", with: "~0").replacing("/", with: "~1")
-        precondition(json.value(atPointer: pointer) == value, "the pointer leads elsewhere")
-        precondition(
+        try promise(json.value(atPointer: pointer) == value, "the pointer leads elsewhere")
+        try promise(
             json.object?.filter { $0.key == key }.last?.value == value, "another member than the last was found")
-        walk(value, depth: depth + 1)
+        try walk(value, depth: depth + 1)
     }
 }
 
 /// What is written is read as the same again.
-private func checkText(_ json: JSON) {
+private func checkText(_ json: JSON) throws {
     for text in [json.bytes(), json.bytes(pretty: true)] {
-        guard let again = try? JSON(parsing: text) else { preconditionFailure("own text is not read") }
-        precondition(again == json && again.hashValue == json.hashValue, "own text is read as something else")
+        let again = try promised(try? JSON(parsing: text), "own text is not read")
+        try promise(again == json && again.hashValue == json.hashValue, "own text is read as something else")
     }
-    precondition(json.detached() == json, "a detached value is another")
+    try promise(json.detached() == json, "a detached value is another")
 }
 
 private let schemas: [JSONSchema] = [
@@ -55,12 +51,12 @@ private let schemas: [JSONSchema] = [
     (["x": ["y": ["z": .bool]]] as JSONSchema).closed,
 ]
 
-private func checkSchemas(_ json: JSON) {
+private func checkSchemas(_ json: JSON) throws {
     for schema in schemas {
         do {
             try schema.check(json)
         } catch {
-            precondition(error.path.hasPrefix("$"), "an error without a path")
+            try promise(error.path.hasPrefix("$"), "an error without a path")
         }
     }
     if let schema = try? JSONSchema(document: json) {
@@ -110,7 +106,7 @@ private func decode(_ json: JSON, _ bytes: UnsafeRawBufferPointer) {
 }
 
 /// A text that is refused is refused by the decoder and the schema too.
-private func expectSameError(_ bytes: UnsafeRawBufferPointer) {
-    precondition((try? FerryJSONDecoder().decode(JSON.self, from: bytes, spare: 0)) == nil, "the decoder takes it")
-    precondition((try? schemas[0].check(parsing: bytes, spare: 0)) == nil, "the schema takes it")
+private func expectRefusal(_ bytes: UnsafeRawBufferPointer) throws {
+    try promise((try? FerryJSONDecoder().decode(JSON.self, from: bytes, spare: 0)) == nil, "the decoder takes it")
+    try promise((try? schemas[0].check(parsing: bytes, spare: 0)) == nil, "the schema takes it")
 }

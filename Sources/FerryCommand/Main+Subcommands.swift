@@ -1,7 +1,5 @@
-internal import Glibc
-
-@main
-struct Main {
+/// The command line: subcommands, help, and what is said of what is wrong with it.
+enum Main {
     static let version = "0.1.0"
     static let summary = "an HTTP request engine, from the command line"
     static var subcommands: [any Subcommand.Type] {
@@ -9,10 +7,6 @@ struct Main {
             FetchCommand.self, DownloadCommand.self, RunCommand.self, ServeCommand.self, BenchCommand.self,
             TourCommand.self, HelpCommand.self, CompletionsCommand.self,
         ]
-    }
-
-    static func main() async {
-        exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
 
     /// Finds the subcommand, parses its options and runs it; what is wrong becomes one line on stderr.

@@ -1,0 +1,58 @@
+/* The parts of the core that read what a server sends, and what a caller
+ * asks for, by themselves: without a loop, a socket or libcurl. */
+#ifndef CCOREPARTS_H
+#define CCOREPARTS_H
+
+#include <CFerry.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the core makes of a head. */
+typedef struct parts_head {
+  int32_t code, detail; /* the fault; 0 = taken so far */
+  bool complete, chunked;
+  uint16_t status;
+  int64_t content_length; /* -1 = not announced */
+  uint64_t received;
+  uint32_t length, count;
+  char *_Nullable bytes;
+  ferry_field *_Nullable fields;
+} parts_head;
+
+/* Line by line, up to the end of the head, a fault, or the last whole line. */
+void parts_head_read(parts_head *_Nonnull head, const char *_Nullable bytes,
+                     size_t length, uint32_t limit);
+void parts_head_free(parts_head *_Nonnull head);
+
+enum { PARTS_GZIP, PARTS_DEFLATE };
+
+/* What the core makes of a compressed body. */
+typedef struct parts_body {
+  int32_t code, detail;
+  bool ended; /* the stream has come to its own end */
+  size_t length;
+  unsigned char *_Nullable bytes;
+} parts_body;
+
+/* In pieces whose lengths, and pauses between them, `chance` decides; 0 = in
+ * one piece, without pauses. */
+void parts_inflate(parts_body *_Nonnull body, int coding,
+                   const unsigned char *_Nullable bytes, size_t length,
+                   uint64_t chance, uint64_t limit);
+/* The same bytes compressed, by zlib: bare = without the frame. */
+void parts_deflate(parts_body *_Nonnull body, int coding, bool bare,
+                   const unsigned char *_Nullable bytes, size_t length);
+void parts_body_free(parts_body *_Nonnull body);
+
+/* Where the core connects for a URL, and what it asks for there. */
+typedef struct parts_route {
+  int32_t code;
+  char *_Nullable origin, *_Nullable target;
+} parts_route;
+
+void parts_route_make(parts_route *_Nonnull route,
+                      const char *_Nonnull url, size_t length);
+void parts_route_free(parts_route *_Nonnull route);
+
+#endif

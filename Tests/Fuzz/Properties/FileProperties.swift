@@ -1,0 +1,40 @@
+import FerryJSON
+import FoundationEssentials
+
+@testable import FerryCommand
+
+/// A plan that is read names only what is in it; what is wrong with one is said with a line of the file.
+func checkPlan(_ bytes: UnsafeRawBufferPointer) throws {
+    let text = Data(bytes)
+    do {
+        let plan = try PlanReader(path: "file", text: text).plan()
+        try promise((0...PlanReader.longest).contains(plan.root.count), "a plan of \(plan.root.count) runs")
+        for name in plan.root.names { try promise(plan.requests[name] != nil, "no request by the name \(name)") }
+        for request in plan.requests.values {
+            for place in request.places { try promise(!place.words.contains(""), "a place without a name") }
+        }
+    } catch let error as InputError {
+        try expectLine(error, in: text)
+    }
+}
+
+/// Likewise a schema; one that is read can be asked.
+func checkSchemaFile(_ bytes: UnsafeRawBufferPointer) throws {
+    let text = Data(bytes)
+    do throws(InputError) {
+        let schema = try SchemaFile.schema(of: text, path: "file")
+        for sample in ["null", "{\"a\":[1,\"x\"]}", "[]", "\"abc\"", "-1.5"] {
+            try? schema.check(JSON(parsing: Array(sample.utf8)))
+        }
+    } catch {
+        try expectLine(error, in: text)
+    }
+}
+
+/// `file:LINE: what`
+private func expectLine(_ error: InputError, in text: Data) throws {
+    let words = error.message.split(separator: ":", maxSplits: 2)
+    let line = words.count == 3 && words[0] == "file" ? Int(words[1]) : nil
+    let lines = 1 + text.count { $0 == UInt8(ascii: "\n") }
+    try promise(line.map { (1...lines).contains($0) } ?? false, "no line of the file: \(error.message)")
+}
