@@ -11,12 +11,12 @@ static bool is_proxys(const ferry__transfer *t) {
          !t->host->secure;
 }
 
-static void notify_head(ferry_loop *loop, ferry__transfer *t) {
+static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = &t->handle->head;
   ferry_result so_far;
   if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
                                  !(t->flags & FERRY_NOTIFY_HEAD)))
-    return;
+    return true;
   so_far = t->result;
   so_far.phase = t->phase;
   so_far.attempts =
@@ -32,7 +32,11 @@ static void notify_head(ferry_loop *loop, ferry__transfer *t) {
   so_far.head_length = head->length;
   so_far.fields = head->fields;
   so_far.field_count = head->count;
-  loop->options.on_head(loop->options.context, t->result.id, &so_far);
+  if (loop->options.on_head(loop->options.context, t->result.id, &so_far) !=
+      FERRY_ABORT)
+    return true;
+  t->fault = (ferry__fault){FERRY_E_MEMORY, 0};
+  return false;
 }
 
 /* What libcurl may answer by itself: whether it does shows afterwards, by a
@@ -50,9 +54,8 @@ bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
     t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
     return false;
   }
-  if (!ferry__body_begin(loop, t))
+  if (!ferry__body_begin(loop, t) || !notify_head(loop, t))
     return false;
-  notify_head(loop, t);
   if ((t->flags & FERRY_HOLD_BODY) && t->response_kind == FERRY_STREAM)
     t->held = t->receive_paused = true;
   return true;

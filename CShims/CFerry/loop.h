@@ -36,9 +36,15 @@ typedef struct ferry__command {
   uint64_t most;
 } ferry__command;
 
+enum { FERRY__SPARE_COMMANDS = 64 };
+
 typedef struct ferry__mailbox {
   _Atomic(ferry__transfer *) inbox;
   _Atomic(ferry__command *) commands;
+  /* For when there is no memory: a lost cancel would be a run that never
+   * ends. */
+  ferry__command spares[FERRY__SPARE_COMMANDS];
+  atomic_bool spent[FERRY__SPARE_COMMANDS];
   atomic_bool called;
   /* The loop's thread: taken out, not yet done. */
   ferry__command *first, **last;

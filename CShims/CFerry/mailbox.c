@@ -67,16 +67,34 @@ int ferry_submit(ferry_loop *loop, const ferry_request *request,
   return FERRY_OK;
 }
 
+static ferry__command *take_command(ferry__mailbox *mailbox) {
+  ferry__command *command = malloc(sizeof *command);
+  for (int i = 0; !command && i < FERRY__SPARE_COMMANDS; i++)
+    if (!atomic_exchange_explicit(&mailbox->spent[i], true,
+                                  memory_order_acquire))
+      command = &mailbox->spares[i];
+  if (!command)
+    abort(); /* Neither memory, nor anything done meanwhile. */
+  return command;
+}
+
+static void give_command(ferry__mailbox *mailbox, ferry__command *command) {
+  if (command < mailbox->spares ||
+      command >= mailbox->spares + FERRY__SPARE_COMMANDS)
+    free(command);
+  else
+    atomic_store_explicit(&mailbox->spent[command - mailbox->spares], false,
+                          memory_order_release);
+}
+
 static void post(ferry_loop *loop, ferry__command command) {
   ferry__mailbox *mailbox = &loop->mailbox;
-  ferry__command *new = malloc(sizeof *new), *old;
-  if (!new)
-    abort(); /* A lost cancel would be a run that never ends. */
+  ferry__command *new = take_command(mailbox), *old;
   *new = command;
   old = atomic_load_explicit(&mailbox->commands, memory_order_relaxed);
   do {
     if (old == &closed_commands) {
-      free(new);
+      give_command(mailbox, new);
       return;
     }
     new->next = old;
@@ -217,7 +235,7 @@ void ferry__mailbox_commands(ferry_loop *loop) {
                  transfer->state == FERRY__RUNNING;
       obey(loop, transfer, command);
     }
-    free(command);
+    give_command(mailbox, command);
   }
 }
 
@@ -229,7 +247,7 @@ ferry__transfer *ferry__mailbox_close(ferry_loop *loop) {
   for (int i = 0; i < 2; i++) {
     while (list) {
       ferry__command *next = list->next;
-      free(list);
+      give_command(mailbox, list);
       list = next;
     }
     list = mailbox->first;

@@ -18,12 +18,13 @@ func onStarted(_ context: UnsafeMutableRawPointer?, _ id: UInt64) {
     LoopContext.of(context)?.receiver?.transferStarted(id)
 }
 
-func onHead(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
-    guard let receiver = LoopContext.of(context)?.receiver else { return }
+func onHead(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) -> Int32 {
+    guard let receiver = LoopContext.of(context)?.receiver else { return Int32(FERRY_CONTINUE) }
     var copy: UnsafeMutablePointer<ferry_result>?
     ferry_result_copy_head(soFar, &copy)
-    guard let copy else { preconditionFailure("out of memory") }
+    guard let copy else { return Int32(FERRY_ABORT) }
     receiver.transfer(id, receivedHead: TransferResult(owning: copy))
+    return Int32(FERRY_CONTINUE)
 }
 
 func onBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UnsafeRawPointer, _ length: Int) -> Int32 {

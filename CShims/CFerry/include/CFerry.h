@@ -388,7 +388,7 @@ enum {
 enum {
   FERRY_CONTINUE = 0,
   FERRY_PAUSE = -1, /* until ferry_resume(), of on_pull also _sending() */
-  FERRY_ABORT = -2, /* on_pull only: the source failed */
+  FERRY_ABORT = -2, /* on_pull: the source failed; on_head: no memory */
 };
 
 /* ---- Cookies ------------------------------------------------------------- */
@@ -432,9 +432,10 @@ typedef struct ferry_options {
   /* The transfer left the queue. Only with FERRY_NOTIFY_START. */
   void (*_Nullable on_started)(void *_Nullable context, uint64_t id);
   /* The final head came. `so_far` holds status, fields and head only, and
-   * lives until this returns. */
-  void (*_Nullable on_head)(void *_Nullable context, uint64_t id,
-                            const ferry_result *_Nonnull so_far);
+   * lives until this returns. FERRY_ABORT ends the transfer with
+   * FERRY_E_MEMORY. */
+  int (*_Nullable on_head)(void *_Nullable context, uint64_t id,
+                           const ferry_result *_Nonnull so_far);
   /* A piece of a streamed body, always taken whole. FERRY_PAUSE: no further
    * call before ferry_resume(), and the socket is left unread. */
   int (*_Nullable on_body)(void *_Nullable context, uint64_t id,

@@ -9,8 +9,6 @@ final class DecodingSession {
     /// The keys of members that have not the name, or not only the name, that stands in the document.
     private var keys: [Int: any CodingKey] = [:]
     private var tables: [Int: MemberTable] = [:]
-    /// By the types of keys.
-    var makers: [(keys: ObjectIdentifier, maker: KeyedContainerMaker)] = []
     private var text: UnsafeRawBufferPointer?
     private var cursor = ferry_json_cursor()
 

@@ -39,8 +39,9 @@ func coreOnStarted(_ context: UnsafeMutableRawPointer?, _ id: UInt64) {
     record(context).started(id)
 }
 
-func coreOnHead(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
+func coreOnHead(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) -> Int32 {
     record(context).head(id, CoreResult(copying: soFar.pointee))
+    return Int32(FERRY_CONTINUE)
 }
 
 func coreOnBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UnsafeRawPointer, _ length: Int) -> Int32 {

@@ -42,8 +42,10 @@ struct FerryCommand {
         try run(arguments, environment: environment)
     }
 
-    /// Likewise.
-    static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Outcome {
+    /// Likewise; `wrapper` is what starts it in its turn.
+    static func run(
+        _ arguments: [String], environment: [String: String] = [:], wrapper: [String] = []
+    ) throws -> Outcome {
         // Beside the bundle of the tests, where the build has put both.
         let program = URL(filePath: ownTestBundle).deletingLastPathComponent().appending(path: "ferry").path
         let folder = try ServerFolder()
@@ -51,7 +53,7 @@ struct FerryCommand {
         let unset = (proxies + proxies.map { $0.uppercased() }).flatMap { ["-u", $0] }
         let set = environment.map { "\($0.key)=\($0.value)" }
         let shell = ["/bin/sh", "-c", #"exec "$@" 2>"$0" </dev/null"#, folder.file("error")]
-        let end = try ChildProcess(shell + ["env"] + unset + set + [program] + arguments).finish()
+        let end = try ChildProcess(shell + wrapper + ["env"] + unset + set + [program] + arguments).finish()
         return Outcome(output: end.output, error: folder.read("error"), code: end.code)
     }
 

@@ -70,23 +70,19 @@ import Testing
             )
         }
         let ends = Ends(plan.count)
-        let shutdown =
-            round < 4
-            ? nil
-            : Task {
-                // Or until nobody will send that many any more.
-                try? await server.waitForRequests(100 * (round - 3))
-                await agent.shutdown(grace: .milliseconds(round - 4))
-            }
         await withTaskGroup(of: Void.self) { tasks in
             for (index, one) in plan.enumerated() {
                 tasks.addTask {
                     await play(one.group, one.kind, one.yields, agent) { ends.add(index) }
                 }
             }
+            if round >= 4 {
+                tasks.addTask {
+                    while server.requestCount < 100 * (round - 3) && !ends.isExactlyOnce { await Task.yield() }
+                    await agent.shutdown(grace: .milliseconds(round - 4))
+                }
+            }
         }
-        shutdown?.cancel()
-        await shutdown?.value
         await agent.shutdown()
         #expect(ends.isExactlyOnce)
         #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.table.count == 0 && $0.journeys.isEmpty })

@@ -1,0 +1,101 @@
+import FerryTesting
+import Foundation
+import Testing
+
+/// The command while calls of the system fail: the right result or an error with its code, never a signal, a hang, or a
+/// part of a file under the file's own name.
+@Suite(.timeLimit(.minutes(5))) struct InjectionTests {
+    private static let network = ["socket", "connect", "send", "recv"]
+    private static let files = ["open", "write", "pwrite", "pread", "fsync", "fdatasync", "ftruncate", "rename"]
+    private static let size = 700_000
+
+    private static let single = (network + files).flatMap { name in (1...4).map { Injection.call($0, of: name) } }
+    private static let memory = (1...40).map { Injection.call($0, of: "malloc") }
+    private static let random = [2, 10, 40].flatMap { percent in
+        (1...4).map { Injection.chance(percent, of: network + files + ["malloc"], seed: $0) }
+    }
+
+    private let folder: ServerFolder
+    private let server: LoopbackServer
+
+    init() throws {
+        folder = try ServerFolder()
+        server = try LoopbackServer()
+    }
+
+    @Test func theInjectionReachesTheProgram() throws {
+        let refused = try Injection.call(1, of: "connect").run(["fetch", "--json", url(300)])
+        #expect(try refused.reports.first?.error?.code == "connect")
+        let starved = try Injection.call(1, of: "malloc").run(["fetch", "--json", url(300)])
+        #expect(try starved.reports.first?.error?.code == "internalError")
+        let path = folder.file("file")
+        for function in ["open", "pwrite", "fsync", "rename"] {
+            let full = try Injection.call(1, of: function).run(["download", url(Self.size), "-o", path])
+            #expect(full.code == 3 && full.error.contains("fileIO"), "\(function): \(full)")
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test(arguments: single + memory + random) func fetch(injection: Injection) throws {
+        let outcome = try injection.run(["fetch", "--json", url(300)])
+        try expectReports(outcome, length: 300, count: 1)
+    }
+
+    @Test(arguments: single + memory + random) func download(injection: Injection) throws {
+        let path = folder.file("file")
+        let outcome = try injection.run(["download", url(Self.size), "-o", path])
+        #expect(outcome.code == 0 || outcome.code == 3, "\(outcome)")
+        #expect(outcome.code == 0 || !outcome.error.isEmpty)
+        if outcome.code == 0 || FileManager.default.fileExists(atPath: path) { try expectFile(path) }
+        // What is left is of use, or is put away.
+        let second = try FerryCommand.run("download", url(Self.size), "-o", path)
+        #expect(second.code == 0, "\(second)")
+        try expectFile(path)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("file") } == ["file"]
+        )
+    }
+
+    @Test(arguments: single + memory + random) func downloadInSegments(injection: Injection) throws {
+        let path = folder.file("file")
+        let large = 3_000_000
+        let outcome = try injection.run(["download", url(large), "-o", path, "--segments", "3"])
+        #expect(outcome.code == 0 || outcome.code == 3, "\(outcome)")
+        if outcome.code == 0 || FileManager.default.fileExists(atPath: path) { try expectFile(path, large) }
+    }
+
+    @Test(arguments: single + memory + random) func cachedFetch(injection: Injection) throws {
+        let arguments = ["fetch", "--json", "--cache-dir", folder.file("cache"), "--cache-ttl", "60", url(300)]
+        let outcome = try injection.run(arguments + ["--repeat", "3"])
+        try expectReports(outcome, length: 300, count: 3)
+        // A fault of the cache is the cache's.
+        if Self.files.contains(where: { injection.description.hasPrefix($0 + "@") }) {
+            #expect(outcome.code == 0, "\(outcome)")
+        }
+        let second = try FerryCommand.run(arguments)
+        try expectReports(second, length: 300, count: 1)
+        #expect(second.code == 0, "\(second)")
+    }
+
+    private func url(_ length: Int) -> String { server.baseURL + "/bytes/\(length)" }
+
+    private func expectReports(_ outcome: FerryCommand.Outcome, length: Int, count: Int) throws {
+        #expect(outcome.code == 0 || outcome.code == 3, "\(outcome)")
+        let reports = try outcome.reports
+        #expect(reports.count == count, "\(outcome)")
+        for report in reports {
+            if report.ok {
+                #expect(report.sha256 == sha256(LoopbackServer.pattern(0..<length)))
+            } else {
+                #expect(report.error.map { !$0.code.isEmpty && !$0.message.isEmpty } ?? false, "\(outcome)")
+            }
+        }
+    }
+
+    private func expectFile(_ path: String, _ length: Int = size) throws {
+        let bytes = try Data(contentsOf: URL(filePath: path))
+        #expect(bytes == Data(Self.pattern.prefix(length)), "\(bytes.count) bytes")
+    }
+
+    private static let pattern = LoopbackServer.pattern(0..<3_000_000)
+}

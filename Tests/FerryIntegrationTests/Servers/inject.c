@@ -1,0 +1,176 @@
+/* inject.c - stands before functions of the system in a process, and has
+ * some of their calls fail. Preloaded; what fails is said by INJECT:
+ *
+ *   pwrite@3         the third call of pwrite() (and of pwrite64())
+ *   open,fsync%10:7  each call of these with a chance of ten in a hundred,
+ *                    by the seed 7
+ *
+ * malloc() fails only for callers in the program itself, which is the core:
+ * what Swift allocates its runtime's library asks for, and that does not
+ * outlive a refusal. */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct {
+  char names[256]; /* ",pwrite,fsync," */
+  uint64_t nth;    /* 0 = by chance */
+  unsigned percent;
+  uintptr_t start, end; /* of the program's own code */
+  bool ready;
+} plan;
+static _Atomic uint64_t calls, chance;
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)size, (void)data;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
+      continue;
+    plan.start = info->dlpi_addr + part->p_vaddr;
+    plan.end = plan.start + part->p_memsz;
+  }
+  return 1; /* the program comes first */
+}
+
+__attribute__((constructor)) static void read_plan(void) {
+  const char *text = getenv("INJECT");
+  if (!text)
+    return;
+  size_t n = strcspn(text, "@%");
+  if (n + 3 > sizeof plan.names)
+    abort();
+  snprintf(plan.names, sizeof plan.names, ",%.*s,", (int)n, text);
+  if (text[n] == '@') {
+    plan.nth = strtoull(text + n + 1, NULL, 10);
+  } else {
+    char *rest;
+    plan.percent = (unsigned)strtoul(text + n + 1, &rest, 10);
+    chance = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 1;
+  }
+  dl_iterate_phdr(first_object, NULL);
+  plan.ready = true;
+}
+
+/* Whether this call is to fail. */
+static bool fails(const char *name) {
+  if (!plan.ready)
+    return false;
+  char word[32];
+  snprintf(word, sizeof word, ",%s,", name);
+  if (!strstr(plan.names, word))
+    return false;
+  if (plan.nth)
+    return atomic_fetch_add(&calls, 1) + 1 == plan.nth;
+  uint64_t x = atomic_fetch_add(&chance, 0x9E3779B97F4A7C15u);
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return (x ^ (x >> 31)) % 100 < plan.percent;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define STAND_BEFORE(result, name, as, error, parameters, arguments)           \
+  result name parameters {                                                     \
+    if (fails(as)) {                                                           \
+      errno = error;                                                           \
+      return -1;                                                               \
+    }                                                                          \
+    return REAL(name) arguments;                                               \
+  }
+
+/* Not the descriptors that threads wake each other with, nor what is said of
+ * it all. */
+ssize_t write(int fd, const void *p, size_t n) {
+  struct stat found;
+  if (plan.ready && fd > STDERR_FILENO && fstat(fd, &found) == 0 &&
+      S_ISREG(found.st_mode) && fails("write")) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return REAL(write)(fd, p, n);
+}
+
+STAND_BEFORE(ssize_t, pwrite, "pwrite", ENOSPC,
+             (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
+STAND_BEFORE(ssize_t, pwrite64, "pwrite", ENOSPC,
+             (int fd, const void *p, size_t n, off64_t at), (fd, p, n, at))
+STAND_BEFORE(ssize_t, pread, "pread", EIO,
+             (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+STAND_BEFORE(ssize_t, pread64, "pread", EIO,
+             (int fd, void *p, size_t n, off64_t at), (fd, p, n, at))
+STAND_BEFORE(int, fsync, "fsync", EIO, (int fd), (fd))
+STAND_BEFORE(int, fdatasync, "fdatasync", EIO, (int fd), (fd))
+STAND_BEFORE(int, ftruncate, "ftruncate", EIO, (int fd, off_t n), (fd, n))
+STAND_BEFORE(int, ftruncate64, "ftruncate", EIO, (int fd, off64_t n), (fd, n))
+STAND_BEFORE(int, renameat, "rename", EACCES,
+             (int a, const char *from, int b, const char *to), (a, from, b, to))
+STAND_BEFORE(int, rename, "rename", EACCES, (const char *from, const char *to),
+             (from, to))
+STAND_BEFORE(int, socket, "socket", EMFILE, (int domain, int type, int kind),
+             (domain, type, kind))
+STAND_BEFORE(int, connect, "connect", ENETUNREACH,
+             (int fd, const struct sockaddr *to, socklen_t n), (fd, to, n))
+STAND_BEFORE(ssize_t, send, "send", ECONNRESET,
+             (int fd, const void *p, size_t n, int flags), (fd, p, n, flags))
+STAND_BEFORE(ssize_t, recv, "recv", ECONNRESET,
+             (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+
+/* Only what is opened to be written, and directories: a program that cannot
+ * read its own libraries has other cares. */
+static bool open_fails(int flags) {
+  return (flags & (O_WRONLY | O_RDWR | O_DIRECTORY)) && fails("open");
+}
+
+#define STAND_BEFORE_OPEN(name, parameters, first, flags)                      \
+  int name parameters {                                                        \
+    va_list more;                                                              \
+    va_start(more, flags);                                                     \
+    mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;                  \
+    va_end(more);                                                              \
+    if (open_fails(flags)) {                                                   \
+      errno = EACCES;                                                          \
+      return -1;                                                               \
+    }                                                                          \
+    return REAL(name)(first, flags, mode);                                     \
+  }
+#define BOTH(a, b) a, b
+STAND_BEFORE_OPEN(open, (const char *path, int flags, ...), path, flags)
+STAND_BEFORE_OPEN(open64, (const char *path, int flags, ...), path, flags)
+STAND_BEFORE_OPEN(openat, (int at, const char *path, int flags, ...),
+                  BOTH(at, path), flags)
+STAND_BEFORE_OPEN(openat64, (int at, const char *path, int flags, ...),
+                  BOTH(at, path), flags)
+
+/* By the names that the GNU C library has for interposers: dlsym() itself
+ * allocates. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+
+static bool memory_fails(const void *caller) {
+  uintptr_t at = (uintptr_t)caller;
+  return at >= plan.start && at < plan.end && fails("malloc");
+}
+
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+void *malloc(size_t size) {
+  return memory_fails(CALLER) ? NULL : __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size) {
+  return memory_fails(CALLER) ? NULL : __libc_calloc(count, size);
+}
+void *realloc(void *block, size_t size) {
+  return memory_fails(CALLER) ? NULL : __libc_realloc(block, size);
+}
