@@ -7,6 +7,7 @@ SOAK ?= 5m
 BENCH_CONCURRENCY ?= 64
 # More of it for the benchmarks: make bench BENCH='--case get12@64 --rounds 9'
 BENCH ?=
+CURVES ?=
 
 # A crash under a sanitizer is reported by the sanitizer; Swift's own backtracer would run inside it and hang.
 SANITIZED = SWIFT_BACKTRACE=enable=no
@@ -18,7 +19,7 @@ TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks Examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench soak docs lint format clean
+.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +63,11 @@ bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
 	@.ci/setup bench
 	$(SWIFT) build -c release --product FerryBenchmarks
 	.build/release/FerryBenchmarks $(BENCH)
+
+curves: ## Plots how the cost grows: at once, body size, cache entries (CURVES='--curve bodies'); to Benchmarks/Results
+	@.ci/setup bench
+	$(SWIFT) build -c release --product FerryBenchmarks
+	.build/release/FerryBenchmarks curves $(CURVES)
 
 soak: ## Everything at once with faults on, for five minutes (SOAK=30m), beside URLSession; plots go to Benchmarks/Results
 	@.ci/setup bench

@@ -76,9 +76,11 @@ enum CacheCase {
     }
 
     /// Of 32 tasks, each hit in another place of the disk.
-    static func diskHits(_ folder: String, entries: Int) async throws -> (perCore: Double, microseconds: Double) {
-        let agent = makeAgent(folder + "/disk-\(entries)", memory: false)
-        if try await agent.send(Document(number: 0)).cacheMiss != nil {
+    static func diskHits(
+        _ folder: String, entries: Int, memory: Bool = false
+    ) async throws -> (perCore: Double, microseconds: Double) {
+        let agent = makeAgent(folder + "/disk-\(entries)", memory: memory)
+        if try await agent.send(Document(number: entries - 1)).cacheMiss != nil {
             for number in 0..<entries {
                 _ = try await agent.send(Document(number: number), cache: .reload)
                 if number % 4096 == 0 { await drained(agent) }

@@ -16,17 +16,22 @@ struct Case: Sendable {
         Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000,
-            rivals: all + [.dressed, .waves, .batch, .chain]),
-        Case(name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000, rivals: ours),
+            rivals: all + [.dressed, .waves, .batch, .chain] + Rival.programs),
+        Case(
+            name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000,
+            rivals: ours + [.wrk, .go]),
         Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
-        Case(name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000, rivals: all),
+        Case(
+            name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000,
+            rivals: all + Rival.programs),
         Case(
             name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 50_000,
             rivals: [.core, .await, .schema, .convertible, .codable, .foundation]),
     ]
 
     func load(server: String, rival: Rival, scale: Double) -> Load {
-        let share = rival == .urlSession ? 0.1 : 1
+        // A process that keeps each exchange's line of output until its end is given few of them, too.
+        let share = rival == .urlSession || rival == .curlParallel ? 0.1 : 1
         return Load(
             url: server + path, total: max(concurrency, Int(Double(total) * share * scale)),
             concurrency: concurrency, length: length)

@@ -4,15 +4,18 @@ internal import Foundation
 /// Runs the cases, each measurement in a process of its own.
 struct Harness {
     let options: Options
+    private let programs: ProgramRivals
     private(set) var table = ResultTable()
     private(set) var serverName = ""
 
-    init(_ options: Options) {
+    init(_ options: Options) throws {
         self.options = options
+        programs = try ProgramRivals()
     }
 
     /// All cases in every round, and every rival next to the others: what the machine does meanwhile hits all of them.
     mutating func run() throws {
+        defer { programs.remove() }
         let cases = Case.every.filter { options.includes($0.name) }
         if !cases.isEmpty {
             let server = try Server(preferringNginx: options.usesNginx)
@@ -42,7 +45,7 @@ struct Harness {
             let rival = rivals[(index + round) % rivals.count]
             let load = one.load(server: server, rival: rival, scale: options.scale)
             note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
-            let measurement = rival == .peer ? try measurePeer(load) : try measureWorker(rival.rawValue, load)
+            let measurement = try rival == .peer ? measurePeer(load) : measure(rival, load)
             table.add(measurement, case: one.name, rival: rival, round: round)
         }
     }
@@ -59,7 +62,7 @@ struct Harness {
                 }
                 note("\(special.rawValue)  \(rival.title)")
                 let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
-                let measurement = try measureWorker("\(special.rawValue)-\(rival.rawValue)", load)
+                let measurement = try WorkerProcess.measure("\(special.rawValue)-\(rival.rawValue)", load)
                 table.add(measurement, case: special.rawValue, rival: rival, round: round)
             }
         }
@@ -67,7 +70,8 @@ struct Harness {
 
     /// From two short runs, so that start-up does not count.
     private mutating func countSystemCalls(_ one: Case, server: String) throws {
-        for rival in present(one.rivals) where rival != .peer && rival != .urlSession {
+        let uncounted = Rival.programs + [.peer, .urlSession]
+        for rival in present(one.rivals) where !uncounted.contains(rival) {
             note("system calls  \(one.name)  \(rival.title)")
             var load = one.load(server: server, rival: rival, scale: 1)
             load.total = load.concurrency * 2 + 2000
@@ -82,7 +86,7 @@ struct Harness {
         let report = NSTemporaryDirectory() + "/ferry-strace-\(ProcessInfo.processInfo.processIdentifier)"
         defer { try? FileManager.default.removeItem(atPath: report) }
         let process = try ChildProcess(
-            ["strace", "-f", "-c", "-U", "name,calls", "-o", report] + workerArguments(rival.rawValue, load))
+            ["strace", "-f", "-c", "-U", "name,calls", "-o", report] + WorkerProcess.arguments(rival.rawValue, load))
         guard process.finish().code == 0 else { throw BenchmarkError("strace failed") }
         let text = try String(contentsOfFile: report, encoding: .utf8)
         for line in text.split(separator: "\n") where line.hasPrefix("total") {
@@ -92,18 +96,11 @@ struct Harness {
     }
 
     private func present(_ rivals: [Rival]) -> [Rival] {
-        options.peer.isEmpty ? rivals.filter { $0 != .peer } : rivals
+        rivals.filter { $0 == .peer ? !options.peer.isEmpty : programs.has($0) }
     }
 
-    private func workerArguments(_ worker: String, _ load: Load) -> [String] {
-        [ownExecutable, "worker", worker, load.url, "\(load.total)", "\(load.concurrency)", "\(load.length)"]
-    }
-
-    private func measureWorker(_ worker: String, _ load: Load) throws -> Measurement {
-        let process = try ChildProcess(workerArguments(worker, load))
-        let end = process.finish()
-        guard end.code == 0 else { throw BenchmarkError("worker \(worker) ended with \(end.code)") }
-        return try JSONDecoder().decode(Measurement.self, from: Data(end.output.utf8))
+    private func measure(_ rival: Rival, _ load: Load) throws -> Measurement {
+        try programs.measure(rival, load) ?? WorkerProcess.measure(rival.rawValue, load)
     }
 
     private func measurePeer(_ load: Load) throws -> Measurement {

@@ -12,6 +12,8 @@ struct Main {
                 try await Worker.run(Array(arguments.dropFirst()))
             } else if arguments.first == "soak" {
                 try SoakCommand(Array(arguments.dropFirst())).run()
+            } else if arguments.first == "curves" {
+                try CurvesCommand(Array(arguments.dropFirst())).run()
             } else if arguments.first == "json" {
                 try measureJSON(Array(arguments.dropFirst()))
             } else {
@@ -33,7 +35,7 @@ struct Main {
         if options.wantsHelp { return print(Options.help, terminator: "") }
         if options.wantsList { return print(Options.names.joined(separator: "\n")) }
         let date = Date()
-        var harness = Harness(options)
+        var harness = try Harness(options)
         try harness.run()
         print(Report(table: harness.table, server: harness.serverName, rounds: options.rounds).text)
         if options.wantsMarkdown { print(MarkdownTable(table: harness.table).text) }

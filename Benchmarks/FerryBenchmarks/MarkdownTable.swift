@@ -12,7 +12,7 @@ struct MarkdownTable {
     var text: String {
         let cases = Self.cases.filter { table.cases.contains($0.0) }
         var lines = ["| client |" + cases.map { " \($0.1) |" }.joined(), "|---|" + cases.map { _ in "--:|" }.joined()]
-        for rival in Rival.senders where rival != .peer {
+        for rival in Rival.programs.prefix(1) + Rival.senders + Rival.programs.dropFirst() where rival != .peer {
             let cells = cases.map { cell($0.0, rival) }
             if cells.contains(where: { $0 != "–" }) {
                 lines.append("| \(rival.title) | \(cells.joined(separator: " | ")) |")

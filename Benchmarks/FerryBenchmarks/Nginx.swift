@@ -4,6 +4,9 @@ internal import Glibc
 
 /// Debian's nginx with one worker, started on a free port from a folder of its own.
 final class Nginx {
+    /// Bodies that it has, besides the files of the downloads.
+    static let sizes = [2048, 16_384, 131_072, 1_048_576, 10_485_760]
+
     let url: String
     private let process: ChildProcess
     private let folder: String
@@ -21,9 +24,9 @@ final class Nginx {
         try Data(JSONSample.small.text).write(to: URL(fileURLWithPath: folder + "/html" + JSONSample.path))
         let port = try Self.freePort()
         url = "http://127.0.0.1:\(port)"
-        try Data(repeating: 0x66, count: 65_536).write(to: URL(fileURLWithPath: folder + "/html/bytes/65536"))
-        let small = Data(repeating: 0x66, count: DownloadCase.small)
-        try small.write(to: URL(fileURLWithPath: folder + "/html/bytes/\(DownloadCase.small)"))
+        for size in Self.sizes + [65_536, DownloadCase.small] {
+            try Data(repeating: 0x66, count: size).write(to: URL(fileURLWithPath: folder + "/html/bytes/\(size)"))
+        }
         let large = open(folder + "/html/bytes/\(DownloadCase.size)", O_CREAT | O_RDWR | O_CLOEXEC, 0o644)
         defer { close(large) }
         guard large >= 0, ftruncate(large, off_t(DownloadCase.size)) == 0 else {

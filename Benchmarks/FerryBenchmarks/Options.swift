@@ -14,8 +14,11 @@ struct Options {
     static let help = """
         Usage: FerryBenchmarks [OPTIONS]
                FerryBenchmarks json [ROUNDS [SAMPLE [WAY]]]
+               FerryBenchmarks curves [--curve NAME] [--rounds N] [--entries N] [--output FOLDER]
 
-        Measures Ferry beside its rivals in one run and prints ratios. The second form measures JSON alone.
+        Measures Ferry beside its rivals in one run and prints ratios: among them wrk, Go's net/http and curl's parallel
+        mode where they are installed. The second form measures JSON alone. The third plots how the cost grows with
+        requests at once (concurrency), sizes (bodies) and entries (cache, --entries of them at most).
 
           --case NAME         only this case; may be repeated (see --list)
           --rounds N          rounds over all cases and rivals; medians are taken (5)

@@ -6,6 +6,8 @@ struct PeerReport: Decodable {
     var median: Double
     var percentile99: Double
     var peakMemory: Int
+    /// Answers that were wrong or did not come; a peer may not say.
+    var bad: Double?
 
     private enum CodingKeys: String, CodingKey {
         case userTime = "cpu_user_s"
@@ -14,11 +16,13 @@ struct PeerReport: Decodable {
         case median = "p50_us"
         case percentile99 = "p99_us"
         case peakMemory = "maxrss_kb"
+        case bad
     }
 
     func measurement(total: Int) -> Measurement {
         var measurement = Measurement()
-        measurement.ok = UInt64(total)
+        measurement.wrong = min(UInt64(max(0, bad ?? 0)), UInt64(total))
+        measurement.ok = UInt64(total) - measurement.wrong
         measurement.seconds = rate > 0 ? Double(total) / rate : 0
         measurement.userTime = userTime * 1e6
         measurement.systemTime = systemTime * 1e6

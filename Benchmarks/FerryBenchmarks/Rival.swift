@@ -24,11 +24,20 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case urlSession
     /// The curl command.
     case curl
+    /// The curl command, in its parallel mode.
+    case curlParallel
+    /// Go's net/http.
+    case go
+    /// A load generator that looks at nothing but the status: the limit.
+    case wrk
     /// Nobody: a task that only waits, to tell what of the memory is Swift's.
     case bareTask
 
     /// Those that send requests.
     static let senders: [Rival] = [.peer, .core, .executor, .await, .closures, .urlSession]
+
+    /// Programs that are measured where they are installed.
+    static let programs: [Rival] = [.wrk, .go, .curlParallel]
 
     var title: String {
         switch self {
@@ -47,6 +56,9 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .chain: "Ferry, chains of 10"
         case .urlSession: "URLSession"
         case .curl: "curl"
+        case .curlParallel: "curl, parallel"
+        case .go: "Go net/http"
+        case .wrk: "wrk"
         case .bareTask: "a task, no Ferry"
         }
     }

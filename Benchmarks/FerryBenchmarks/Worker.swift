@@ -58,6 +58,7 @@ enum Worker {
         case "cancel-closures": try await CancelCase.run(load.url)
         case "upload-await": try await UploadCase.ferry(load.url)
         case "cache-await": try await CacheCase.run(load.url)
+        case "cache-curve": try await CacheCurve.run(entries: load.total)
         case "cache-million-await": try await CacheMillionCase.run()
         case "upload-curl": try UploadCase.curl(load.url)
         case "download-await": try await DownloadCase.ferry(load.url)

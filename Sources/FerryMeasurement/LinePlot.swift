@@ -1,7 +1,9 @@
+internal import Glibc
+
 /// Lines over a common axis, drawn as SVG 1.1 that needs nothing else: no script, no font, no style sheet.
 ///
-/// Both axes begin at 0 and end at a round number. The drawing says its colours itself and stays readable on a light
-/// and on a dark page.
+/// Linear axes begin at 0 and end at a round number; logarithmic ones go from a power of ten to the next, and their
+/// points are marked. The drawing says its colours itself and stays readable on a light and on a dark page.
 public struct LinePlot: Sendable {
     /// One line and its name in the legend.
     public struct Line: Sendable {
@@ -15,30 +17,56 @@ public struct LinePlot: Sendable {
         }
     }
 
+    /// How values are spread over both axes.
+    public enum Scales: Sendable {
+        /// From 0.
+        case linear
+        /// By powers of ten; only values above 0 are drawn.
+        case logarithmic
+    }
+
     private let title: String
     private let xLabel: String
     private let yLabel: String
     private let lines: [Line]
-    private let xEnd: Double
-    private let yEnd: Double
+    private let scales: Scales
+    private let x: ClosedRange<Double>
+    private let y: ClosedRange<Double>
+    private let top: Double
 
     private static let width = 720.0
     private static let height = 320.0
     private static let left = 64.0
     private static let right = 16.0
-    private static let top = 40.0
     private static let bottom = 44.0
-    private static let colours = ["#1f6feb", "#d1642e", "#2da160", "#8250df"]
+    private static let colours = ["#1f6feb", "#d1642e", "#2da160", "#8250df", "#bf3989", "#9a6700"]
 
     /// A plot of these lines.
-    public init(title: String, xLabel: String, yLabel: String, lines: [Line]) {
+    public init(title: String, xLabel: String, yLabel: String, lines: [Line], scales: Scales = .linear) {
         self.title = title
         self.xLabel = xLabel
         self.yLabel = yLabel
         self.lines = lines
-        let points = lines.flatMap(\.points)
-        xEnd = Self.round(points.map(\.x).max() ?? 1)
-        yEnd = Self.round(points.map(\.y).max() ?? 1)
+        self.scales = scales
+        let points = lines.flatMap { Self.shown($0, scales) }
+        x = Self.range(points.map(\.x), scales)
+        y = Self.range(points.map(\.y), scales)
+        // Beside the title there is room for two or three.
+        top = lines.count > 3 || title.count > 45 ? 64 : 40
+    }
+
+    private static func range(_ values: [Double], _ scales: Scales) -> ClosedRange<Double> {
+        switch scales {
+        case .linear: return 0...round(values.max() ?? 1)
+        case .logarithmic:
+            let low = pow(10, log10(values.min() ?? 1).rounded(.down))
+            return low...max(low * 10, pow(10, log10(values.max() ?? 1).rounded(.up)))
+        }
+    }
+
+    /// What has no logarithm has no place.
+    private static func shown(_ line: Line, _ scales: Scales) -> [(x: Double, y: Double)] {
+        scales == .linear ? line.points : line.points.filter { $0.x > 0 && $0.y > 0 && $0.x.isFinite && $0.y.isFinite }
     }
 
     /// The next of 1, 2, 5 times a power of ten, or of one of their multiples by a fifth.
@@ -59,48 +87,93 @@ public struct LinePlot: Sendable {
             <text x="\(Self.left)" y="20" font-size="15" font-weight="bold">\(Self.escaped(title))</text>
 
             """
-        for index in 0...4 { text += grid(index) }
-        for (index, line) in lines.enumerated() { text += drawn(line, index) }
+        for value in Self.ticks(y, scales) { text += across(value) }
+        for value in Self.ticks(x, scales) { text += below(value) }
+        for (index, line) in lines.enumerated() { text += drawn(line, index) + named(line, index) }
         text += """
             <text x="\((Self.left + Self.width - Self.right) / 2)" y="\(Self.height - 8)" \
             text-anchor="middle">\(Self.escaped(xLabel))</text>
-            <text x="14" y="\(Self.top - 8)">\(Self.escaped(yLabel))</text>
+            <text x="14" y="\(top - 8)">\(Self.escaped(yLabel))</text>
             </svg>
 
             """
         return text
     }
 
-    private func grid(_ index: Int) -> String {
-        let part = Double(index) / 4
-        let (x, y) = (x(of: xEnd * part), y(of: yEnd * part))
-        let end = Self.width - Self.right
+    /// Quarters, or powers of ten.
+    private static func ticks(_ range: ClosedRange<Double>, _ scales: Scales) -> [Double] {
+        switch scales {
+        case .linear: return (0...4).map { range.upperBound * Double($0) / 4 }
+        case .logarithmic:
+            let (first, last) = (log10(range.lowerBound).rounded(), log10(range.upperBound).rounded())
+            return stride(from: first, through: last, by: 1).map { pow(10, $0) }
+        }
+    }
+
+    private func across(_ value: Double) -> String {
+        let place = Self.tenth(y(of: value))
         return """
-            <line x1="\(Self.left)" y1="\(y)" x2="\(end)" y2="\(y)" stroke="#8c959f" stroke-opacity="0.4"/>
-            <text x="\(Self.left - 6)" y="\(y + 4)" text-anchor="end">\(Self.number(yEnd * part))</text>
-            <text x="\(x)" y="\(Self.height - Self.bottom + 18)" text-anchor="middle">\(Self.number(xEnd * part))</text>
+            <line x1="\(Self.left)" y1="\(place)" x2="\(Self.width - Self.right)" y2="\(place)" \
+            stroke="#8c959f" stroke-opacity="0.4"/>
+            <text x="\(Self.left - 6)" y="\(Self.tenth(place + 4))" text-anchor="end">\(shown(value))</text>
 
             """
     }
 
+    private func below(_ value: Double) -> String {
+        """
+        <text x="\(Self.tenth(x(of: value)))" y="\(Self.height - Self.bottom + 18)" \
+        text-anchor="middle">\(shown(value))</text>
+
+        """
+    }
+
+    private func shown(_ value: Double) -> String {
+        scales == .logarithmic && value >= 1 ? grouped(UInt64(value)) : Self.number(value)
+    }
+
     private func drawn(_ line: Line, _ index: Int) -> String {
         let colour = Self.colours[index % Self.colours.count]
-        let points = line.points.map { "\(Self.tenth(x(of: $0.x))),\(Self.tenth(y(of: $0.y)))" }.joined(separator: " ")
-        let legend = Self.width - Self.right - 120 * Double(lines.count - index)
+        let places = Self.shown(line, scales).map { (x: Self.tenth(x(of: $0.x)), y: Self.tenth(y(of: $0.y))) }
+        let points = places.map { "\($0.x),\($0.y)" }.joined(separator: " ")
+        var text = "<polyline points=\"\(points)\" fill=\"none\" stroke=\"\(colour)\" stroke-width=\"1.5\"/>\n"
+        if scales == .logarithmic {
+            for place in places {
+                text += "<circle cx=\"\(place.x)\" cy=\"\(place.y)\" r=\"2.6\" fill=\"\(colour)\"/>\n"
+            }
+        }
+        return text
+    }
+
+    /// In the legend: beside the title, or in a row of its own.
+    private func named(_ line: Line, _ index: Int) -> String {
+        let isBelow = top > 40
+        let step = isBelow ? (Self.width - Self.left - Self.right) / Double(max(lines.count, 4)) : 120
+        let place =
+            isBelow ? Self.left + step * Double(index) : Self.width - Self.right - step * Double(lines.count - index)
+        let baseline = isBelow ? 40.0 : 20
         return """
-            <polyline points="\(points)" fill="none" stroke="\(colour)" stroke-width="1.5"/>
-            <rect x="\(legend)" y="11" width="12" height="10" fill="\(colour)"/>
-            <text x="\(legend + 18)" y="20">\(Self.escaped(line.name))</text>
+            <rect x="\(Self.tenth(place))" y="\(baseline - 9)" width="12" height="10" \
+            fill="\(Self.colours[index % Self.colours.count])"/>
+            <text x="\(Self.tenth(place + 18))" y="\(baseline)">\(Self.escaped(line.name))</text>
 
             """
     }
 
     private func x(of value: Double) -> Double {
-        Self.left + (Self.width - Self.left - Self.right) * value / xEnd
+        Self.left + (Self.width - Self.left - Self.right) * share(value, x)
     }
 
     private func y(of value: Double) -> Double {
-        Self.height - Self.bottom - (Self.height - Self.top - Self.bottom) * value / yEnd
+        Self.height - Self.bottom - (Self.height - top - Self.bottom) * share(value, y)
+    }
+
+    private func share(_ value: Double, _ range: ClosedRange<Double>) -> Double {
+        switch scales {
+        case .linear: value / range.upperBound
+        case .logarithmic:
+            (log10(value) - log10(range.lowerBound)) / (log10(range.upperBound) - log10(range.lowerBound))
+        }
     }
 
     private static func tenth(_ value: Double) -> Double { (value * 10).rounded() / 10 }

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import FerryMeasurement
@@ -15,6 +16,24 @@ import Testing
         #expect(svg.contains("a &lt; b") && svg.contains("x &amp; y"))
         #expect(svg.contains("<polyline points=\"64.0,276.0 704.0,40.0\""), "from one corner to the other")
         #expect(svg.hasPrefix("<svg") && svg.hasSuffix("</svg>\n"))
+    }
+
+    @Test func powersOfTenAreAtEvenDistances() {
+        let plot = LinePlot(
+            title: "t", xLabel: "at once", yLabel: "µs",
+            lines: [.init(name: "n", points: [(1, 10), (10, 100), (100, 1000), (0, 5), (5, 0)])], scales: .logarithmic)
+        let svg = plot.svg
+        #expect(svg.contains("points=\"64.0,276.0 384.0,158.0 704.0,40.0\""), "what has no logarithm is left out")
+        #expect(svg.components(separatedBy: "<circle").count == 4)
+        #expect(svg.contains(">1,000</text>"))
+    }
+
+    @Test func manyNamesHaveARowOfTheirOwn() {
+        let lines = (1...6).map { LinePlot.Line(name: "client \($0)", points: [(1, 1)]) }
+        let svg = LinePlot(title: "t", xLabel: "x", yLabel: "y", lines: lines).svg
+        for line in 1...6 { #expect(svg.contains("y=\"40.0\">client \(line)</text>")) }
+        let empty = LinePlot(title: "t", xLabel: "x", yLabel: "y", lines: [], scales: .logarithmic).svg
+        #expect(!empty.contains("nan") && !empty.contains("inf"))
     }
 
     @Test func wholeNumbersHaveNoPoint() {

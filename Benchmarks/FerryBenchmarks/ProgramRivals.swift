@@ -1,0 +1,105 @@
+internal import FerryMeasurement
+internal import Foundation
+
+/// Clients that are programs of their own, where they are installed: wrk, the limit; Go's net/http; curl's own parallel
+/// mode. Their CPU time is the whole process's, start-up included.
+struct ProgramRivals {
+    private let wrk = findProgram("wrk")
+    private let curl = findProgram("curl")
+    /// Go's client, built for this run; `nil` without Go.
+    private let go: String?
+
+    init() throws { go = try Self.buildGo() }
+
+    func has(_ rival: Rival) -> Bool {
+        switch rival {
+        case .wrk: wrk != nil
+        case .go: go != nil
+        case .curlParallel: curl != nil
+        default: true
+        }
+    }
+
+    func remove() {
+        if let go {
+            try? FileManager.default.removeItem(atPath: URL(fileURLWithPath: go).deletingLastPathComponent().path)
+        }
+    }
+
+    /// `nil` when the rival is none of these.
+    func measure(_ rival: Rival, _ load: Load) throws -> Measurement? {
+        switch rival {
+        case .wrk: try wrk.map { try Self.measureWrk($0, load) }
+        case .go: try go.map { try Self.measureGo($0, load) }
+        case .curlParallel: try curl.map { try Self.measureCurl($0, load) }
+        default: nil
+        }
+    }
+
+    // MARK: wrk
+
+    /// It knows times only, no counts.
+    private static func measureWrk(_ program: String, _ load: Load) throws -> Measurement {
+        let seconds = max(2, min(10, load.total / 50_000))
+        let line = [program, "-t1", "-c\(load.concurrency)", "-d\(seconds)s", "--latency", load.url]
+        let end = try ChildProcess(line).finish()
+        guard end.code == 0, let report = WrkReport(end.output) else {
+            throw BenchmarkError("wrk ended with \(end.code): \(end.output)")
+        }
+        var measurement = report.measurement
+        measurement.userTime = end.usage.user
+        measurement.systemTime = end.usage.system
+        return measurement
+    }
+
+    // MARK: Go
+
+    private static func buildGo() throws -> String? {
+        guard let program = findProgram("go") else { return nil }
+        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "GoClient/main.go").path
+        let folder = NSTemporaryDirectory() + "/ferry-go-\(ProcessInfo.processInfo.processIdentifier)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let built = try ChildProcess(
+            [program, "build", "-o", folder + "/client", source],
+            environment: ["GO111MODULE": "off", "GOCACHE": folder + "/cache"]
+        ).finish()
+        guard built.code == 0 else { throw BenchmarkError("go build ended with \(built.code)") }
+        return folder + "/client"
+    }
+
+    private static func measureGo(_ program: String, _ load: Load) throws -> Measurement {
+        let end = try ChildProcess(
+            [program, load.url, "\(load.total)", "\(load.concurrency)"], environment: ["EXPECT_LEN": "\(load.length)"]
+        ).finish()
+        guard end.code == 0 else { throw BenchmarkError("Go's client ended with \(end.code)") }
+        return try JSONDecoder().decode(PeerReport.self, from: Data(end.output.utf8)).measurement(total: load.total)
+    }
+
+    // MARK: curl
+
+    /// More at once than these it does not do.
+    static let mostOfCurl = 300
+
+    /// One process, a line of output for each exchange. Its times begin when a transfer has its connection, and say
+    /// nothing of how long it waited for its turn: they are left out.
+    private static func measureCurl(_ program: String, _ load: Load) throws -> Measurement {
+        let start = monotonicNanoseconds()
+        let end = try ChildProcess([
+            program, "-q", "--no-progress-meter", "--noproxy", "*", "--http1.1", "--parallel", "--parallel-immediate",
+            "--parallel-max", "\(min(load.concurrency, mostOfCurl))", "--output", "/dev/null", "--write-out",
+            "%{http_code} %{size_download}\\n", load.url + "?[1-\(load.total)]",
+        ]).finish()
+        var measurement = Measurement()
+        measurement.seconds = Double(monotonicNanoseconds() - start) / 1e9
+        measurement.userTime = end.usage.user
+        measurement.systemTime = end.usage.system
+        for line in end.output.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count == 2 else { continue }
+            if words[0] == "200" && words[1] == "\(load.length)" { measurement.ok += 1 } else { measurement.wrong += 1 }
+        }
+        guard measurement.total > 0 else { throw BenchmarkError("curl ended with \(end.code)") }
+        return measurement
+    }
+}
