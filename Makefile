@@ -17,9 +17,13 @@ SUITES = .ci/suites $(SWIFT) test --disable-xctest --no-parallel
 # Those that need real servers run by themselves.
 TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks Examples
+# What the tests of faults note, and the suites that do.
+NOTES = $(CURDIR)/.build/faults.jsonl
+FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryFlow|RetryWay|RepeatedRequest|BatchTests
+FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration test-tsan test-asan fuzz bench curves soak docs lint format clean
+.PHONY: help setup build run test test-package test-integration faults test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +41,9 @@ run: setup ## Builds in release, shows what works, then measures for five second
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
 test: build ## Runs all tests, then the examples as a package outside the tree
-	$(TEST) --skip-build
+	@rm -f $(NOTES)
+	FERRY_FAULTS=$(NOTES) $(TEST) --skip-build
+	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
 	@$(MAKE) --no-print-directory test-package
 
 test-package: setup ## Builds and runs the examples, copied out of the tree
@@ -46,7 +52,16 @@ test-package: setup ## Builds and runs the examples, copied out of the tree
 test-integration: ## Tests against nginx, squid and other real servers; installs and starts them
 	@.ci/setup integration
 	$(SWIFT) build --build-tests
-	$(SUITES) --skip-build --filter FerryIntegrationTests
+	@rm -f $(NOTES)
+	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter FerryIntegrationTests
+	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check-servers $(SUITES) --skip-build --filter FaultTableTests
+
+faults: ## Plays every fault of the manual's table, and writes the table anew
+	@.ci/setup integration
+	$(SWIFT) build --build-tests
+	@rm -f $(NOTES)
+	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter '$(FAULTS)'
+	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=write $(SUITES) --skip-build --filter FaultTableTests
 
 test-tsan: setup ## Runs the tests under the thread sanitizer
 	TSAN_OPTIONS=suppressions=$(CURDIR)/.ci/tsan.supp \

@@ -91,6 +91,9 @@ let package = Package(
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module.
+        // What the tests of faults note for the manual's table.
+        .target(
+            name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
         .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
@@ -100,14 +103,17 @@ let package = Package(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(
-            name: "FerryCacheTests", dependencies: ["FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
+            name: "FerryCacheTests",
+            dependencies: ["FaultTable", "FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
             swiftSettings: strict),
         // A process that tests of the cache start and kill.
         .executableTarget(
             name: "FerryCacheProbe", dependencies: ["FerryCache"], path: "Tests/FerryCacheProbe", swiftSettings: strict),
         .testTarget(
             name: "FerryTests",
-            dependencies: ["CAllocations", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML"],
+            dependencies: [
+                "CAllocations", "FaultTable", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML",
+            ],
             swiftSettings: strict),
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by `make fuzz`.
         .target(
@@ -119,11 +125,12 @@ let package = Package(
         .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
-            name: "FerryCommandTests", dependencies: ["FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting"],
+            name: "FerryCommandTests",
+            dependencies: ["FaultTable", "FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting"],
             swiftSettings: strict),
         .testTarget(
             name: "FerryIntegrationTests",
-            dependencies: ["Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"],
+            dependencies: ["FaultTable", "Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"],
             exclude: ["Servers"],
             swiftSettings: strict),
 

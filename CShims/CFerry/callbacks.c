@@ -22,6 +22,7 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
   so_far.attempts =
       (uint8_t)(t->handle->attempts > 255 ? 255 : t->handle->attempts);
   so_far.head_received = head->received;
+  ferry__read_so_far(t, &so_far);
   so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
   so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
   so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
@@ -102,18 +103,24 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   return count;
 }
 
+/* These bytes, and what libcurl has read behind them, come again. */
+static size_t withhold(ferry__transfer *t) {
+  t->withheld = true;
+  return CURL_WRITEFUNC_PAUSE;
+}
+
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
   ferry__handle *handle = data;
   ferry__transfer *t = handle->transfer;
   (void)size;
   if (t->receive_paused)
-    return CURL_WRITEFUNC_PAUSE; /* and comes again with these bytes */
+    return withhold(t);
   if (t->head_held && !ferry__head_final(handle->loop, t))
     return 0;
   if (t->receive_paused) /* by that head */
-    return CURL_WRITEFUNC_PAUSE;
+    return withhold(t);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
-    return CURL_WRITEFUNC_PAUSE;
+    return withhold(t);
   t->last_ms = ferry__now(handle->loop);
   t->result.body_received += count;
   bool good = t->inflate

@@ -133,6 +133,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
       return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_LENGTH);
     return fault(FERRY_E_MALFORMED_RESPONSE,
                  t->phase < FERRY_PHASE_HEAD ? FERRY_D_STATUS_LINE
+                 : headed                    ? FERRY_D_TRAILER
                                              : FERRY_D_HEADER);
   case CURLE_PARTIAL_FILE:
     return fault(FERRY_E_INCOMPLETE_BODY, 0);

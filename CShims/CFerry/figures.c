@@ -7,25 +7,11 @@ static uint32_t microseconds(CURL *easy, CURLINFO info) {
   return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
-void ferry__read_figures(ferry__transfer *t) {
-  ferry_result *r = &t->result;
-  const ferry__head *head = &t->handle->head;
+void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
   CURL *easy = t->handle->easy;
-  long sent = 0, connects = 0, os_errno = 0;
-  curl_off_t uploaded = 0;
   uint32_t name = r->metrics.name;
-  r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
-  r->head_received = head->received;
-  r->status = head->status;
-  r->http_version = head->version;
-  r->content_length = head->content_length;
-  if (t->fault.code == FERRY_E_PROXY && !r->status) {
-    long answered = 0;
-    curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &answered);
-    r->status = (uint16_t)answered;
-  }
-  if (!r->attempts && !t->fault.code)
-    return;
+  long sent = 0, connects = 0;
+  curl_off_t uploaded = 0;
   curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
   curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
   if (t->body_kind != FERRY_BODY_NONE)
@@ -44,9 +30,29 @@ void ferry__read_figures(ferry__transfer *t) {
     if (t->host->secure)
       r->metrics.tls = name + microseconds(easy, CURLINFO_APPCONNECT_TIME_T);
   }
+}
+
+void ferry__read_figures(ferry__transfer *t) {
+  ferry_result *r = &t->result;
+  const ferry__head *head = &t->handle->head;
+  CURL *easy = t->handle->easy;
+  long os_errno = 0;
+  r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
+  r->head_received = head->received;
+  r->status = head->status;
+  r->http_version = head->version;
+  r->content_length = head->content_length;
+  if (t->fault.code == FERRY_E_PROXY && !r->status) {
+    long answered = 0;
+    curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &answered);
+    r->status = (uint16_t)answered;
+  }
+  if (!r->attempts && !t->fault.code)
+    return;
+  ferry__read_so_far(t, r);
   if (head->received)
     r->metrics.first_byte =
-        name + microseconds(easy, CURLINFO_STARTTRANSFER_TIME_T);
+        r->metrics.name + microseconds(easy, CURLINFO_STARTTRANSFER_TIME_T);
   if (t->fault.code && !r->os_errno) {
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
     r->os_errno = (int32_t)os_errno;

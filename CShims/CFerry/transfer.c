@@ -132,12 +132,21 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
 /* What is paused of receiving stays so: a body that is held is not let go by
  * another that is sent. */
 static void go_on(ferry_loop *loop, ferry__transfer *t) {
-  /* What libcurl held goes to our callback here. When that refuses it, only
-   * this call is told, and libcurl would go on without those bytes. */
-  curl_easy_pause(t->handle->easy,
-                  t->receive_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+  /* What libcurl held goes to our callbacks here. When they refuse it, or
+   * libcurl itself does (a trailer without a colon), only this call is told,
+   * and libcurl would go on without those bytes. */
+  bool withheld = t->withheld && !t->receive_paused;
+  if (withheld)
+    t->withheld = false;
+  CURLcode code = curl_easy_pause(
+      t->handle->easy, t->receive_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
   if (t->fault.code) {
     ferry__transfer_end(loop, t, t->fault);
+    return;
+  }
+  /* With words it had failed before, and its message is there to be read. */
+  if (code && withheld && !t->handle->words[0]) {
+    ferry__transfer_completed(loop, t, code);
     return;
   }
   t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
@@ -236,6 +245,14 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_end(loop, t, fault);
 }
 
+/* The whole answer has come, as far as its head says where it ends. */
+static bool is_answered(const ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  return head->complete && !t->head_held && !t->withheld &&
+         head->content_length > 0 &&
+         t->result.body_received == (uint64_t)head->content_length;
+}
+
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
   if (t->untouched && code && !t->fault.code && !t->fresh && !t->pulled &&
@@ -246,6 +263,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     return;
   }
   bool running = t->state == FERRY__RUNNING;
+  /* What comes of the rest of the request no longer matters to the answer. */
+  if (code == CURLE_SEND_ERROR && !t->fault.code && is_answered(t))
+    code = CURLE_OK;
   if (code == CURLE_SEND_ERROR && t->late && !t->fault.code &&
       !t->handle->head.received && ferry__late_answer(t))
     code = CURLE_OK;

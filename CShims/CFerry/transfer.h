@@ -102,6 +102,7 @@ struct ferry__transfer {
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
+  bool withheld; /* libcurl holds bytes of the answer */
   bool held;  /* paused by the caller, .. */
   bool paced; /* .. or by its rate */
   bool head_held; /* a challenge, which libcurl may answer by itself */
@@ -147,6 +148,9 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
                            ferry__fault fault);
 /* Bytes, times and flags go from the handle to the result (figures.c). */
 void ferry__read_figures(ferry__transfer *transfer);
+/* What is known of the way there and of what was sent, from the head on. In
+ * callbacks of libcurl's too. */
+void ferry__read_so_far(const ferry__transfer *transfer, ferry_result *result);
 /* Head and body leave the handle and become the result's (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
 

@@ -30,12 +30,13 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// A whole answer that was not accepted.
+    /// An answer that was not accepted, as a whole or, in the phase `body`, by what its head announced.
     package init(
-        _ code: Code, message: String, cause: (any Error)? = nil, response: Response, body: [UInt8]? = nil
+        _ code: Code, phase: RequestPhase = .processing, message: String, cause: (any Error)? = nil, response: Response,
+        body: [UInt8]? = nil
     ) {
         let result = response.result
-        var facts = Facts(code: code, phase: .processing)
+        var facts = Facts(code: code, phase: phase)
         facts.url = Redaction.url(response.url)
         facts.message = message
         facts.cause = cause

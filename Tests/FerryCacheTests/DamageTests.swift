@@ -1,4 +1,5 @@
 import Csqlite3
+import FaultTable
 import FerryCacheProbe
 import FoundationEssentials
 import Testing
@@ -6,7 +7,7 @@ import Testing
 @testable import FerryCache
 
 /// Whatever was done to the files: an entry is whole or missing, and the store goes on.
-@Suite struct DamageTests {
+@Suite(.faultTable) struct DamageTests {
     private let folder: TestFolder
     private static let count = 6
 
@@ -44,7 +45,8 @@ import Testing
         return hits
     }
 
-    @Test(.timeLimit(.minutes(10))) func aFlippedByteAnywhereInTheDatabaseIsAMissAtWorst() async throws {
+    @Test("R99: a flipped byte anywhere in the database is a miss at worst", .timeLimit(.minutes(10)))
+    func aFlippedByteAnywhereInTheDatabaseIsAMissAtWorst() async throws {
         let whole = try await makeDatabase()
         var misses = 0
         // All of them take minutes; a stride that is prime to the layout comes by everywhere.
@@ -56,7 +58,8 @@ import Testing
         #expect(misses > 0)
     }
 
-    @Test(.timeLimit(.minutes(10))) func aDatabaseCutAtAnyLengthIsAMissAtWorst() async throws {
+    @Test("R99: a database cut at any length is a miss at worst", .timeLimit(.minutes(10)))
+    func aDatabaseCutAtAnyLengthIsAMissAtWorst() async throws {
         let whole = try await makeDatabase()
         for count in stride(from: 0, to: whole.count, by: runsLong ? 7 : 509) {
             _ = try await survives(Array(whole[..<count]), "cut at \(count)")
@@ -64,7 +67,7 @@ import Testing
         #expect(try await survives(whole, "whole") == Self.count)
     }
 
-    @Test func aLogThatIsDamagedIsAMissAtWorst() async throws {
+    @Test("R99: a log that is damaged is a miss at worst") func aLogThatIsDamagedIsAMissAtWorst() async throws {
         let store = SQLiteCacheStore(folder.options())
         for number in 0..<Self.count {
             await store.write(Sample.entry(number, generation: 1), under: Sample.key(number))
@@ -89,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func swappedEntriesAreMissesAndGo() async throws {
+    @Test("R99: swapped entries are misses, and go") func swappedEntriesAreMissesAndGo() async throws {
         _ = try await makeDatabase()
         let (first, second) = (Sample.key(1).digest.number, Sample.key(2).digest.number)
         try change(
@@ -136,7 +139,7 @@ import Testing
         #expect(aside.contains("precious"))
     }
 
-    @Test func whatIsNoDatabaseIsPutAside() async throws {
+    @Test("R99: what is no database is put aside") func whatIsNoDatabaseIsPutAside() async throws {
         for bytes in [Array("this is a letter to my aunt".utf8), [UInt8](repeating: 0, count: 100_000)] {
             _ = try await makeDatabase()
             #expect(try await survives(bytes, "no database") == 0)
@@ -161,7 +164,8 @@ import Testing
         #expect(try folder.read(victim) == [1, 2, 3])
     }
 
-    @Test func aDirectoryThatIsAFileLeavesEverythingMissing() async throws {
+    @Test("R102: a directory that cannot be made leaves everything missing, and is left alone")
+    func aDirectoryThatIsAFileLeavesEverythingMissing() async throws {
         try FileManager.default.createDirectory(atPath: folder.path + "/a", withIntermediateDirectories: true)
         try folder.write([1], to: folder.store)
         let store = SQLiteCacheStore(folder.options())

@@ -1,3 +1,4 @@
+import FaultTable
 import FerryCacheProbe
 import FerryMeasurement
 import FoundationEssentials
@@ -7,12 +8,13 @@ import Testing
 @testable import FerryCache
 
 /// With processes of their own.
-@Suite struct ProcessTests {
+@Suite(.faultTable) struct ProcessTests {
     private let folder: TestFolder
 
     init() throws { folder = try TestFolder() }
 
-    @Test(.timeLimit(.minutes(5))) func aProcessKilledInTheMiddleOfWritingLeavesWholeEntries() async throws {
+    @Test("R100: a process killed in the middle of writing leaves whole entries", .timeLimit(.minutes(5)))
+    func aProcessKilledInTheMiddleOfWritingLeavesWholeEntries() async throws {
         var found = 0
         for round in 0..<200 {
             let probe = try ChildProcess([probeProgram, "write", folder.store])
@@ -38,7 +40,8 @@ import Testing
         #expect(try folder.files().filter { !$0.hasPrefix("entries-1.sqlite.aside") } == ["entries-1.sqlite", "lock"])
     }
 
-    @Test(.timeLimit(.minutes(5))) func twoProcessesOfEightTasksReadWholeEntriesOnly() throws {
+    @Test("R101: two processes of eight tasks read whole entries only", .timeLimit(.minutes(5)))
+    func twoProcessesOfEightTasksReadWholeEntriesOnly() throws {
         let seconds = runsLong ? 60 : 4
         let probes = try (0..<2).map { _ in
             try ChildProcess([probeProgram, "mix", folder.store, "\(seconds)", "8"])
@@ -55,7 +58,9 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Self.mayMount, "this process may not mount file systems"))
+    @Test(
+        "R102: a full disk is a miss, and is left alone",
+        .enabled(if: Self.mayMount, "this process may not mount file systems"))
     func aFullDiskIsAMissAndIsLeftAlone() throws {
         try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
         let script = #"mount -t tmpfs -o size=64k tmpfs "$1" && exec "$0" use "$1""#

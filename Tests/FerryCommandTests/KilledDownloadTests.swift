@@ -1,3 +1,4 @@
+import FaultTable
 import Ferry
 import FerryMeasurement
 import FerryTesting
@@ -6,8 +7,8 @@ import Testing
 
 @testable import FerryCommand
 
-/// FAULTS.md R94 and R95: downloads whose process is killed, or whose disk is full. The process is `ferry download`.
-@Suite(.timeLimit(.minutes(3))) struct KilledDownloadTests {
+/// Rows R94 and R95: downloads whose process is killed, or whose disk is full. The process is `ferry download`.
+@Suite(.timeLimit(.minutes(3)), .faultTable) struct KilledDownloadTests {
     private func withFolder(_ body: (String) async throws -> Void) async throws {
         let folder = NSTemporaryDirectory() + "ferry-killed-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -21,7 +22,7 @@ import Testing
         return stat(path, &status) == 0 ? Int(status.st_blocks) * 512 : 0
     }
 
-    @Test("killed fifty times at random places, each time gone on with, and whole in the end", arguments: [1, 4])
+    @Test("R95: killed fifty times at random places, each time gone on with, and whole in the end", arguments: [1, 4])
     func killed(segments: Int) async throws {
         let (kills, size) = (25, 26_000_000)
         let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
@@ -63,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("a full disk is fileIO with ENOSPC, and nothing else", .enabled(if: mayMount))
+    @Test("R94: a full disk is fileIO with ENOSPC, and nothing else", .enabled(if: mayMount))
     func fullDisk() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in
@@ -74,6 +75,7 @@ import Testing
                     ls "$1"
                     exit $code
                     """
+                let began = ContinuousClock.now
                 let process = try ChildProcess([
                     "unshare", "-m", "/bin/sh", "-c", script, try FerryProgram.path, folder,
                     server.baseURL + "/bytes/1000000",
@@ -82,6 +84,7 @@ import Testing
                 #expect(end.code == 3 && end.output.contains("\"code\":\"fileIO\""), "\(end.output)")
                 let names = end.output.split(separator: "\n").dropFirst()
                 #expect(names.allSatisfy { $0.hasPrefix("f.ferry-") }, "no file, and the part may stay: \(names)")
+                FaultNote.add(form: "download", outcome: "`fileIO` in body", took: .now - began)
             }
         }
     }

@@ -14,6 +14,13 @@ struct EarlierAttempts: Sendable {
 }
 
 extension RequestError {
+    /// The same without its attempts.
+    var uncounted: RequestError {
+        var facts = facts
+        facts.attempts = 0
+        return RequestError(facts)
+    }
+
     /// The same, of a run that was sent before it came to this. One that speaks of an answer knows already.
     func after(_ earlier: EarlierAttempts, _ redirects: [Redirect]) -> RequestError {
         if response != nil || (earlier.count == 0 && redirects.isEmpty) { return self }

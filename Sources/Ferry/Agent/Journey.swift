@@ -192,8 +192,17 @@ final class Journey: Sendable {
 
     /// What it ends with when it was ended.
     func error(url: String) -> RequestError {
-        RequestError(TransferFailure(end == .shutdown ? .shutdown : .cancelled), url: url)
+        RequestError(failure, url: url)
     }
+
+    /// Likewise, of a run whose head had come: what is known of it stays true. Its attempts are counted unless
+    /// somebody else does.
+    func error(behind head: Response, countsAttempts: Bool) -> RequestError {
+        let error = RequestError(failure, of: head.result, url: head.url, trail: head.trail)
+        return countsAttempts ? error : error.uncounted
+    }
+
+    private var failure: TransferFailure { TransferFailure(end == .shutdown ? .shutdown : .cancelled) }
 }
 
 extension RequestError {

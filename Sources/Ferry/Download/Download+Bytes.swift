@@ -59,11 +59,13 @@ extension Download {
         guard let total else { return }
         if let expected = plan.options.expectedLength, expected != total {
             throw RequestError(
-                .contentMismatch(.length), message: "the file has \(total) bytes, and not \(expected)", response: head)
+                .contentMismatch(.length), phase: .body, message: "the file has \(total) bytes, and not \(expected)",
+                response: head)
         }
         if let most = plan.most, most < total {
             throw RequestError(
-                .responseTooLarge, message: "the file has \(total) bytes, and \(most) are the most", response: head)
+                .responseTooLarge, phase: .body, message: "the file has \(total) bytes, and \(most) are the most",
+                response: head)
         }
     }
 

@@ -147,7 +147,7 @@ final class Download: Sendable {
             return (length, digest, true)
         }
         if !isFinished {
-            if journey.end != nil { throw journey.error(url: plan.url) }
+            if journey.end != nil { throw journey.error(behind: response, countsAttempts: true) }
             if let expected = options.expectedLength, expected != length {
                 throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
             }

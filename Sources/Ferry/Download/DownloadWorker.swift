@@ -9,6 +9,12 @@ final class DownloadWorker: BodyCarrier {
         var run: StreamRun
         var question: DownloadMachine.Question
         var count: WrittenCount
+        var isHead: Bool
+
+        /// How long the body is by this head: none is announced by `HEAD`, 204 and 304, whatever they say of a length.
+        func contentLength(_ head: Response) -> Int64? {
+            isHead || head.status == 204 || head.status == 304 ? 0 : head.result.contentLength
+        }
     }
 
     private let download: Download
@@ -37,10 +43,11 @@ final class DownloadWorker: BodyCarrier {
         let question = download.question(segment: index)
         built.transfer.ask(question, rate: download.rate)
         let count = WrittenCount()
+        let isHead = built.transfer.method == "HEAD"
         let run = StreamRun(url: built.transfer.url, tag: tag, core: core, isHeld: true) { [download] total in
             download.count(count.grow(to: Int64(clamping: total)), segment: index)
         }
-        current.withLock { $0 = Current(run: run, question: question, count: count) }
+        current.withLock { $0 = Current(run: run, question: question, count: count, isHead: isHead) }
         return run
     }
 
@@ -55,7 +62,8 @@ final class DownloadWorker: BodyCarrier {
         // Without one it came from no network, and nobody has asked for a part.
         let question = current?.question ?? DownloadMachine.Question()
         let action = DownloadMachine.answered(
-            status: head.status, head.headers, contentLength: head.result.contentLength, to: question,
+            status: head.status, head.headers,
+            contentLength: current.map { $0.contentLength(head) } ?? head.result.contentLength, to: question,
             isAccepted: download.plan.accepts(head, as: question))
         switch action {
         case .other: return .left
@@ -122,7 +130,7 @@ final class DownloadWorker: BodyCarrier {
         switch answer {
         case .result(let result), .arrived(let result, _): return result
         case .refused(let error): throw error
-        case .unsent, nil: throw journey.error(url: body.head.url)
+        case .unsent, nil: throw journey.error(behind: body.head, countsAttempts: false)
         }
     }
 
@@ -142,7 +150,8 @@ final class DownloadWorker: BodyCarrier {
     private func end(_ body: Body, count: Int64, _ result: TransferResult) throws(RequestError) -> TakenBody {
         if let length = body.length, count < length {
             throw RequestError(
-                .incompleteBody(expected: length, got: count), message: "the body ended early", response: body.head)
+                .incompleteBody(expected: length, got: count), phase: .body, message: "the body ended early",
+                response: Response(result, url: body.head.url, trail: body.head.trail))
         }
         if segment.withLock({ $0 == nil }) { download.isWhole(body.offset + count) }
         return .ended(result)

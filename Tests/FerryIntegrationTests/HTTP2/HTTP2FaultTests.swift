@@ -1,8 +1,9 @@
+import FaultTable
 import Ferry
 import Testing
 
 /// Faults inside a connection of HTTP/2: rows R82 to R86.
-@Suite(.timeLimit(.minutes(2))) struct HTTP2FaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct HTTP2FaultTests {
     private func configuration() throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting
         configuration.http2 = .negotiated
@@ -20,12 +21,12 @@ import Testing
         let server = try FaultyHTTP2Server.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(server.url("\(path)?\(mark)")))
+            for form in HTTP2Form.allCases {
+                let error = try await form.failure(of: Get(server.url("\(path)?\(form)-\(mark)")), by: agent)
+                #expect(error?.code == code && error?.mayHaveBeenProcessed == true, "\(form)")
+                let requests = try server.requests("\(form)-\(mark)")
+                #expect(requests.count == 1, "\(form)")
             }
-            #expect(error?.code == code && error?.mayHaveBeenProcessed == true)
-            let requests = try server.requests(mark)
-            #expect(requests.count == 1)
         }
     }
 
@@ -60,12 +61,13 @@ import Testing
         let server = try FaultyHTTP2Server.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            let error = await failure { () throws(RequestError) in
-                try await agent.send(Full(server.url("/refuse/100?id=\(mark)"), .post, body: .string("x")))
+            for form in HTTP2Form.allCases {
+                let request = Full(server.url("/refuse/100?id=\(form)-\(mark)"), .post, body: .string("x"))
+                let error = try await form.failure(of: request, by: agent)
+                #expect(error?.code == .http2Stream(.refused) && error?.mayHaveBeenProcessed == false, "\(form)")
+                let count = try server.requests("\(form)-\(mark)").count
+                #expect(count >= 1 && count <= 6, "\(form)")
             }
-            #expect(error?.code == .http2Stream(.refused) && error?.mayHaveBeenProcessed == false)
-            let count = try server.requests(mark).count
-            #expect(count >= 1 && count <= 6)
             let reply = try await agent.send(Get(server.url("/refuse/1?id=once-\(mark)")))
             #expect(reply.status == 200)
         }
@@ -78,11 +80,14 @@ import Testing
         let server = try FaultyHTTP2Server.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            try await agent.send(Get(server.url("/echo?\(mark)")))
-            let reply = try await agent.send(Full(server.url("/goaway?id=\(mark)"), method))
-            #expect(reply.status == 200)
-            let requests = try server.requests("goaway?id=\(mark)")
-            #expect(requests.count == 2 && Set(requests.map(\.connection)).count == 2)
+            for form in HTTP2Form.allCases {
+                try await agent.send(Get(server.url("/echo?\(mark)")))
+                let error = try await form.failure(
+                    of: Full(server.url("/goaway?id=\(form)-\(mark)"), method), by: agent)
+                #expect(error == nil, "\(form): \(error.map(String.init(describing:)) ?? "")")
+                let requests = try server.requests("goaway?id=\(form)-\(mark)")
+                #expect(requests.count == 2 && Set(requests.map(\.connection)).count == 2, "\(form)")
+            }
         }
     }
 
@@ -106,8 +111,11 @@ import Testing
     func malformed(path: String) async throws {
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
-            let error = await failure { () throws(RequestError) in try await agent.send(Get(server.url(path))) }
-            #expect(error?.code.name == "malformedResponse", "\(error.map(String.init(describing:)) ?? "none")")
+            for form in HTTP2Form.allCases {
+                let error = try await form.failure(of: Get(server.url(path)), by: agent)
+                let found = error.map(String.init(describing:)) ?? "none"
+                #expect(error?.code.name == "malformedResponse", "\(form): \(found)")
+            }
             let next = try await agent.send(Get(server.url("/length/10")))
             #expect(next.bodyLength == 10)
         }

@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import FerryTransport
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import Ferry
 
 /// Row R48 and its neighbours: bodies that break, and servers that do not want them.
-@Suite(.timeLimit(.minutes(2))) struct BrokenUploadTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct BrokenUploadTests {
     /// Runs it by await and by closure, and checks that it fails as `uploadSource` and that the server never saw a whole
     /// message: not the end of a body, and so no answer.
     private func expectAborted(

@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import FerryTransport
 import Foundation
@@ -7,7 +8,7 @@ import Testing
 @testable import Ferry
 
 /// Bodies that have to be sent once more.
-@Suite(.timeLimit(.minutes(2))) struct ReplayedUploadTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct ReplayedUploadTests {
     private func withAgent(
         _ configure: (inout NetworkConfiguration) -> Void = { _ in },
         _ body: (LoopbackServer, NetworkAgent) async throws -> Void

@@ -1,15 +1,17 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import FoundationEssentials
 import Testing
 
 /// A cache that is of no use never fails a request.
-@Suite struct CacheFaultTests {
+@Suite(.faultTable) struct CacheFaultTests {
     private let bench = CacheBench()
 
     private var database: String { bench.path + "/entries-1.sqlite" }
 
-    @Test func aDirectoryThatIsAFileIsAMissAndTheAnswerIsDelivered() async throws {
+    @Test("R102: a directory that is a file is a miss, and the answer is delivered")
+    func aDirectoryThatIsAFileIsAMissAndTheAnswerIsDelivered() async throws {
         try Data([1]).write(to: URL(filePath: bench.path))
         let agent = bench.agent(counting(), memory: false)
         #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "answer 2"])
@@ -39,7 +41,8 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func aDamagedDatabaseIsAMissAndKeepsAgain() async throws {
+    @Test("R99: a damaged database is a miss, and keeps again") func aDamagedDatabaseIsAMissAndKeepsAgain() async throws
+    {
         let first = bench.agent(counting())
         _ = try await first.send(Kept())
         await first.shutdown()
@@ -52,7 +55,8 @@ import Testing
         await second.shutdown()
     }
 
-    @Test func aBodyWithAFlippedByteIsAMissAndGoes() async throws {
+    @Test("R99: a body with a flipped byte is a miss, and goes") func aBodyWithAFlippedByteIsAMissAndGoes() async throws
+    {
         let first = bench.agent(counting())
         _ = try await first.send(Kept())
         await first.shutdown()
@@ -68,11 +72,13 @@ import Testing
         await second.shutdown()
     }
 
-    /// R98: a body that was cut short is no answer, and nothing is kept of it.
-    @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-    ]) func aBodyThatIsCutShortIsNotKept(bytes: String) async throws {
+    @Test(
+        "R98: a body that was cut short is no answer, and nothing is kept of it",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        ])
+    func aBodyThatIsCutShortIsNotKept(bytes: String) async throws {
         let server = try LoopbackServer()
         server.script(path: "/cut", [.send(bytes), .close])
         let agent = NetworkAgent(configuration: real(server))
@@ -81,8 +87,8 @@ import Testing
         await agent.shutdown()
     }
 
-    /// R17: the end of the connection may be anything's end.
-    @Test func aBodyThatEndsWithItsConnectionIsNotKept() async throws {
+    @Test("R17: a body that ends with its connection is not kept: that may be anything's end")
+    func aBodyThatEndsWithItsConnectionIsNotKept() async throws {
         let server = try LoopbackServer()
         server.script(path: "/close", [.send("HTTP/1.1 200 OK\r\n\r\nabc"), .close])
         let agent = NetworkAgent(configuration: real(server))

@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// What tells one kept answer from another.
-@Suite struct CacheKeyTests {
+@Suite(.faultTable) struct CacheKeyTests {
     private let bench = CacheBench()
 
     /// Whether the second request is answered by what the first one left.
@@ -83,7 +84,7 @@ import Testing
         #expect(try await share(german, german))
     }
 
-    @Test func credentialsAlwaysTellThemApart() async throws {
+    @Test("R104: credentials always tell requests apart") func credentialsAlwaysTellThemApart() async throws {
         let kinds: [(Kept, Kept)] = [
             (Kept(authorization: .basic("a", "1")), Kept(authorization: .basic("b", "1"))),
             (Kept(authorization: .bearer("a")), Kept(authorization: .bearer("b"))),
@@ -119,7 +120,9 @@ import Testing
         #expect(try await !share(first, second))
     }
 
-    @Test func noSecretOfARequestStandsInTheFiles() async throws {
+    @Test("R107: no secret of a request stands in the cache's files") func noSecretOfARequestStandsInTheFiles()
+        async throws
+    {
         let agent = bench.agent(counting(["Set-Cookie": "session=canary-set"])) { $0.sensitiveHeaders = ["X-Key"] }
         _ = try await agent.send(
             Kept(

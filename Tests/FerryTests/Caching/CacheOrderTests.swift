@@ -1,4 +1,5 @@
 import Dispatch
+import FaultTable
 import Ferry
 import FerryCache
 import FerryTesting
@@ -6,7 +7,7 @@ import Synchronization
 import Testing
 
 /// Who is told of what, and in which order.
-@Suite struct CacheOrderTests {
+@Suite(.faultTable) struct CacheOrderTests {
     private let bench = CacheBench()
 
     private final class Notes: RequestObserver {
@@ -156,7 +157,9 @@ import Testing
         await next.shutdown()
     }
 
-    @Test func aRunThatIsCancelledInTheCacheHasOneResult() async throws {
+    @Test("R71: a run that is cancelled in the cache has one result") func aRunThatIsCancelledInTheCacheHasOneResult()
+        async throws
+    {
         let agent = bench.agent(StubTransport { _ in .hold }, memory: false)
         for _ in 0..<50 {
             let outcome = Outcome<String>()

@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// What is not kept, and for whom.
-@Suite struct CacheRuleTests {
+@Suite(.faultTable) struct CacheRuleTests {
     private let bench = CacheBench()
 
     /// Why the first answer is not kept; `nil` when it is.
@@ -21,7 +22,7 @@ import Testing
         return refusals.keys.first
     }
 
-    @Test func whatMustNotBeStoredIsNot() async throws {
+    @Test("R104: what must not be stored is not") func whatMustNotBeStoredIsNot() async throws {
         #expect(try await refusal(["Cache-Control": "no-store"]) == .noStore)
         #expect(try await refusal(["Cache-Control": "max-age=5, NO-STORE "]) == .noStore)
         #expect(try await refusal([:], Kept(headers: ["Cache-Control": "no-store"])) == .noStore)
@@ -35,7 +36,8 @@ import Testing
         #expect(try await refusal(["Cache-Control": "public", "Vary": "Accept-Encoding"]) == nil)
     }
 
-    @Test func whatIsOneUsersIsKeptOnlyWhereItIsKnownWhose() async throws {
+    @Test("R104: what is one user's is kept only where it is known whose")
+    func whatIsOneUsersIsKeptOnlyWhereItIsKnownWhose() async throws {
         for headers: Headers in [["Cache-Control": "private"], ["Set-Cookie": "s=1"]] {
             #expect(try await refusal(headers) == .nobodysOwn)
             #expect(try await refusal(headers, Kept(authorization: .bearer("a"))) == nil)
@@ -44,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aCookieIsSetOnceAndNotByHits() async throws {
+    @Test("R104: a cookie is set once, and not by hits") func aCookieIsSetOnceAndNotByHits() async throws {
         for memory in [true, false] {
             let bench = CacheBench()
             let agent = bench.agent(counting(["Set-Cookie": "s=1", "X-A": "1"]), memory: memory)
@@ -91,7 +93,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func usersEntriesNeverAnswerOthers() async throws {
+    @Test("R104: one user's entries never answer others") func usersEntriesNeverAnswerOthers() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Vary": "Authorization"], body: "of \(request.headers["Authorization"] ?? "nobody")")
         }

@@ -1,12 +1,13 @@
+import FaultTable
 import FerryTesting
 import Foundation
 import Testing
 
 @testable import Ferry
 
-/// FAULTS.md R88 to R92, R94 and R96: servers, disks and names that mean no good. Before each case there are five bytes
+/// Rows R88 to R92, R94 and R96: servers, disks and names that mean no good. Before each case there are five bytes
 /// of ten from an earlier run, unless it says otherwise.
-@Suite(.timeLimit(.minutes(2))) struct DownloadFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct DownloadFaultTests {
     private let ten = Array("0123456789".utf8)
 
     /// A part is there, and a server plays `scripts`, one a request, the last for ever.
@@ -15,27 +16,46 @@ import Testing
         sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (borrowing Folder, LoopbackServer, Result<DownloadedFile, RequestError>) async throws -> Void
     ) async throws {
-        let folder = try Folder()
-        try folder.write(Array("old".utf8), "f")
-        try await withFlow(sourceLocation: sourceLocation) { server, agent in
-            try folder.leavePart(Array(ten.prefix(have)), "f", of: server.baseURL + "/f", tag: tag)
-            for (index, script) in scripts.enumerated() {
-                server.script(path: "/f", uses: index + 1 < scripts.count ? 1 : nil, script)
+        for way in Form.download.ways {
+            let folder = try Folder()
+            try folder.write(Array("old".utf8), "f")
+            try await withFlow(sourceLocation: sourceLocation) { server, agent in
+                try folder.leavePart(Array(ten.prefix(have)), "f", of: server.baseURL + "/f", tag: tag)
+                for (index, script) in scripts.enumerated() {
+                    server.script(path: "/f", uses: index + 1 < scripts.count ? 1 : nil, script)
+                }
+                let result = await download(by: agent, to: folder.file("f"), way)
+                if let error = result.error {
+                    #expect(folder.bytes("f") == Array("old".utf8), "I3", sourceLocation: sourceLocation)
+                    expectNoSecret(in: error, sourceLocation)
+                }
+                try await body(folder, server, result)
+                #expect(server.ranges("/f").first == (tag == nil || have == 0 ? .some(nil) : "bytes=\(have)-"))
+                // I4
+                #expect(try await agent.send(Get("/hello")).text == "Hello, ferry", sourceLocation: sourceLocation)
             }
-            let target = folder.file("f")
-            var result: Result<DownloadedFile, RequestError>
-            do throws(RequestError) {
-                result = .success(try await agent.download(Get("/f"), to: .file(target)))
-            } catch {
-                result = .failure(error)
-                #expect(folder.bytes("f") == Array("old".utf8), "I3", sourceLocation: sourceLocation)
-                expectNoSecret(in: error, sourceLocation)
-            }
-            try await body(folder, server, result)
-            #expect(server.ranges("/f").first == (tag == nil || have == 0 ? .some(nil) : "bytes=\(have)-"))
-            // I4
-            #expect(try await agent.send(Get("/hello")).text == "Hello, ferry", sourceLocation: sourceLocation)
         }
+    }
+
+    private func download(by agent: NetworkAgent, to path: String, _ way: Way) async -> Result<
+        DownloadedFile, RequestError
+    > {
+        let began = ContinuousClock.now
+        let result: Result<DownloadedFile, RequestError>
+        do throws(RequestError) {
+            switch way {
+            case .awaited: result = .success(try await agent.download(Get("/f"), to: .file(path)))
+            case .closure:
+                let started = StartedDownload()
+                agent.download(Get("/f"), to: .file(path), completion: started.take)
+                result = .success(try await started.file())
+            }
+        } catch {
+            result = .failure(error)
+        }
+        let summary = result.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
+        FaultNote.add(form: "\(Form.download)", outcome: summary, took: .now - began)
+        return result
     }
 
     private func answer(_ status: String, _ fields: String..., body: String) -> LoopbackScript {
@@ -50,7 +70,7 @@ import Testing
         #expect(folder.bytes("f") == ten && folder.names == ["f"])
     }
 
-    @Test func r88AnotherRangeIsNotAppended() async throws {
+    @Test("R88: another range is not appended") func anotherRange() async throws {
         for range in ["bytes 0-7/10", "bytes 4-9/10", "bytes 6-9/10", "bytes 5-8/10", "bytes */10", "nonsense"] {
             let wrong = answer("206 Partial Content", "Content-Range: \(range)", "Connection: close", body: "01234567")
             try await withPart([wrong, whole]) { folder, server, result in
@@ -65,8 +85,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false])
-    func r89MoreThanTheRange(isChunked: Bool) async throws {
+    @Test("R89: more than the range is no rest", arguments: [true, false])
+    func moreThanTheRange(isChunked: Bool) async throws {
         let bytes = String(repeating: "x", count: 50)
         let lie =
             isChunked
@@ -80,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func r89LessThanTheRange() async throws {
+    @Test("R89: nor is less") func lessThanTheRange() async throws {
         let short = answer(
             "206 Partial Content", "Content-Range: bytes 5-9/10", "Transfer-Encoding: chunked",
             body: "3\r\n567\r\n0\r\n\r\n")
@@ -90,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func r90AnotherVersionBeginsAnew() async throws {
+    @Test("R90: another version begins anew") func anotherVersion() async throws {
         let part = "206 Partial Content"
         for fields in [
             ["Content-Range: bytes 5-9/11"], ["Content-Range: bytes 5-10/11"],
@@ -106,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func r90AWeakValidatorIsNeverUsed() async throws {
+    @Test("R90: a weak validator is never used") func weakValidator() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             for _ in 0..<2 {
@@ -121,7 +141,7 @@ import Testing
         try await withPart([whole], tag: "W/\"v1\"") { _, server, _ in _ = server }
     }
 
-    @Test func r91AWholeFileIsTakenAsOne() async throws {
+    @Test("R91: a whole file is taken as one") func wholeFile() async throws {
         for body in ["ABCDEFGHIJ", "ABCDE", "A", "ABCDEFGHIJKLMN"] {
             let new = answer("200 OK", "Content-Length: \(body.count)", "ETag: \"v2\"", body: body)
             try await withPart([new]) { folder, server, result in
@@ -133,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func r92NothingBehindTheLastByte() async throws {
+    @Test("R92: nothing comes behind the last byte") func nothingBehindTheLastByte() async throws {
         let done = answer("416 Range Not Satisfiable", "Content-Range: bytes */10", "Content-Length: 3", body: "end")
         try await withPart([done], have: 10) { folder, server, result in
             try expectWhole(folder, result)
@@ -191,7 +211,7 @@ import Testing
 
     // MARK: R94, the disk
 
-    @Test func r94AFullDiskIsAnErrorAndNothingElse() async throws {
+    @Test("R94: a full disk is an error, and nothing else") func fullDisk() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             // A file of this process cannot be longer than that; the signal that would say so is blocked in libuv's
@@ -210,10 +230,12 @@ import Testing
                     .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 199000000-299999999/300000000\r\n\r\n"),
                     .pattern(bytes: 101_000_000), .close,
                 ])
+            let began = ContinuousClock.now
             let error = await fault { () throws(RequestError) in
                 try await agent.download(Get("/bytes/300000000"), to: .file(folder.file("f")))
             }
             #expect(error?.code == .fileIO && error?.errno == Int(EFBIG) && error?.phase == .body)
+            FaultNote.add(form: "\(Form.download)", outcome: "`fileIO` in body", took: .now - began)
             #expect(folder.bytes("f") == nil && folder.names.count == 2, "the part is still good")
             #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
         }
@@ -243,7 +265,7 @@ import Testing
 
     // MARK: R96, names
 
-    @Test func r96NothingOutsideTheDirectoryIsTouched() async throws {
+    @Test("R96: nothing outside the directory is touched") func namesOfOtherPlaces() async throws {
         let folder = try Folder()
         let inside = folder.file("in/side")
         try FileManager.default.createDirectory(atPath: inside, withIntermediateDirectories: true)
@@ -272,7 +294,7 @@ import Testing
         }
     }
 
-    @Test func r96ALinkIsReplacedAndNotFollowed() async throws {
+    @Test("R96: a link is replaced, and not followed") func links() async throws {
         let folder = try Folder()
         try folder.write(Array("precious".utf8), "elsewhere")
         try await withFlow { server, agent in

@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Addresses that the policy forbids: row R41.
-@Suite(.timeLimit(.minutes(2))) struct AddressFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct AddressFaultTests {
     /// Ways to write addresses that are not of the public internet.
     static let hosts = [
         "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0x7f.1", "0", "0.0.0.0", "[::1]", "[::]",
@@ -54,8 +55,8 @@ import Testing
         #expect(inside.connectionCount == 0)
     }
 
-    @Test("R41: a connection that is kept is no way around it", arguments: Way.allCases)
-    func keptConnection(way: Way) async throws {
+    @Test("R41: a connection that is kept is no way around it", arguments: Play.allCases)
+    func keptConnection(play: Play) async throws {
         for host in ["127.0.0.1", "localhost"] {
             try await withFlow { server, agent in
                 let url = "http://\(host):\(server.port)/hello"
@@ -63,7 +64,7 @@ import Testing
                     #expect(try await agent.send(Get(url)).text == "Hello, ferry")
                     var probe = Probe(path: url)
                     probe.addressPolicy = .publicOnly
-                    let error = try #require(await agent.result(probe, way).error)
+                    let error = try #require(try await agent.outcome(of: probe, play).error)
                     #expect(error.code == .addressForbidden && !error.mayHaveBeenProcessed)
                 }
                 #expect(server.requestCount == 3)

@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import FerryTransport
 import Testing
@@ -5,8 +6,8 @@ import Testing
 @testable import Ferry
 
 /// Row R71: a run cancelled in each of its phases.
-@Suite(.timeLimit(.minutes(2))) struct CancelFaultTests {
-    /// Starts a run by await and by closure, cancels it when `isThere` returns, and looks at what comes of it.
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct CancelFaultTests {
+    /// Starts a run in every form and way, cancels it when `isThere` returns, and looks at what comes of it.
     private func expectCancelled(
         _ script: LoopbackScript, _ phases: RequestPhase..., processed: Bool, attempts: Int,
         sourceLocation: SourceLocation = #_sourceLocation, setUp: (inout FaultSetup) throws -> Void = { _ in },
@@ -16,43 +17,19 @@ import Testing
         try setUp(&setup)
         // One place only: the next request shows that it was given free.
         setup.configuration.limits.concurrentTransfers = 1
+        // The promise is 50 ms; a shared machine may take its time over a debug build.
+        setup.bound = .seconds(1)
         let expected = ExpectedFault(code: .cancelled, phases: Set(phases), processed: processed, attempts: attempts)
-        for way in Way.allCases {
-            let server = try LoopbackServer(setup.server)
-            if !script.steps.isEmpty { server.install(.init(setup.place ?? .path("/fault"), uses: 1, script)) }
-            let watch = SecretWatch()
-            var configuration = setup.configuration
-            watch.look(into: &configuration)
-            let agent = NetworkAgent(configuration: configuration)
-            var probe = setup.probe
-            probe.path = "\(server.baseURL)/fault?\(Canary.query)"
-            let outcome = TimedOutcome()
-            let awaited =
-                way == .awaited
-                ? Task { [probe] in await fault { () throws(RequestError) in try await agent.send(probe) } } : nil
-            let task = way == .closure ? agent.start(probe, completion: outcome.take) : nil
-            try await isThere(server, agent)
-            outcome.begin()
-            awaited?.cancel()
-            task?.cancel()
-            task?.cancel()
-            var error = await awaited?.value
-            if way == .closure, case .failure(let found) = await outcome.result { error = found }
-            // The promise is 50 ms; a shared machine may take its time over a debug build.
-            if way == .closure { #expect(outcome.elapsed < .seconds(1), sourceLocation: sourceLocation) }
+        try await forEachPlay(script, setup, uses: 1, sourceLocation) { run, stage, agent in
+            try await isThere(stage.server, agent)
+            run.callback.begin()
+            run.cancel()
+            run.cancel()
+        } check: { _, outcome, stage in
             check(
-                try #require(error, sourceLocation: sourceLocation), expected,
-                url: "\(server.baseURL)/fault?token=***", sourceLocation)
-            if setup.seesClose { try await server.waitForOpenConnections(atMost: 0) }
-            let other = try setup.next == .sameServer ? server : LoopbackServer()
-            let next = try await agent.send(Get(other.baseURL + "/hello"))
-            #expect(next.text == "Hello, ferry", sourceLocation: sourceLocation)
-            if way == .closure { #expect(task?.state == .cancelled, sourceLocation: sourceLocation) }
-            await agent.shutdown()
-            await watch.expectNoSecret(agent.core, asking: probe, sourceLocation)
-            #expect(outcome.count == (way == .closure ? 1 : 0), sourceLocation: sourceLocation)
-            let transport = agent.core.transport
-            #expect(await eventually { transport.isAtRest }, sourceLocation: sourceLocation)
+                try #require(outcome.error, sourceLocation: sourceLocation), expected, url: stage.shownURL,
+                sourceLocation)
+            return expected.summary
         }
     }
 
@@ -173,6 +150,30 @@ import Testing
         } when: { server, _ in
             try await server.waitForMark("begun")
         }
+    }
+
+    @Test("R71: while a download is paused")
+    func paused() async throws {
+        let server = try LoopbackServer()
+        server.script(
+            path: "/big",
+            [.expectHead, .send(head("200 OK", "Content-Length: 100000000\r\n")), .pattern(bytes: 100_000_000)])
+        let agent = NetworkAgent()
+        let place = try DownloadPlace()
+        let started = StartedDownload()
+        let task = agent.download(Get(server.baseURL + "/big"), to: .file(place.target), completion: started.take)
+        #expect(await eventually { task.progress.received > 0 })
+        task.pause()
+        let began = ContinuousClock.now
+        task.cancel()
+        let error = try #require(await started.error())
+        FaultNote.add(form: "\(Form.download)", outcome: "`cancelled` in body", took: .now - began)
+        #expect(error.code == .cancelled && error.phase == .body && error.mayHaveBeenProcessed)
+        place.expectNoPartOfAFile(.failure(error), isDownload: true, #_sourceLocation)
+        try await server.waitForOpenConnections(atMost: 0)
+        #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
+        await agent.shutdown()
+        #expect(started.calls == 1)
     }
 
     @Test("R71: after its end it is nothing")

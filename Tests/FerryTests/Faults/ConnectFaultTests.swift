@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// No name, no connection: rows R49 to R53.
-@Suite(.timeLimit(.minutes(2))) struct ConnectFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct ConnectFaultTests {
     @Test("R49: a closed port is refused at once", arguments: [HTTPMethod.get, .post])
     func refused(method: HTTPMethod) async throws {
         try await expectFault([], .connect(.refused), .connect, processed: false, attempts: 0, received: 0) {
@@ -112,14 +113,11 @@ import Testing
         }
     }
 
-    @Test("R53: an address that is refused is no fault while another of the name serves", arguments: Way.allCases)
-    func secondAddress(way: Way) async throws {
+    @Test("R53: an address that is refused is no fault while another of the name serves", arguments: Play.allCases)
+    func secondAddress(play: Play) async throws {
         let (server, refusing) = try serverOnIPv6Only()
         let agent = NetworkAgent()
-        let outcome = Outcome<Response>()
-        let request = Get("http://localhost:\(server.port)/hello")
-        if way == .closure { agent.start(request, completion: outcome.take) }
-        let reply = way == .closure ? try await outcome.result.get() : try await agent.send(request)
+        let reply = try await agent.outcome(of: Get("http://localhost:\(server.port)/hello"), play).get()
         #expect(reply.text == "Hello, ferry")
         #expect(reply.peer?.address == "::1")
         #expect(reply.attempts == 1)

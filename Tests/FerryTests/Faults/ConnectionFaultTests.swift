@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// Connections that end too early or say too much: rows R16 to R21.
-@Suite(.timeLimit(.minutes(2))) struct ConnectionFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct ConnectionFaultTests {
     @Test("R16: a connection closed without a byte may still have done its work")
     func closedWithoutAnswer() async throws {
         try await expectFault([.expectHead, .close], .connectionClosed, .waitingHead, received: 0)
@@ -100,22 +101,25 @@ import Testing
             options.certificate = certificate
             configuration.tls.authorityFile = certificate.authorityFile
         }
-        let server = try LoopbackServer(options)
-        server.script(
-            connection: 1,
-            [.expectHead, .send(answer("first")), .wait("go"), .send(poison), .mark("poisoned"), .serve])
-        let agent = NetworkAgent(configuration: configuration)
-        #expect(try await agent.send(Get(server.baseURL + "/1")).text == "first")
-        server.signal("go")
-        try await server.waitForMark("poisoned")
-        for _ in 0..<3 {
-            let reply = try await agent.send(Get(server.baseURL + "/hello"))
-            #expect(reply.status == 200)
-            #expect(reply.text == "Hello, ferry")
+        // Each form is the first to ask after the poison.
+        for form in Form.allCases {
+            let server = try LoopbackServer(options)
+            server.script(
+                connection: 1,
+                [.expectHead, .send(answer("first")), .wait("go"), .send(poison), .mark("poisoned"), .serve])
+            let agent = NetworkAgent(configuration: configuration)
+            #expect(try await agent.send(Get(server.baseURL + "/1")).text == "first")
+            server.signal("go")
+            try await server.waitForMark("poisoned")
+            for outcome in try await agent.outcomes(of: Get(server.baseURL + "/hello"), [form, .buffered]) {
+                let reply = try outcome.get()
+                #expect(reply.status == 200)
+                #expect(reply.text == "Hello, ferry")
+            }
+            #expect(server.connectionCount == 2)
+            await agent.shutdown()
+            try await server.waitForOpenConnections(atMost: 0)
         }
-        #expect(server.connectionCount == 2)
-        await agent.shutdown()
-        try await server.waitForOpenConnections(atMost: 0)
     }
 
     @Test("R21: many connections poisoned at once give each request its own answer")

@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// Where a body ends (RFC 9112, 6 and 7): rows R01 to R09.
-@Suite(.timeLimit(.minutes(2))) struct FramingFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct FramingFaultTests {
     @Test(
         "R01: a body cut short says how much was missing",
         arguments: [(100, "abc"), (5, Canary.body.prefix(4) + ""), (1, "")])

@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// The head of an answer (RFC 9112, 4 and 5): rows R11, R14, and the bombs R23 to R26.
-@Suite(.timeLimit(.minutes(2))) struct HeadFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct HeadFaultTests {
     @Test(
         "R11: a field that breaks the rules is malformed",
         arguments: [

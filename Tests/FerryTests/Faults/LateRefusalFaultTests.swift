@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// What adapters, interceptors and complete requests bring along is looked at like all else: rows R42 to R47.
-@Suite(.timeLimit(.minutes(2))) struct LateRefusalFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct LateRefusalFaultTests {
     private struct Change: RequestAdapter {
         let change: @Sendable (inout OutgoingRequest) -> Void
         func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws { change(&request) }
@@ -16,20 +17,20 @@ import Testing
     }
 
     /// Who spoils the request.
-    enum Way: CaseIterable, Sendable {
+    enum Spoiler: CaseIterable, Sendable {
         case adapter, custom
     }
 
     private func expectRefusal(
-        _ code: RequestError.Code, _ way: Way, sourceLocation: SourceLocation = #_sourceLocation,
+        _ code: RequestError.Code, _ spoiler: Spoiler, sourceLocation: SourceLocation = #_sourceLocation,
         _ change: @escaping @Sendable (inout OutgoingRequest) -> Void
     ) async throws {
         try await withFlow {
-            if way == .adapter { $0.adapters = [Change(change: change)] }
+            if spoiler == .adapter { $0.adapters = [Change(change: change)] }
         } _: { server, agent in
             var outgoing = OutgoingRequest(url: server.baseURL + "/hello")
-            if way == .custom { change(&outgoing) }
-            let results = await agent.resultsOfBothWays(Complete(custom: outgoing))
+            if spoiler == .custom { change(&outgoing) }
+            let results = try await agent.outcomes(of: Complete(custom: outgoing))
             for result in results {
                 let error = try #require(result.error, sourceLocation: sourceLocation)
                 #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
@@ -41,33 +42,38 @@ import Testing
     }
 
     @Test(
-        "R42: a header that breaks out of its line", arguments: Way.allCases, ["canary\r\nEvil: 1", "canary\n", "a\0b"])
-    func headerValue(way: Way, value: String) async throws {
-        try await expectRefusal(.invalidRequest(.headerValue), way) { $0.headers.append("X", value) }
-        try await expectRefusal(.invalidRequest(.headerName), way) { $0.headers.append("X\r\nEvil", "1") }
-        try await expectRefusal(.invalidRequest(.method), way) { $0.method = HTTPMethod("GET /\r\nEvil: 1\r\n") }
-        try await expectRefusal(.invalidRequest(.headerValue), way) { $0.body = .bytes([1], contentType: value) }
+        "R42: a header that breaks out of its line", arguments: Spoiler.allCases,
+        ["canary\r\nEvil: 1", "canary\n", "a\0b"])
+    func headerValue(spoiler: Spoiler, value: String) async throws {
+        try await expectRefusal(.invalidRequest(.headerValue), spoiler) { $0.headers.append("X", value) }
+        try await expectRefusal(.invalidRequest(.headerName), spoiler) { $0.headers.append("X\r\nEvil", "1") }
+        try await expectRefusal(.invalidRequest(.method), spoiler) { $0.method = HTTPMethod("GET /\r\nEvil: 1\r\n") }
+        try await expectRefusal(.invalidRequest(.headerValue), spoiler) { $0.body = .bytes([1], contentType: value) }
     }
 
     @Test(
-        "R44: a URL that is none", arguments: Way.allCases,
+        "R44: a URL that is none", arguments: Spoiler.allCases,
         ["http://127.0.0.1:1/a\r\nb?token=canary", "http://127.0.0.1:1 /", "http://", "http://canary:canary@/"])
-    func url(way: Way, url: String) async throws { try await expectRefusal(.invalidURL, way) { $0.url = url } }
-
-    @Test(
-        "R45: another scheme", arguments: Way.allCases,
-        ["file:///etc/passwd", "gopher://127.0.0.1:1/x", "ftp://canary:canary@127.0.0.1:1/", "/no/scheme"])
-    func scheme(way: Way, url: String) async throws {
-        try await expectRefusal(.unsupportedScheme, way) { $0.url = url }
+    func url(spoiler: Spoiler, url: String) async throws {
+        try await expectRefusal(.invalidURL, spoiler) { $0.url = url }
     }
 
-    @Test("R47: framing that is not the body's", arguments: Way.allCases, ["3", "5", "-4", "four"])
-    func framing(way: Way, length: String) async throws {
-        try await expectRefusal(.invalidRequest(.framing), way) {
+    @Test(
+        "R45: another scheme", arguments: Spoiler.allCases,
+        ["file:///etc/passwd", "gopher://127.0.0.1:1/x", "ftp://canary:canary@127.0.0.1:1/", "/no/scheme"])
+    func scheme(spoiler: Spoiler, url: String) async throws {
+        try await expectRefusal(.unsupportedScheme, spoiler) { $0.url = url }
+    }
+
+    @Test("R47: framing that is not the body's", arguments: Spoiler.allCases, ["3", "5", "-4", "four"])
+    func framing(spoiler: Spoiler, length: String) async throws {
+        try await expectRefusal(.invalidRequest(.framing), spoiler) {
             $0.body = .string("four")
             $0.headers.append("Content-Length", length)
         }
-        try await expectRefusal(.invalidRequest(.framing), way) { $0.headers.append("Transfer-Encoding", "chunked") }
+        try await expectRefusal(.invalidRequest(.framing), spoiler) {
+            $0.headers.append("Transfer-Encoding", "chunked")
+        }
     }
 
     @Test("R42: an authenticator's token that breaks out of its line is refused")

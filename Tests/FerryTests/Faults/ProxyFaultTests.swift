@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import Synchronization
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import Ferry
 
 /// Proxies that want to know who asks, and where they are told of: rows R55 and R57.
-@Suite(.timeLimit(.minutes(2))) struct ProxyFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct ProxyFaultTests {
     private static let refusal =
         "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"canary\"\r\nContent-Length: 3\r\n\r\nabc"
     private static let tunnel: [LoopbackScript.Step] = [.send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve]
@@ -35,12 +36,13 @@ import Testing
     private var probe: Probe { Probe(path: "https://localhost:1/hello?" + Canary.query) }
 
     @Test(
-        "R55: a tunnel that wants credentials is a fault of the proxy, before anything is sent", arguments: Way.allCases
+        "R55: a tunnel that wants credentials is a fault of the proxy, before anything is sent",
+        arguments: Play.allCases
     )
-    func authRequired(way: Way) async throws {
+    func authRequired(play: Play) async throws {
         for credential in [nil, Credential(user: "canary", password: "canary")] {
             try await withTunnel([.send(Self.refusal), .expectClose], credential: credential) { server, agent in
-                let error = try #require(await agent.result(probe, way).error)
+                let error = try #require(try await agent.outcome(of: probe, play).error)
                 #expect(error.code == .proxy(.authRequired) && !error.mayHaveBeenProcessed)
                 #expect(error.url == "https://localhost:1/hello?token=***")
                 expectNoSecret(in: error)
@@ -58,13 +60,13 @@ import Testing
         }
     }
 
-    @Test("R55: each side gets its own credentials, and none of the other's", arguments: Way.allCases)
-    func bothSides(way: Way) async throws {
+    @Test("R55: each side gets its own credentials, and none of the other's", arguments: Play.allCases)
+    func bothSides(play: Play) async throws {
         try await withTunnel(Self.tunnel, credential: Self.credential) { server, agent in
             var probe = probe
             probe.headers["Proxy-Authorization"] = nil
             for _ in 0..<2 {
-                let reply = try await agent.result(probe, way).get()
+                let reply = try await agent.outcome(of: probe, play).get()
                 #expect(reply.text == "Hello, ferry")
             }
             #expect(server.requests.map(\.method) == ["CONNECT", "GET", "GET"])
@@ -91,8 +93,8 @@ import Testing
         }
     }
 
-    @Test("R55: a provider is asked for the proxy, and its credential goes there only", arguments: Way.allCases)
-    func provider(way: Way) async throws {
+    @Test("R55: a provider is asked for the proxy, and its credential goes there only", arguments: Play.allCases)
+    func provider(play: Play) async throws {
         let provider = Provider(Self.credential)
         let steps: [LoopbackScript.Step] = [.send(Self.refusal), .expectHead] + Self.tunnel
         try await withTunnel(steps) {
@@ -101,7 +103,7 @@ import Testing
             var probe = probe
             probe.headers["Proxy-Authorization"] = nil
             // The first refusal ends its connection: only the second one is met on the same.
-            let reply = try await agent.result(probe, way).get()
+            let reply = try await agent.outcome(of: probe, play).get()
             #expect(reply.text == "Hello, ferry")
             #expect(provider.challenges.map(\.asker) == [.proxy])
             #expect(provider.challenges.first?.port == Int(server.port))
@@ -130,7 +132,7 @@ import Testing
         try await withFlow {
             $0.proxy = .http("127.0.0.1", port: Int(proxy.port))
         } _: { server, agent in
-            for result in await agent.resultsOfBothWays(Probe(path: "http://x.invalid/hello")) {
+            for result in try await agent.outcomes(of: Probe(path: "http://x.invalid/hello")) {
                 #expect(result.error?.code == .invalidStatusCode(407) || result.error?.code == .proxy(.authRequired))
             }
             #expect(server.connectionCount == 0)
@@ -165,7 +167,7 @@ import Testing
             server.script(path: "/start", [.send(head("302 X", location)), .serve])
             var probe = Probe(path: "/start")
             probe.statusValidation = .any
-            for result in await agent.resultsOfBothWays(probe) {
+            for result in try await agent.outcomes(of: probe) {
                 let reply = try result.get()
                 #expect(reply.redirects.count == 1)
             }
@@ -190,10 +192,10 @@ import Testing
             let reply = try await agent.send(Get("/hello"))
             #expect(reply.text == "Hello, ferry")
             #expect(proxy.connectionCount == 0 && server.requestCount == 1)
-            for result in await agent.resultsOfBothWays(Probe(path: "http://x.invalid/hello")) {
+            for result in try await agent.outcomes(of: Probe(path: "http://x.invalid/hello")) {
                 #expect(result.error == nil || result.error?.code == .invalidStatusCode(404))
             }
-            #expect(proxy.requests.map(\.target) == ["http://x.invalid/hello", "http://x.invalid/hello"])
+            #expect(proxy.requests.map(\.target) == Play.allCases.map { _ in "http://x.invalid/hello" })
             #expect(proxy.requests[0].headers["Proxy-Authorization"]?.hasPrefix("Basic ") ?? false)
         }
         // In a CGI program that variable is the client's.
@@ -203,7 +205,7 @@ import Testing
         } _: { _, agent in
             #expect(await agent.result(Get("http://x.invalid/hello")).error?.code == .dns(.notFound))
         }
-        #expect(proxy.requestCount == 2)
+        #expect(proxy.requestCount == Play.allCases.count)
     }
 
     @Test("R57: a proxy that makes no sense fails what would go through it, before anything is sent")

@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Answers that point elsewhere: rows R33 to R36.
-@Suite(.timeLimit(.minutes(2))) struct RedirectFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct RedirectFaultTests {
     /// An answer that points somewhere, once for each of these places.
     private func pointing(_ locations: String..., status: Int = 302) -> LoopbackScript {
         let fields = locations.map { "Location: \($0)\r\n" }.joined()
@@ -67,19 +68,11 @@ import Testing
         }
     }
 
-    @Test("R34: a file that is pointed to never comes to the transport", arguments: Way.allCases)
-    func fileIsNotOpened(way: Way) async throws {
+    @Test("R34: a file that is pointed to never comes to the transport", arguments: Play.allCases)
+    func fileIsNotOpened(play: Play) async throws {
         let stub = StubTransport(always: .response(status: 302, headers: ["Location": "file:///etc/passwd"]))
         let agent = NetworkAgent(configuration: .test, stub: stub)
-        switch way {
-        case .awaited:
-            let code = await code { () throws(RequestError) in try await agent.send(Get()) }
-            #expect(code == .redirectForbidden(.scheme))
-        case .closure:
-            let outcome = Outcome<Response>()
-            agent.start(Get(), completion: outcome.take)
-            #expect(await outcome.code == .redirectForbidden(.scheme))
-        }
+        #expect(try await agent.outcome(of: Get(), play).error?.code == .redirectForbidden(.scheme))
         #expect(stub.requests.map(\.url) == ["http://h/x"])
         await agent.shutdown()
     }
@@ -141,7 +134,7 @@ import Testing
             #expect(response.text == "Hello, ferry" && response.url == plain.baseURL + "/hello")
             #expect(server.requests[0].headers["Authorization"] == Canary.authorization)
         }
-        #expect(plain.requestCount == 2)
+        #expect(plain.requestCount == Play.allCases.count)
         for request in plain.requests { expectNoSecret(in: request) }
     }
 
@@ -155,7 +148,7 @@ import Testing
         ) { response, _ in
             #expect(response.text == "Hello, ferry" && response.metrics.redirects == 1)
         }
-        #expect(secure.requestCount == 2)
+        #expect(secure.requestCount == Play.allCases.count)
         for request in secure.requests { expectNoSecret(in: request) }
     }
 

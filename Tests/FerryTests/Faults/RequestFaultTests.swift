@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// What is refused before any byte leaves (rows R42 to R47).
-@Suite(.timeLimit(.minutes(2))) struct RequestFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct RequestFaultTests {
     /// Refused while it was prepared, or by the core's own look, and nobody was told of it.
     private func expectRefusal(
         _ code: RequestError.Code, isURL: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,

@@ -1,16 +1,17 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Kept connections that are dead (rows R76, R77), answers nobody reads (R74).
-@Suite(.timeLimit(.minutes(2))) struct ReuseFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct ReuseFaultTests {
     /// Two requests, the second on a connection that the server ends as `end` says.
     private func second(
-        _ request: Probe, after end: [LoopbackScript.Step], isClosedBefore: Bool,
-        check: (Result<Reply<Response>, RequestError>, LoopbackServer) async throws -> Void
+        _ request: Probe, after end: [LoopbackScript.Step], isClosedBefore: Bool, isChance: Bool = false,
+        check: (FaultOutcome, LoopbackServer) async throws -> Void
     ) async throws {
-        for way in Way.allCases {
+        for play in Play.allCases {
             let server = try LoopbackServer()
             server.script(
                 connection: 1,
@@ -25,16 +26,7 @@ import Testing
             var request = request
             request.path = server.baseURL + "/second?" + Canary.query
             request.statusValidation = .any
-            let outcome = Outcome<Response>()
-            if way == .closure { agent.start(request, completion: outcome.take) }
-            let result: Result<Reply<Response>, RequestError>
-            if way == .closure {
-                result = await outcome.result
-            } else {
-                do throws(RequestError) { result = .success(try await agent.send(request)) } catch {
-                    result = .failure(error)
-                }
-            }
+            let result = try await agent.outcome(of: request, play, isChance: isChance)
             try await check(result, server)
             #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
             await agent.shutdown()
@@ -59,7 +51,7 @@ import Testing
     func postClosedMeanwhile(end: LoopbackScript.Step) async throws {
         var probe = Probe(method: .post)
         probe.body = .string(Canary.body)
-        try await second(probe, after: [end], isClosedBefore: true) { result, server in
+        try await second(probe, after: [end], isClosedBefore: true, isChance: true) { result, server in
             // It may also be refused, but it is never there twice.
             switch result {
             case .success(let reply): #expect(reply.status == 404)

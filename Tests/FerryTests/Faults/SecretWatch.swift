@@ -34,11 +34,11 @@ final class SecretWatch: RequestObserver {
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) { keep(metrics) }
 
     /// Of runs that were answered: what else may be shown of them.
-    func keep(_ result: Result<Reply<Response>, RequestError>) {
-        switch result {
-        case .success(let reply):
-            keep(reply.response)
-            keep(reply.redirects)
+    func keep(_ outcome: FaultOutcome) {
+        switch outcome {
+        case .success(let answer):
+            keep(answer.head)
+            keep(answer.redirects)
         case .failure(let error):
             keep(error)
             keep(error.redirects)

@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Versions and client certificates that do not fit: the rest of R60 to R64.
-@Suite(.timeLimit(.minutes(2))) struct TLSConfigurationFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct TLSConfigurationFaultTests {
     private func expectHandshakeFault(
         _ code: RequestError.Code, sourceLocation: SourceLocation = #_sourceLocation,
         setUp: (inout FaultSetup, ServerCertificate) -> Void

@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Testing
 
 /// No trust: rows R58 to R64.
-@Suite(.timeLimit(.minutes(2))) struct TLSFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct TLSFaultTests {
     /// A server with a certificate, and an agent that trusts its authority; nothing of the request may be sent.
     private func expectDistrust(
         _ code: RequestError.Code, _ kind: ServerCertificate.Kind = .valid, _ script: LoopbackScript = [],

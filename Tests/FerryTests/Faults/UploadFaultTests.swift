@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import FerryTransport
 import Synchronization
@@ -6,7 +7,7 @@ import Testing
 @testable import Ferry
 
 /// Row R48 as far as there are bodies that are pulled: below the agent, whose own bodies lie in memory.
-@Suite(.timeLimit(.minutes(2))) struct UploadFaultTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct UploadFaultTests {
     /// Gives out pieces of a body, and ends as the case says.
     private final class Source: TransferReceiver {
         private struct State {

@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct BatchTests {
+@Suite(.timeLimit(.minutes(1)), .faultTable) struct BatchTests {
     @Test func tuplesKeepTheirTypesAndOrder() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))
         let (text, number, missing, inner) = try await agent.send(

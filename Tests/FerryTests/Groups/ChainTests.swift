@@ -1,9 +1,10 @@
+import FaultTable
 import Ferry
 import FerryTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ChainTests {
+@Suite(.timeLimit(.minutes(1)), .faultTable) struct ChainTests {
     @Test("A, then B and C, then D")
     func aThenBAndCThenD() async throws {
         let stub = StubTransport(always: .response())

@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTransport
 import Testing
 
 @testable import Ferry
 
 /// A canary stands in every place of an exchange that may be secret, and is looked for in all that watching brings forth.
-@Suite struct WatchingSecretTests {
+@Suite(.faultTable) struct WatchingSecretTests {
     private static let url = "https://kim:canary@Host:8443/x?token=canary&canary#canary"
     private static let headers: Headers = [
         "Authorization": "Bearer canary", "Proxy-Authorization": "Basic canary", "Cookie": "a=canary",
@@ -39,14 +40,14 @@ import Testing
         ]
     }
 
-    @Test func runsAndOutcomes() throws {
+    @Test("R107: runs and outcomes have none") func runsAndOutcomes() throws {
         expectNone(in: run)
         expectNone(in: run.url)
         expectNone(in: run.host)
         for outcome in try outcomes() { #expect(!"\(outcome)\(String(describing: outcome))".contains("canary")) }
     }
 
-    @Test func logsOfEveryStep() throws {
+    @Test("R107: nor have logs of every step") func logsOfEveryStep() throws {
         let sink = KeptLog()
         let log = RunLog(sink: sink, sensitiveHeaders: ["x-declared"])
         log.started(run)
@@ -60,7 +61,7 @@ import Testing
         #expect(sink.lines.joined().contains("x?token=***&***"), "it is the canary that is missing, not the URL")
     }
 
-    @Test func figures() throws {
+    @Test("R107: nor figures and their labels") func figures() throws {
         let recorder = MetricsRecorder(maxHosts: 8)
         for outcome in try outcomes() {
             recorder.willStart(run)
@@ -73,7 +74,7 @@ import Testing
         #expect(recorder.snapshot.hosts.keys.sorted() == ["host:8443"])
     }
 
-    @Test func healthOfHosts() async throws {
+    @Test("R107: nor the health of hosts") func healthOfHosts() async throws {
         let table = HostHealthTable()
         var changes = table.changes.makeAsyncIterator()
         table.succeeded(Self.url)
@@ -83,7 +84,7 @@ import Testing
         #expect(table.all.keys.sorted() == ["https://host:8443"])
     }
 
-    @Test func commands() {
+    @Test("R107: nor commands for curl") func commands() {
         var options = CurlCommand.Options()
         options.proxy = "http://kim:canary@proxy"
         let command = CurlCommand(

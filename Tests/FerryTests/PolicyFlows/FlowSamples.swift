@@ -36,20 +36,31 @@ func withFlow(
     server options: LoopbackServer.Options = .init(), _ configure: (inout NetworkConfiguration) -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (LoopbackServer, NetworkAgent) async throws -> Void
 ) async throws {
+    await FaultBaseline.isWarm.value
+    let baseline = FaultBaseline()
     let server = try LoopbackServer(options)
     var configuration = NetworkConfiguration(baseURL: server.baseURL)
     if let certificate = options.certificate { configuration.tls.authorityFile = certificate.authorityFile }
     configure(&configuration)
+    try await withWatchedAgent(configuration, sourceLocation) { try await body(server, $0) }
+    server.stop()
+    await baseline.expectNoDescriptorsLeft("", sourceLocation)
+}
+
+private func withWatchedAgent(
+    _ configuration: NetworkConfiguration, _ sourceLocation: SourceLocation,
+    _ body: (NetworkAgent) async throws -> Void
+) async throws {
+    var configuration = configuration
     let watch = SecretWatch()
     watch.look(into: &configuration)
     let agent = NetworkAgent(configuration: configuration)
-    try await body(server, agent)
+    try await body(agent)
     await agent.shutdown()
     await watch.expectNoSecret(agent.core, sourceLocation)
     let (transport, core) = (agent.core.transport, agent.core)
     #expect(await eventually { transport.isAtRest }, "\(transport.statistics)", sourceLocation: sourceLocation)
     #expect(await eventually { core.isAtRest }, "a run is left", sourceLocation: sourceLocation)
-    server.stop()
 }
 
 extension AgentCore {

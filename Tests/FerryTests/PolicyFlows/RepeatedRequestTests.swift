@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// What may be sent twice, and what of it: rows R77 and R78.
-@Suite(.timeLimit(.minutes(2))) struct RepeatedRequestTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct RepeatedRequestTests {
     @Test("R77: what may have been acted on is not sent again", arguments: [HTTPMethod.post, .patch, "MAKE"])
     func notIdempotent(method: HTTPMethod) async throws {
         try await withFlow {

@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Waits that a server asks for: row R78.
-@Suite(.timeLimit(.minutes(2))) struct RetryAfterTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryAfterTests {
     @Test("R78: a wait that the server asks for is waited out")
     func retryAfter() async throws {
         try await withFlow {

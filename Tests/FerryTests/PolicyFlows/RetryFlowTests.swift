@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Retries over a network: row R78 and what goes with it.
-@Suite(.timeLimit(.minutes(2))) struct RetryFlowTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryFlowTests {
     @Test("R78: it is sent until it is answered well, and every sending counts", arguments: Way.allCases)
     func attemptsAreCounted(way: Way) async throws {
         try await withFlow {

@@ -1,10 +1,11 @@
+import FaultTable
 import FerryTesting
 import Testing
 
 @testable import Ferry
 
 /// Retries beside the other policies, and runs that are ended while they wait for theirs.
-@Suite(.timeLimit(.minutes(2))) struct RetryWayTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryWayTests {
     @Test("A retry behind a redirect goes where the redirect led, without the secrets")
     func retryBehindRedirect() async throws {
         let second = try LoopbackServer()

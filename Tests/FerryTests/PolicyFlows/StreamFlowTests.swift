@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import Ferry
 
 /// Streamed responses: how they end, and what comes before them.
-@Suite(.timeLimit(.minutes(2))) struct StreamFlowTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct StreamFlowTests {
     // MARK: Ends
 
     @Test("R71: a reader that is cancelled while it waits is told so, and the connection goes")
@@ -75,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("A compressed stream that is cut short is a fault, however much of it came")
+    @Test("R30: a compressed stream that is cut short is a fault, however much of it came")
     func cutGzip() async throws {
         try await withFlow { server, agent in
             var bytes = 0

@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import Foundation
 import Synchronization
@@ -6,7 +7,7 @@ import Testing
 @testable import Ferry
 
 /// Streamed responses: what slow and impatient readers do to a server (rows R69 and R74).
-@Suite(.timeLimit(.minutes(2))) struct StreamReaderTests {
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct StreamReaderTests {
     // MARK: Backpressure
 
     @Test("R69: what nobody reads the server cannot send")

@@ -1,0 +1,26 @@
+import Synchronization
+
+/// A test under way, the cases that it belongs to, and what was noted of them.
+final class FaultCase: Sendable {
+    @TaskLocal static var current: FaultCase?
+
+    private let rows: [String]
+    private let kept = Mutex<[FaultNote]>([])
+
+    /// The numbers stand before the claim in the test's name: `R03, R04: a size that is none is malformed`.
+    init?(testName: String) {
+        guard let claim = testName.firstIndex(of: ":") else { return nil }
+        rows = testName[..<claim].split(separator: ", ").map(String.init)
+        guard rows.allSatisfy({ $0.wholeMatch(of: /R[0-9]{2,3}/) != nil }) else { return nil }
+    }
+
+    var notes: [FaultNote] { kept.withLock { $0 } }
+
+    func add(form: String?, outcome: String?, reason: String?, milliseconds: Int?) {
+        kept.withLock { notes in
+            notes += rows.map {
+                FaultNote(row: $0, form: form, outcome: outcome, reason: reason, milliseconds: milliseconds)
+            }
+        }
+    }
+}

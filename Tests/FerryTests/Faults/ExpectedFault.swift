@@ -1,0 +1,60 @@
+import Foundation
+import Testing
+
+@testable import Ferry
+
+/// What an error must say (I7).
+struct ExpectedFault {
+    var code: RequestError.Code
+    var phases: Set<RequestPhase>
+    /// Whether the server may have acted on the request.
+    var processed: Bool
+    var attempts: Int
+    /// Bytes of the answer, head and body, when they are known exactly.
+    var received: UInt64?
+    var needsMessage = true
+
+    /// As the table tells it: the code, with the finer cause where that is a word, and where it is found.
+    var summary: String {
+        let phases = phases.map { "\($0)" }.sorted()
+        return "`\(code.summary)` in \(phases.joined(separator: " or "))"
+    }
+}
+
+extension RequestError.Code {
+    /// With the finer cause where that is a word, and no number.
+    var summary: String { detail?.allSatisfy(\.isLetter) ?? false ? description : name }
+}
+
+/// I6 and I7.
+func check(
+    _ error: RequestError, _ expected: ExpectedFault, url: String?, _ sourceLocation: SourceLocation = #_sourceLocation
+) {
+    #expect(error.code == expected.code, "\(error)", sourceLocation: sourceLocation)
+    #expect(expected.phases.contains(error.phase), "\(error)", sourceLocation: sourceLocation)
+    #expect(error.mayHaveBeenProcessed == expected.processed, "\(error)", sourceLocation: sourceLocation)
+    #expect(error.attempts == expected.attempts, "\(error)", sourceLocation: sourceLocation)
+    // Those of the last attempt only.
+    if error.redirects.isEmpty {
+        #expect((error.bytesSent > 0) == expected.processed, "\(error)", sourceLocation: sourceLocation)
+    }
+    if let received = expected.received {
+        #expect(error.bytesReceived == received, "\(error)", sourceLocation: sourceLocation)
+    }
+    if let url { #expect(error.url == url, sourceLocation: sourceLocation) }
+    if expected.needsMessage { #expect(!error.message.isEmpty, "\(error)", sourceLocation: sourceLocation) }
+    expectNoSecret(in: error, sourceLocation)
+}
+
+/// I6.
+func expectNoSecret(in error: RequestError, _ sourceLocation: SourceLocation = #_sourceLocation) {
+    let texts =
+        SecretWatch.texts(of: error) + [
+            error.message, error.url, error.code.description, (error as any Error).localizedDescription,
+            "\(Optional(error) as Any)", "\(Result<Int, RequestError>.failure(error))",
+            error.cause.map { String(describing: $0) } ?? "",
+        ]
+    for text in texts {
+        for word in Canary.words { #expect(!text.contains(word), "I6", sourceLocation: sourceLocation) }
+    }
+}

@@ -1,0 +1,114 @@
+import FaultTable
+import Testing
+
+@testable import Ferry
+
+/// A run of a case, started in one form and way.
+struct FaultRun: Sendable {
+    let play: Play
+    /// Where a download goes.
+    let place: DownloadPlace
+    /// What brings the result by closure, and is empty by await.
+    let callback = TimedOutcome()
+    private let handle: Handle
+
+    private enum Handle: Sendable {
+        case awaited(Task<FaultOutcome, Never>)
+        case run(RequestTask<Response>)
+        case download(DownloadTask)
+    }
+
+    /// Starts it.
+    init<R: Request>(_ request: R, _ play: Play, _ agent: NetworkAgent) throws where R.Value == Response {
+        let (place, callback) = (try DownloadPlace(), callback)
+        self.play = play
+        self.place = place
+        switch (play.way, play.form) {
+        case (.awaited, let form):
+            handle = .awaited(Task { await agent.outcome(of: request, form, place) })
+        case (.closure, .download):
+            handle = .download(
+                agent.download(request, to: .file(place.target)) {
+                    callback.take($0.map { FaultAnswer(head: $0.response, body: place.bytes) })
+                })
+        case (.closure, .buffered), (.closure, .streamed):
+            handle = .run(
+                agent.start(request) { callback.take($0.map { FaultAnswer(head: $0.response, body: $0.bytes) }) })
+        }
+    }
+
+    /// What it comes to.
+    var outcome: FaultOutcome {
+        get async {
+            if case .awaited(let task) = handle { await task.value } else { await callback.outcome }
+        }
+    }
+
+    func cancel() {
+        switch handle {
+        case .awaited(let task): task.cancel()
+        case .run(let task): task.cancel()
+        case .download(let task): task.cancel()
+        }
+    }
+
+    /// Of a run that was started by closure.
+    var state: RunState? {
+        switch handle {
+        case .awaited: nil
+        case .run(let task): task.state
+        case .download(let task): task.state
+        }
+    }
+
+    /// How many callbacks are right at its end.
+    var expectedCallbacks: Int { play.way == .closure ? 1 : 0 }
+}
+
+extension NetworkAgent {
+    fileprivate func outcome<R: Request>(
+        of request: R, _ form: Form, _ place: DownloadPlace
+    ) async -> FaultOutcome where R.Value == Response {
+        do throws(RequestError) {
+            switch form {
+            case .buffered:
+                let reply = try await send(request)
+                return .success(FaultAnswer(head: reply.response, body: reply.bytes))
+            case .streamed:
+                let response = try await stream(request)
+                var body: [UInt8] = []
+                for try await piece in response.body { body += piece }
+                return .success(FaultAnswer(head: response.head, body: body))
+            case .download:
+                let file = try await download(request, to: .file(place.target))
+                return .success(FaultAnswer(head: file.response, body: place.bytes))
+            }
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// What a run comes to that is started so, and is noted for the table; as one that held where it is left to chance
+    /// which of two promises.
+    func outcome<R: Request>(
+        of request: R, _ play: Play, isChance: Bool = false
+    ) async throws -> FaultOutcome where R.Value == Response {
+        let began = ContinuousClock.now
+        let run = try FaultRun(request, play, self)
+        let outcome = await run.outcome
+        let found = outcome.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
+        let summary = isChance ? FaultNote.held : found
+        FaultNote.add(form: play.form.rawValue, outcome: summary, took: .now - began)
+        run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, #_sourceLocation)
+        return outcome
+    }
+
+    /// What runs come to that are started in every form and way, one after another.
+    func outcomes<R: Request>(
+        of request: R, _ forms: [Form] = Form.allCases
+    ) async throws -> [FaultOutcome] where R.Value == Response {
+        var outcomes: [FaultOutcome] = []
+        for play in forms.flatMap(Play.of) { outcomes.append(try await outcome(of: request, play)) }
+        return outcomes
+    }
+}

@@ -1,0 +1,96 @@
+import FerryTesting
+import FerryTransport
+import Testing
+
+@testable import Ferry
+
+/// One run of a case through an agent of its own: I1, the handles of I2, and I3 to I6 are checked here.
+final class FaultStage {
+    let server: LoopbackServer
+    private let setup: FaultSetup
+    private let origin: String
+    private(set) var elapsed = Duration.zero
+
+    init(_ script: LoopbackScript, _ setup: FaultSetup, uses: Int?, server: LoopbackServer) {
+        self.server = server
+        self.setup = setup
+        if !script.steps.isEmpty { server.install(.init(setup.place ?? .path("/fault"), uses: uses, script)) }
+        setup.install(server)
+        origin = setup.host.map { "http://\($0):\(server.port)" } ?? server.baseURL
+    }
+
+    /// What is asked for, secrets and all.
+    private var probe: Probe {
+        var probe = setup.probe
+        if probe.path.isEmpty {
+            let query = setup.query.map { $0 + "&" } ?? ""
+            let target = "\(origin)\(setup.path)?\(query)\(Canary.query)"
+            probe.path = target.replacing("://", with: "://" + Canary.userInfo, maxReplacements: 1)
+        }
+        return probe
+    }
+
+    /// The same as an error writes it: `cut=***&raw=***&token=***`.
+    var shownURL: String {
+        let query = (setup.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } + "=***&" }.joined()
+        return "\(origin)\(setup.path)?\(query)token=***"
+    }
+
+    func play(
+        _ play: Play, _ sourceLocation: SourceLocation,
+        _ meanwhile: (FaultRun, FaultStage, NetworkAgent) async throws -> Void
+    ) async throws -> FaultOutcome {
+        let probe = probe
+        let watch = SecretWatch()
+        var configuration = setup.configuration
+        watch.look(into: &configuration)
+        var agent: NetworkAgent? = NetworkAgent(configuration: configuration)
+        let began = ContinuousClock.now
+        let run = try FaultRun(probe, play, agent!)
+        try await meanwhile(run, self, agent!)
+        let outcome = await run.outcome
+        elapsed = .now - began
+        // By closure only: a task may have to wait for its turn among all the tests, which is not the agent's doing.
+        if play.way == .closure {
+            elapsed = run.callback.elapsed
+            #expect(elapsed < setup.bound, "I5: it took \(elapsed)", sourceLocation: sourceLocation)
+        }
+        run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, sourceLocation)
+        try await next(agent!, sourceLocation)
+        await agent!.shutdown()
+        if let state = run.state { #expect(state == Self.state(outcome), sourceLocation: sourceLocation) }
+        #expect(
+            run.callback.count == run.expectedCallbacks, "I1: exactly one callback", sourceLocation: sourceLocation)
+        watch.keep(outcome)
+        await watch.expectNoSecret(agent!.core, asking: probe, sourceLocation)
+        let transport = agent!.core.transport
+        weak let core = agent!.core
+        agent = nil
+        if setup.seesClose { try await server.waitForOpenConnections(atMost: 0) }
+        #expect(
+            await eventually { transport.isAtRest }, "I2: \(transport.statistics)", sourceLocation: sourceLocation)
+        #expect(await eventually { core == nil }, "I2: the agent is still there", sourceLocation: sourceLocation)
+        return outcome
+    }
+
+    private static func state(_ outcome: FaultOutcome) -> RunState {
+        switch outcome {
+        case .success: .finished
+        case .failure(.cancelled): .cancelled
+        case .failure: .failed
+        }
+    }
+
+    /// I4: the same agent serves on, so it is the fault that is left behind, and not the agent.
+    private func next(_ agent: NetworkAgent, _ sourceLocation: SourceLocation) async throws {
+        if setup.next == .nowhere { return }
+        let other = try setup.next == .otherServer ? LoopbackServer() : server
+        do throws(RequestError) {
+            let reply = try await agent.send(Get(other.baseURL + "/hello"))
+            #expect(reply.text == "Hello, ferry", "I4", sourceLocation: sourceLocation)
+        } catch {
+            Issue.record("I4: \(error)", sourceLocation: sourceLocation)
+        }
+        if setup.next == .otherServer { other.stop() }
+    }
+}

@@ -1,0 +1,51 @@
+import FaultTable
+import Foundation
+import Testing
+
+/// The page of the manual that the tests make: `make faults` writes it, `make test` looks whether it is still true. Both
+/// have run the tests before, and `FERRY_FAULTS` names the file of what those noted.
+@Suite struct FaultTableTests {
+    private static let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+    private static let page = root + "/Sources/Ferry/Documentation.docc/Faults.md"
+
+    /// What is to be done with the page.
+    private enum Work: String {
+        case write
+        /// All cases but those that need real servers.
+        case check
+        /// Those only.
+        case checkServers = "check-servers"
+    }
+
+    private static let work = ProcessInfo.processInfo.environment["FERRY_FAULT_TABLE"].flatMap(Work.init(rawValue:))
+
+    private var notes: [FaultNote] { get throws { try FaultNotes.read(#require(FaultNotes.path)) } }
+
+    private func committed() throws -> String { try String(contentsOfFile: Self.page, encoding: .utf8) }
+
+    @Test(.enabled(if: work == .write)) func thePageIsWritten() throws {
+        let noted = Set(try notes.map(\.row))
+        let missing = FaultRow.areas.flatMap(\.rows).map(\.number).filter { !noted.contains($0) }
+        try #require(missing.isEmpty, "no test of \(missing)")
+        try FaultArticle(notes).text.write(toFile: Self.page, atomically: true, encoding: .utf8)
+    }
+
+    @Test(.enabled(if: work == .check || work == .checkServers)) func thePageIsWhatTheTestsFound() throws {
+        let made = FaultArticle.withoutTimes(try FaultArticle(notes).text)
+        let there = FaultArticle.withoutTimes(try committed())
+        try #require(made.count == there.count, "make faults writes it anew")
+        let others = FaultRow.areas.filter { $0.needsServers != (Self.work == .checkServers) }.flatMap(\.rows)
+        for (made, there) in zip(made, there) where !others.contains(where: { made.hasPrefix("| \($0.number) ") }) {
+            #expect(made == there, "make faults writes it anew")
+        }
+    }
+
+    @Test func everyCaseStandsOnThePageOnce() throws {
+        let page = try committed()
+        let rows = FaultRow.areas.flatMap(\.rows)
+        #expect(Set(rows.map(\.number)).count == rows.count)
+        for row in rows {
+            #expect(page.contains("| \(row.number) | \(row.setup) | \(row.promise) |"), "make faults writes it anew")
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Synchronization
+
+@testable import Ferry
+
+/// What a run comes to.
+typealias FaultOutcome = Result<FaultAnswer, RequestError>
+
+/// An outcome that is called with, and knows how often, and when by the clock of the thread that brought it.
+final class TimedOutcome: Sendable {
+    private struct State {
+        var from = ContinuousClock.now
+        var to: ContinuousClock.Instant?
+        var outcomes: [FaultOutcome] = []
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func take(_ outcome: FaultOutcome) {
+        state.withLock { state in
+            state.to = state.to ?? .now
+            state.outcomes.append(outcome)
+            return state.waiter.take()
+        }?.resume()
+    }
+
+    /// The time is counted from here on.
+    func begin() { state.withLock { $0.from = .now } }
+
+    /// How long it took, without the times in which the machine stood still.
+    var elapsed: Duration {
+        let (from, to) = state.withLock { ($0.from, $0.to ?? .now) }
+        return max(.zero, to - from - MachinePauses.total(between: from, and: to))
+    }
+
+    var count: Int { state.withLock { $0.outcomes.count } }
+
+    /// Waits for the first one.
+    var outcome: FaultOutcome {
+        get async {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if !state.outcomes.isEmpty { return true }
+                    state.waiter = continuation
+                    return false
+                }
+                if isThere { continuation.resume() }
+            }
+            return state.withLock { $0.outcomes[0] }
+        }
+    }
+}
