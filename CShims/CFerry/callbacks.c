@@ -77,6 +77,18 @@ static bool tunnel_line(ferry__handle *handle, ferry__transfer *t,
   return true;
 }
 
+/* Trailers that came while the body was held come in one piece. */
+static ferry__fault trailers(ferry__head *head, const char *lines,
+                             size_t length) {
+  ferry__fault fault = {0};
+  for (size_t n; length && !fault.code; lines += n, length -= n) {
+    const char *end = memchr(lines, '\n', length);
+    n = end ? (size_t)(end - lines) + 1 : length;
+    fault = ferry__head_line(head, lines, n);
+  }
+  return fault;
+}
+
 size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   ferry__handle *handle = data;
   ferry__transfer *t = handle->transfer;
@@ -87,7 +99,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     return tunnel_line(handle, t, line, count) ? count : 0;
   if (t->phase < FERRY_PHASE_HEAD)
     t->phase = FERRY_PHASE_HEAD;
-  ferry__fault fault = ferry__head_line(&handle->head, line, count);
+  ferry__fault fault = before ? trailers(&handle->head, line, count)
+                              : ferry__head_line(&handle->head, line, count);
   if (fault.code) {
     t->fault = fault;
     return 0;
