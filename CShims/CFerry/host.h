@@ -51,8 +51,6 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
 void ferry__hosts_free(ferry_loop *loop);
 /* The shard is closed, and with it what it knew. */
 void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
-/* One of its transfers has ended. */
-void ferry__host_rest(ferry_loop *loop, ferry__host *host);
 
 /* True when its addresses are known; else a lookup is under way. */
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);

@@ -38,7 +38,7 @@ import Testing
         #expect(user["tags"]?[-1] == nil)
     }
 
-    @Test func theThrowingFormsSayWhereAndWhat() {
+    @Test func theThrowingFormsSayWhereAndWhat() throws {
         func message(_ body: () throws -> some Any) -> String {
             do {
                 _ = try body()
@@ -49,6 +49,8 @@ import Testing
         }
         #expect(message { try user["nick"]!.asInt() } == "$.nick: expected integer, found string")
         #expect(message { try user["ratio"]!.asInt() } == "$.ratio: expected Int, found number that is none")
+        #expect(message { try JSON(parsing: "-1").asUInt() } == "$: expected UInt, found number that is none")
+        #expect(try user["level"]!.asUInt() == 7)
         #expect(message { try user["level"]!.asString() } == "$.level: expected string, found number")
         #expect(message { try user["none"]!.asBool() } == "$.none: expected bool, found null")
         #expect(message { try user["deep"]!.asArray() } == "$.deep: expected array, found object")

@@ -23,6 +23,7 @@ extension LoopbackTests {
             #expect(try await client.get("/bytes/1000000").body == LoopbackServer.pattern(0..<1_000_000))
             #expect(try await client.get("/chunked/100000").body == LoopbackServer.pattern(0..<100_000))
             #expect(server.handshakeCount == 1)
+            try await server.waitForHandshakes(1)
             #expect(server.baseURL.hasPrefix("https://"))
         }
 

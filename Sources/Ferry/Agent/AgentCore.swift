@@ -37,7 +37,8 @@ final class AgentCore: TransferReceiver {
     /// `nil` when nothing is to be kept.
     let cache: ResponseCache?
     let flights = FlightTable()
-    /// `nil` without an authenticator. Set once, in `init`, as it names the core.
+    /// `nil` without an authenticator. Set once, in `init`, as it names the core. Unsafe, and safe, because no other thread
+    /// has the core before `init` hands it to the transport, which it does last; from then on it is only read.
     nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue

@@ -76,6 +76,8 @@ class Run: @unchecked Sendable {
 }
 
 /// A run that a task waits for. It is handed over before the task waits, so its answer may come first.
+///
+/// Sendable like every ``Run``: what it adds is constant or behind its lock.
 final class AwaitedRun: Run, @unchecked Sendable {
     private enum Slot {
         case empty

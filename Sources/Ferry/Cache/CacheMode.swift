@@ -36,6 +36,4 @@ public struct CacheMode: Sendable, Hashable {
 
     var reads: Bool { way != .reload }
     var asksNetwork: Bool { way != .cacheOnly }
-    /// How long an entry is of use past its time.
-    var longestStale: Int64 { asksNetwork ? max(staleIfError, staleWhileRevalidate) : 0 }
 }

@@ -21,7 +21,6 @@ final class StreamRun: Run, @unchecked Sendable {
     private struct State {
         var headWaiter: UnsafeContinuation<Answer, Never>?
         var head: Answer?
-        var hasGivenHead = false
         var buffered: [UInt8] = []
         var isPaused = false
         /// Bytes of the body so far, decoded.

@@ -70,6 +70,7 @@ import Testing
         server.stop()
         await #expect(throws: RequestError.self) { _ = try await agent.stream(Get("/hello")) }
         #expect(agent.health(of: server.baseURL).isFailing)
+        #expect(agent.hostHealth[server.baseURL]?.isFailing == true)
         await agent.shutdown()
     }
 

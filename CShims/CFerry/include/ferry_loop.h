@@ -1,0 +1,127 @@
+/* ferry_loop.h - a loop: its options, its start and its end. */
+#ifndef CFERRY_LOOP_H
+#define CFERRY_LOOP_H
+
+#include "ferry_base.h"
+#include "ferry_jar.h"
+#include "ferry_result.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Words of a loop ----------------------------------------------------- */
+
+typedef struct ferry_loop ferry_loop;
+
+enum { FERRY_TLS_1_2 = 0, FERRY_TLS_1_3 };
+
+/* With HTTP/2 the transfers of a host share a connection, at most 100 at once.
+ * libcurl 7.88 takes an answer that has no Content-Length and is cut short
+ * for a whole one now and then; that was mended in 8.0. */
+enum {
+  FERRY_HTTP2_NEVER = 0,
+  FERRY_HTTP2_NEGOTIATED, /* https, where the server agrees (ALPN) */
+  /* Everywhere, without asking. Without TLS and with a libcurl before 8.0
+   * every transfer has a connection of its own. */
+  FERRY_HTTP2_PRIOR_KNOWLEDGE,
+};
+
+/* What on_body and on_pull may answer instead of a count. */
+enum {
+  FERRY_CONTINUE = 0,
+  FERRY_PAUSE = -1, /* until ferry_resume(), of on_pull also _sending() */
+  FERRY_ABORT = -2, /* on_pull: the source failed; on_head: no memory */
+};
+
+/* ---- Options of a loop --------------------------------------------------- */
+
+struct addrinfo;
+
+typedef struct ferry_options {
+  void *_Nullable context; /* given to every callback */
+
+  /* The results of one turn, linked by `next`; each id comes once. Required,
+   * the other callbacks are not. */
+  void (*_Nullable on_finished)(void *_Nullable context,
+                               ferry_result *_Nonnull first, size_t count);
+  /* The transfer left the queue. Only with FERRY_NOTIFY_START. */
+  void (*_Nullable on_started)(void *_Nullable context, uint64_t id);
+  /* The final head came. `so_far` holds status, fields and head only, and
+   * lives until this returns. FERRY_ABORT ends the transfer with
+   * FERRY_E_MEMORY. */
+  int (*_Nullable on_head)(void *_Nullable context, uint64_t id,
+                           const ferry_result *_Nonnull so_far);
+  /* A piece of a streamed body, always taken whole. FERRY_PAUSE: no further
+   * call before ferry_resume(), and the socket is left unread. */
+  int (*_Nullable on_body)(void *_Nullable context, uint64_t id,
+                           const void *_Nonnull bytes, size_t length);
+  /* So many bytes of the body have been written to its descriptor. */
+  void (*_Nullable on_written)(void *_Nullable context, uint64_t id,
+                               uint64_t bytes);
+  /* Fill `space` with the next bytes of the request's body. Returns their
+   * count, 0 at the end, FERRY_PAUSE or FERRY_ABORT. */
+  int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
+                               void *_Nonnull space, size_t size);
+  /* At the end of the turn that follows ferry_call(). */
+  void (*_Nullable on_call)(void *_Nullable context);
+  /* Last of all: the thread is about to end, nothing comes after it. */
+  void (*_Nullable on_stopped)(void *_Nullable context);
+
+  uint32_t max_transfers; /* at work at once; 0 = 1,024 */
+  uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
+  uint32_t idle_ms; /* a kept connection's life; 0 = 60,000. Closed then when
+                     * nothing runs beside it, else with the next request */
+
+  /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
+  const char *_Nullable ca_file;
+  const char *_Nullable pinned_keys; /* "sha256//…;sha256//…" */
+  int insecure;                      /* verify neither chain nor name */
+  /* PEM; a certificate without a key file brings its key along. */
+  const char *_Nullable client_certificate;
+  const char *_Nullable client_key;
+  const char *_Nullable client_key_password;
+  uint8_t minimum_tls; /* FERRY_TLS_1_2 … */
+  uint8_t http2;       /* FERRY_HTTP2_… */
+  /* Cookies are kept and sent; NULL = neither. A Cookie among a request's own
+   * fields is sent in any case. */
+  ferry_jar *_Nullable jar;
+
+  const char *_Nullable user_agent; /* NULL = none is sent */
+  /* Accept-Encoding of every request, also of those without FERRY_DECODE;
+   * NULL = none */
+  const char *_Nullable encodings;
+
+  /* Takes getaddrinfo()'s place; runs on a lookup thread. Returns 0 or an
+   * EAI_… code, and a list that freeaddrinfo() can free. */
+  int (*_Nullable lookup)(const char *_Nonnull host,
+                          struct addrinfo *_Nullable *_Nonnull out);
+} ferry_options;
+
+/* ---- A loop, from start to end ------------------------------------------- */
+
+/* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
+ * without on_finished, or with HTTP/2 where libcurl was built without. */
+int ferry_loop_start(const ferry_options *_Nonnull options,
+                     ferry_loop *_Nullable *_Nonnull out);
+
+/* [any thread] Asks the loop to end: what waits or runs is answered with
+ * FERRY_E_SHUTDOWN, later submits are refused. Idempotent, does not wait. */
+void ferry_loop_stop(ferry_loop *_Nonnull loop);
+
+/* Stops the loop, waits for its thread and frees it. [any thread] that
+ * makes no other call with this loop any more. On the loop's own thread it
+ * does not wait: the loop frees itself when its thread ends. */
+void ferry_loop_free(ferry_loop *_Nonnull loop);
+
+/* [any thread] 1 when called on this loop's thread. */
+int ferry_loop_is_current(const ferry_loop *_Nonnull loop);
+
+/* [any thread] The context of the loop on whose thread this is called;
+ * NULL elsewhere. */
+void *_Nullable ferry_current_context(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

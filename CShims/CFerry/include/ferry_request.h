@@ -1,0 +1,143 @@
+/* ferry_request.h - what a transfer is to send and to receive. */
+#ifndef CFERRY_REQUEST_H
+#define CFERRY_REQUEST_H
+
+#include "ferry_base.h"
+
+/* The three rings of waiting transfers. */
+enum { FERRY_LOW = 0, FERRY_NORMAL = 1, FERRY_HIGH = 2 };
+
+/* ---- Words of a request -------------------------------------------------- */
+
+enum {
+  FERRY_BODY_NONE = 0, /* and no Content-Length; see FERRY_BODY_BYTES */
+  FERRY_BODY_BYTES, /* body, body_length, which may be 0 */
+  FERRY_BODY_PULL,  /* on_pull; body_length or FERRY_UNKNOWN_LENGTH */
+};
+#define FERRY_UNKNOWN_LENGTH UINT64_MAX
+
+enum {
+  FERRY_COLLECT = 0, /* the body arrives with the result */
+  FERRY_STREAM,      /* on_head, then on_body as it comes */
+  FERRY_DESCRIPTOR,  /* written to fd */
+};
+
+enum {
+  /* May be sent a second time when a kept connection turns out to be dead
+   * before any byte of an answer (RFC 9110, 9.2.2). Without it never, and
+   * never once a part of its body was pulled. */
+  FERRY_IDEMPOTENT = 1u << 0,
+  /* Undo Content-Encoding gzip and deflate. */
+  FERRY_DECODE = 1u << 1,
+  /* Call on_started when the transfer leaves the queue. */
+  FERRY_NOTIFY_START = 1u << 2,
+  /* Call on_head for FERRY_DESCRIPTOR too. */
+  FERRY_NOTIFY_HEAD = 1u << 3,
+  /* Connect to addresses of the public internet only. What counts is the
+   * address connected to, whatever its name or its spelling, on a kept
+   * connection too; of several only the public ones are tried. With a proxy
+   * the proxy's own address is exempt, and what the proxy looks up is out of
+   * sight: then a target that is a private address itself, or localhost, is
+   * refused, and with FERRY_PROXY_SOCKS5 the names that we look up are held
+   * to it. */
+  FERRY_PUBLIC_ONLY = 1u << 4,
+  /* With FERRY_STREAM: after on_head the body waits for ferry_resume(), and
+   * then goes to on_body, or for ferry_write_to(). */
+  FERRY_HOLD_BODY = 1u << 5,
+};
+
+/* ---- What few requests say ----------------------------------------------- */
+
+enum {
+  FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
+  FERRY_PROXY_SOCKS5,      /* names are looked up here */
+  FERRY_PROXY_SOCKS5_NAMES /* names are looked up by the proxy */
+};
+
+/* Strings end with a NUL and are copied. */
+typedef struct ferry_proxy {
+  const char *_Nonnull address; /* "name:port", "[::1]:port" */
+  /* Sent at once, without a challenge; NULL = none. No colon in `user`. */
+  const char *_Nullable user;
+  const char *_Nullable password;
+  uint8_t kind; /* FERRY_PROXY_… */
+} ferry_proxy;
+
+enum {
+  FERRY_SCHEME_BASIC = 1u << 0,
+  FERRY_SCHEME_DIGEST = 1u << 1,
+  FERRY_SCHEME_NTLM = 1u << 2,
+  FERRY_SCHEME_NEGOTIATE = 1u << 3,
+};
+
+enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
+
+/* What challenges (401, 407) are answered with, within the transfer: the
+ * best of these schemes that is asked for. Nothing of them is sent before,
+ * and the body goes out again after a challenge. One that is pulled cannot:
+ * it is held back for the best scheme of all, Basic being sent at once; where
+ * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl
+ * was built for none of the schemes (ferry_features()). The result is the last
+ * answer's, and `attempts` does not count the rounds. */
+typedef struct ferry_credentials {
+  const char *_Nonnull user;
+  const char *_Nonnull password;
+  uint8_t schemes; /* FERRY_SCHEME_… */
+  uint8_t targets; /* FERRY_FOR_… */
+} ferry_credentials;
+
+enum {
+  FERRY_ENCODINGS_OPTION = 0, /* as the loop's options say */
+  FERRY_ENCODINGS_NONE,
+  FERRY_ENCODINGS_THESE, /* `encodings` */
+};
+
+/* What few requests say. */
+typedef struct ferry_extras {
+  const ferry_proxy *_Nullable proxy;
+  const ferry_credentials *_Nullable credentials;
+  const char *_Nullable encodings; /* copied */
+  uint8_t encodings_kind;          /* FERRY_ENCODINGS_… */
+} ferry_extras;
+
+/* ---- A request ----------------------------------------------------------- */
+
+typedef struct ferry_request {
+  /* Not 0, and not one that is still unanswered: that ends the process. */
+  uint64_t id;
+  const char *_Nullable url; /* absolute, escaped; a fragment is left out */
+  size_t url_length;
+  const char *_Nullable method; /* HEAD takes no body; CONNECT is refused */
+  size_t method_length;
+  /* Fields, packed: for each one uint32_t name length, uint32_t value
+   * length (native byte order, unaligned), name, value. */
+  const void *_Nullable headers;
+  size_t headers_length;
+  const void *_Nullable body;
+  uint64_t body_length;
+  uint8_t body_kind;     /* FERRY_BODY_… */
+  uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
+  uint8_t response_kind; /* FERRY_COLLECT … */
+  /* FERRY_DESCRIPTOR. It stays the caller's, who must not close it before
+   * the result. Threads of libuv's write to it, so that it may block; EAGAIN
+   * is a fault. */
+  int32_t fd;
+  int64_t offset; /* of the first byte in it; -1 = wherever it stands */
+  uint32_t flags;        /* FERRY_IDEMPOTENT … */
+  /* Milliseconds, 0 = none. deadline_ms counts from the submit, the others
+   * from the start. idle_ms: no byte in either direction. */
+  uint32_t connect_ms;
+  uint32_t idle_ms;
+  uint32_t total_ms;
+  uint32_t deadline_ms;
+  /* Fault when fewer than low_speed_bytes a second came over low_speed_ms. */
+  uint32_t low_speed_bytes;
+  uint32_t low_speed_ms;
+  uint32_t max_head; /* bytes of all heads, 1xx and trailers included; 0 =
+                      * 64 KiB. 1,000 fields are the most in any case */
+  uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
+  uint64_t max_rate; /* bytes received a second, on average; 0 = no bound */
+  const ferry_extras *_Nullable extras;
+} ferry_request;
+
+#endif
