@@ -76,14 +76,16 @@ extension AgentCore {
 
     @inline(never)
     func startAwaited<R: Request>(
-        _ request: R, progress: UploadMeter.Report? = nil, in group: GroupRun? = nil
+        _ request: R, progress: UploadMeter.Report? = nil, in group: GroupRun? = nil,
+        answering reader: AnswerReader? = nil
     ) -> AwaitedRun {
         var built: BuiltRequest
         let servers = builder.servers
         do throws(RequestError) {
             built = try builder.build(request, at: servers)
         } catch {
-            let run = AwaitedRun(url: error.url, tag: request.tag, watch: begin(request, url: error.url, in: group))
+            let run = AwaitedRun(
+                url: error.url, tag: request.tag, watch: begin(request, url: error.url, in: group), reader: reader)
             refuse(run, error)
             return run
         }
@@ -92,7 +94,8 @@ extension AgentCore {
             travelsFirst(request)
             ? Journey(tag: request.tag, of: self, in: group, inherits: group != nil && request.inheritsPriority) : nil
         let run = AwaitedRun(
-            url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers)
+            url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers,
+            reader: reader)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
             refuse(run, refusal)
@@ -154,16 +157,25 @@ extension AgentCore {
 
     @concurrent
     func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
-        let journey =
-            run.journey ?? Journey(tag: run.tag, of: self, in: run.group, inherits: run.inheritsPriority)
+        let journey = journey(of: run)
         return await withTaskCancellationHandler {
-            await travel(
-                itinerary(
-                    of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter,
-                    in: run.group),
-                journey, after: answer)
+            await goOn(request, run, journey, after: answer)
         } onCancel: {
             journey.end(.cancelled)
         }
+    }
+
+    /// What a run goes on as that is not settled. To be asked for in the task that started the run, or in one made there.
+    func journey(of run: AwaitedRun) -> Journey {
+        run.journey ?? Journey(tag: run.tag, of: self, in: run.group, inherits: run.inheritsPriority)
+    }
+
+    /// Goes on to the last answer. To end it early is the caller's to see to.
+    func goOn<R: Request>(_ request: R, _ run: AwaitedRun, _ journey: Journey, after answer: Answer) async -> Answer {
+        await travel(
+            itinerary(
+                of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter,
+                in: run.group),
+            journey, after: answer)
     }
 }

@@ -1,7 +1,6 @@
 /// The life of a batch: events in, actions out, nothing else.
 ///
-/// Members are taken one after another by as many hands as may be at work at once, so that one that waits costs
-/// nothing.
+/// Members begin one after another, as many at once as may, so that one that waits costs nothing.
 struct BatchMachine: Sendable {
     enum Mode: Sendable { case failFast, collectAll }
 
@@ -16,7 +15,7 @@ struct BatchMachine: Sendable {
     }
 
     enum Action: Equatable {
-        /// The hand takes the next.
+        /// The next may begin.
         case goOn
         /// The first reason not to go on: cancel what runs.
         case stop
@@ -24,8 +23,8 @@ struct BatchMachine: Sendable {
 
     let count: Int
     let mode: Mode
-    /// How many may be at work at once; no more than there are members.
-    let hands: Int
+    /// How many may be under way at once; no more than there are members.
+    let limit: Int
     private(set) var begun = 0
     private(set) var ended = 0
     /// Why it goes no further.
@@ -34,7 +33,7 @@ struct BatchMachine: Sendable {
     init(count: Int, atMost limit: Int, mode: Mode) {
         self.count = count
         self.mode = mode
-        hands = min(count, max(limit, 1))
+        self.limit = min(count, max(limit, 1))
     }
 
     var running: Int { begun - ended }
@@ -45,9 +44,9 @@ struct BatchMachine: Sendable {
         return stop ?? (ended == count ? .complete : nil)
     }
 
-    /// A hand is free: the member it takes, or `nil` when there is nothing more to do.
+    /// The member that begins now; `nil` when none may.
     mutating func next() -> Int? {
-        if stop != nil || begun == count { return nil }
+        if stop != nil || begun == count || running == limit { return nil }
         begun += 1
         return begun - 1
     }

@@ -12,17 +12,17 @@
 public struct BatchRequest<Value: Sendable>: RequestGroup {
     var settings = GroupSettings()
     private let count: Int
-    private let work: GroupMember<Value>.Work
+    private let work: Member.Work
 
-    init(count: Int, _ work: @escaping GroupMember<Value>.Work) {
+    init(count: Int, _ work: @escaping Member.Work) {
         self.count = count
         self.work = work
     }
 
     /// The batch as one run.
     public var groupMember: GroupMember<Value> {
-        GroupMember(
-            of: Self.self, .group(GroupBody(kind: .batch, settings: settings, total: count, work: work)))
+        let body = GroupBody(kind: .batch, settings: settings, total: count, work: work)
+        return GroupMember(Member(of: Self.self, .group(body)))
     }
 }
 
@@ -44,50 +44,34 @@ extension BatchRequest {
     /// Members of different types; the values come as a tuple.
     public init<each Item: Runnable>(_ items: repeat each Item, atMost limit: Int = .max)
     where Value == (repeat (each Item).Value) {
-        let members = erased(repeat each items)
+        let members = members(repeat each items)
         self.init(count: members.count) { core, group throws(RequestError) in
             let run = await core.runBatch(of: members.count, atMost: limit, .failFast, in: group) { members[$0] }
-            let made = try run.results()
-            var taker = Taker(made.value)
-            return Made((repeat taker.value(as: (each Item).Value.self)), isFromCache: made.isFromCache)
+            var values = try run.values().makeIterator()
+            return run.made((repeat values.next()!.open(as: (each Item).Value.self)))
         }
     }
 
     /// Members of different types; their results come as a tuple.
     public init<each Item: Runnable>(_ items: repeat each Item, mode: CollectAll, atMost limit: Int = .max)
     where Value == (repeat Result<(each Item).Value, RequestError>) {
-        let members = erased(repeat each items)
+        let members = members(repeat each items)
         self.init(count: members.count) { core, group throws(RequestError) in
             let run = await core.runBatch(of: members.count, atMost: limit, .collectAll, in: group) { members[$0] }
-            let made = try run.results()
-            var taker = Taker(made.value)
-            return Made((repeat taker.result(as: (each Item).Value.self)), isFromCache: made.isFromCache)
+            var results = try run.results().makeIterator()
+            return run.made((repeat opened(results.next()!, as: (each Item).Value.self)))
         }
     }
 }
 
-private func erased<each Item: Runnable>(_ items: repeat each Item) -> [GroupMember<Box>] {
-    var members: [GroupMember<Box>] = []
-    repeat members.append((each items).groupMember.map { Box.of($0) })
+private func members<each Item: Runnable>(_ items: repeat each Item) -> [Member] {
+    var members: [Member] = []
+    repeat members.append((each items).groupMember.member)
     return members
 }
 
-/// Gives erased results out again, in their order.
-private struct Taker {
-    private let results: [Result<Box, RequestError>]
-    private var index = 0
-
-    init(_ results: [Result<Box, RequestError>]) { self.results = results }
-
-    mutating func result<Value: Sendable>(as type: Value.Type) -> Result<Value, RequestError> {
-        defer { index += 1 }
-        return results[index].map { $0.open(as: type) }
-    }
-
-    mutating func value<Value: Sendable>(as type: Value.Type) -> Value {
-        guard case .success(let value) = result(as: type) else {
-            preconditionFailure("a batch with a failure has no value")
-        }
-        return value
-    }
+private func opened<Value: Sendable>(
+    _ result: Result<Box, RequestError>, as type: Value.Type
+) -> Result<Value, RequestError> {
+    result.map { $0.open() }
 }

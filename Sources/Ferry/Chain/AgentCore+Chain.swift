@@ -2,7 +2,7 @@ extension AgentCore {
     /// Runs the links of a chain one after another, in the caller's task.
     nonisolated(nonsending) func runChain(
         _ links: ChainLinks, in group: GroupRun
-    ) async throws(RequestError) -> Made<Box> {
+    ) async throws(RequestError) -> Made {
         var run = ChainRun(links, group)
         while let link = try run.next() {
             do throws(RequestError) {
@@ -23,7 +23,7 @@ private struct ChainRun {
     private var isFromCache: Bool?
     /// Of the step that runs or ran last: the name it was given, and what it turned out to be.
     private var name: String?
-    private var label: GroupMemberLabel?
+    private var label: MemberLabel?
 
     init(_ links: ChainLinks, _ group: GroupRun) {
         machine = ChainMachine(links.links)
@@ -31,7 +31,7 @@ private struct ChainRun {
         self.group = group
     }
 
-    var made: Made<Box> { Made(value, isFromCache: isFromCache) }
+    var made: Made { Made(value, isFromCache: isFromCache) }
 
     /// What is to be done next; `nil` at the end.
     mutating func next() throws(RequestError) -> ChainLink? {
@@ -58,12 +58,12 @@ private struct ChainRun {
             let step = try await asked { [value] in try await make(value) }
             label = step.label
             switch step.content {
-            case .links(let links):
+            case .links(let links, _):
                 machine.replaceStep(by: links.links)
                 value = links.first
-            case .run(let work):
+            case .request, .work, .group:
                 if let refusal = group.refusal() { throw refusal }
-                let made = try await work(core, group)
+                let made = try await step.run(core, in: group)
                 value = made.value
                 isFromCache.addMember(isFromCache: made.isFromCache)
             }

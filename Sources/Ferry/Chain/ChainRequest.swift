@@ -24,7 +24,7 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
     /// A chain of one step, to be gone on with.
     public init<First: Runnable>(_ first: First, name: String? = nil) where Value == First.Value {
         self.init(
-            ChainLinks(first: Box.of(()), links: [.step(name: name) { _ in ChainStep(first.groupMember) }]))
+            ChainLinks(first: Box.of(()), links: [.step(name: name) { _ in first.groupMember.member }]))
     }
 
     /// A chain that begins with a value.
@@ -35,7 +35,7 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
     public func then<Next: Runnable>(
         _ name: String? = nil, _ step: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Next
     ) -> ChainRequest<Next.Value> {
-        adding(.step(name: name) { ChainStep(try await step($0.open(as: Value.self)).groupMember) })
+        adding(.step(name: name) { try await step($0.open(as: Value.self)).groupMember.member })
     }
 
     /// The chain with another value made of the one so far.
@@ -61,11 +61,9 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
     /// The chain as one run; or, when nothing is said of it as a whole, as steps of the chain that it is a step of.
     public var groupMember: GroupMember<Value> {
         let links = links
-        let body = GroupBody<Value>(kind: .chain, settings: settings, total: links.steps) {
-            core, group throws(RequestError) in
-            let made = try await core.runChain(links, in: group)
-            return Made(made.value.open(as: Value.self), isFromCache: made.isFromCache)
+        let body = GroupBody(kind: .chain, settings: settings, total: links.steps) { core, group throws(RequestError) in
+            try await core.runChain(links, in: group)
         }
-        return GroupMember(of: Self.self, settings.isPlain ? .links(links, body) : .group(body))
+        return GroupMember(Member(of: Self.self, settings.isPlain ? .links(links, body) : .group(body)))
     }
 }

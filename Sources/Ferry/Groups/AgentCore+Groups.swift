@@ -3,9 +3,9 @@ import Synchronization
 
 extension AgentCore {
     /// Runs a group in the caller's task, as a run of its own.
-    nonisolated(nonsending) func send<Value: Sendable>(
-        _ body: GroupBody<Value>, in outer: GroupRun?, reporter: ProgressReporter? = nil
-    ) async throws(RequestError) -> Made<Value> {
+    nonisolated(nonsending) func send(
+        _ body: GroupBody, in outer: GroupRun?, reporter: ProgressReporter? = nil
+    ) async throws(RequestError) -> Made {
         let group = begin(body, in: outer, reporter: reporter)
         let refusal = enter(group)
         let result = await carry(body, group, refusal: refusal)
@@ -19,8 +19,8 @@ extension AgentCore {
     }
 
     /// A group begins: who observes it is told.
-    func begin<Value: Sendable>(
-        _ body: GroupBody<Value>, in outer: GroupRun?, reporter: ProgressReporter? = nil
+    func begin(
+        _ body: GroupBody, in outer: GroupRun?, reporter: ProgressReporter? = nil
     ) -> GroupRun {
         let settings = body.settings
         let number = nextNumber
@@ -54,15 +54,15 @@ extension AgentCore {
     }
 
     /// Runs the members. They run in a child of the caller's task, so that they can be ended without that.
-    nonisolated(nonsending) func carry<Value: Sendable>(
-        _ body: GroupBody<Value>, _ group: GroupRun, refusal: RequestError?
-    ) async -> Result<Made<Value>, RequestError> {
+    nonisolated(nonsending) func carry(
+        _ body: GroupBody, _ group: GroupRun, refusal: RequestError?
+    ) async -> Result<Made, RequestError> {
         let refusal = refusal ?? group.refusal() ?? (Task.isCancelled ? RequestError(.cancelled) : nil)
         if let refusal {
             group.answered(isFromCache: nil)
             return .failure(refusal)
         }
-        var result = await withTaskGroup(of: Result<Made<Value>, RequestError>?.self) { tasks in
+        var result = await withTaskGroup(of: Result<Made, RequestError>?.self) { tasks in
             tasks.addImmediateTask { await self.work(body, group) }
             if let deadline = group.deadline, body.kind == .chain {
                 tasks.addTask {
@@ -90,9 +90,9 @@ extension AgentCore {
         return result
     }
 
-    private nonisolated(nonsending) func work<Value: Sendable>(
-        _ body: GroupBody<Value>, _ group: GroupRun
-    ) async -> Result<Made<Value>, RequestError> {
+    private nonisolated(nonsending) func work(
+        _ body: GroupBody, _ group: GroupRun
+    ) async -> Result<Made, RequestError> {
         guard group.begin() else { return .failure(group.refusal() ?? RequestError(.cancelled)) }
         defer { _ = group.done() }
         do throws(RequestError) {
@@ -127,7 +127,7 @@ extension RunState {
 }
 
 extension RunOutcome {
-    fileprivate init<Value>(_ result: Result<Made<Value>, RequestError>) {
+    fileprivate init(_ result: Result<Made, RequestError>) {
         switch result {
         case .success(let made): self = .finished(status: nil, isFromCache: made.isFromCache ?? false)
         case .failure(let error): self.init(error)

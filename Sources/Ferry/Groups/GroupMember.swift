@@ -1,100 +1,12 @@
 /// How a group runs one of its members; made by what is ``Runnable``.
 public struct GroupMember<Value: Sendable>: Sendable {
-    typealias Work = nonisolated(nonsending) @Sendable (AgentCore, GroupRun) async throws(RequestError) -> Made<Value>
+    let member: Member
 
-    enum Content: Sendable {
-        /// A request, or nothing.
-        case work(Work)
-        /// A run of its own, with runs in it.
-        case group(GroupBody<Value>)
-        /// A chain that says nothing of itself as a whole: the chain it is a step of takes its links on.
-        case links(ChainLinks, GroupBody<Value>)
-    }
-
-    let type: any Any.Type
-    let content: Content
-
-    init(of type: any Any.Type, _ work: @escaping Work) {
-        self.type = type
-        content = .work(work)
-    }
-
-    init(of type: any Any.Type, _ content: Content) {
-        self.type = type
-        self.content = content
-    }
-
-    /// What stands in an error for a step that has no name.
-    var label: GroupMemberLabel {
-        switch content {
-        case .work: .type(type)
-        case .group(let body), .links(_, let body): .kind(body.kind)
-        }
-    }
-
-    /// What it is as a run of its own. A request that stands for a group is one of a single member.
-    var body: GroupBody<Value> {
-        switch content {
-        case .work(let work): GroupBody(kind: .chain, settings: GroupSettings(), total: 1, work: work)
-        case .group(let body), .links(_, let body): body
-        }
-    }
-
-    /// Runs it inside a group.
-    nonisolated(nonsending) func run(_ core: AgentCore, in group: GroupRun) async throws(RequestError) -> Made<Value> {
-        switch content {
-        case .work(let work): try await work(core, group)
-        case .group(let body), .links(_, let body): try await core.send(body, in: group)
-        }
-    }
+    /// The box of what it brings is one of a `Value`.
+    init(_ member: Member) { self.member = member }
 
     /// The same, with another value made of its own.
     func map<Other: Sendable>(_ change: @escaping @Sendable (Value) -> Other) -> GroupMember<Other> {
-        GroupMember<Other>(of: type) { core, group throws(RequestError) in
-            let made = try await run(core, in: group)
-            return Made(change(made.value), isFromCache: made.isFromCache)
-        }
+        GroupMember<Other>(member.map { Box.of(change($0.open(as: Value.self))) })
     }
-}
-
-/// What a member is called. The text is made when an error needs it: the runtime takes half a microsecond for it.
-enum GroupMemberLabel: Sendable, CustomStringConvertible {
-    case type(any Any.Type)
-    case kind(RunInfo.Kind)
-
-    var description: String {
-        switch self {
-        case .type(let type): String(describing: type)
-        case .kind(let kind): kind.description
-        }
-    }
-}
-
-/// What a member has brought.
-struct Made<Value: Sendable>: Sendable {
-    let value: Value
-    /// `nil` when nothing was asked for.
-    let isFromCache: Bool?
-
-    init(_ value: Value, isFromCache: Bool? = nil) {
-        self.value = value
-        self.isFromCache = isFromCache
-    }
-}
-
-extension Bool? {
-    /// A group is from the cache when all are that asked for something.
-    mutating func addMember(isFromCache: Bool?) {
-        guard let isFromCache else { return }
-        self = (self ?? true) && isFromCache
-    }
-}
-
-/// What a batch or a chain is to the agent.
-struct GroupBody<Value: Sendable>: Sendable {
-    let kind: RunInfo.Kind
-    let settings: GroupSettings
-    /// How many members it has, or steps as far as they are known.
-    let total: Int
-    let work: GroupMember<Value>.Work
 }

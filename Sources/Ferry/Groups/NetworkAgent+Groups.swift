@@ -9,12 +9,12 @@ extension NetworkAgent {
     public func send<G: RequestGroup>(
         _ group: G, progress: (@Sendable (GroupProgress) -> Void)? = nil
     ) async throws(RequestError) -> G.Value {
-        let body = group.groupMember.body
-        guard let progress else { return try await core.send(body, in: nil).value }
+        let body = group.groupMember.member.body
+        guard let progress else { return try await core.send(body, in: nil).value.open() }
         let reporter = ProgressReporter(on: core.processingQueue, progress)
         let result: Result<G.Value, RequestError>
         do throws(RequestError) {
-            result = .success(try await core.send(body, in: nil, reporter: reporter).value)
+            result = .success(try await core.send(body, in: nil, reporter: reporter).value.open())
         } catch {
             result = .failure(error)
         }
@@ -47,7 +47,7 @@ extension NetworkAgent {
         _ group: G, on queue: DispatchQueue?, _ progress: (@Sendable (GroupProgress) -> Void)?,
         _ receiver: StartedGroup<G>.Receiver
     ) -> RequestTask<G.Value> {
-        let body = group.groupMember.body
+        let body = group.groupMember.member.body
         let queue = queue ?? core.callbackQueue
         let run = core.begin(body, in: nil, reporter: progress.map { ProgressReporter(on: queue, $0) })
         let started = StartedGroup(group, run, on: queue, core: core, receiver: receiver)

@@ -22,10 +22,7 @@ public protocol RequestGroup<Value>: Runnable {}
 extension Request {
     /// One run of this request, observed and counted as any other.
     public var groupMember: GroupMember<Value> {
-        GroupMember(of: Self.self) { core, group throws(RequestError) in
-            let reply = try await core.send(self, in: group)
-            return Made(reply.value, isFromCache: reply.isFromCache)
-        }
+        GroupMember(Member(of: Self.self, .request(.of(self))))
     }
 }
 
@@ -36,6 +33,7 @@ extension Optional: Runnable where Wrapped: Runnable {
 
     /// What there is, or nothing.
     public var groupMember: GroupMember<Wrapped.Value?> {
-        self?.groupMember.map { .some($0) } ?? GroupMember(of: Self.self) { _, _ throws(RequestError) in Made(nil) }
+        self?.groupMember.map { .some($0) }
+            ?? GroupMember(Member(of: Self.self, .work { _, _ throws(RequestError) in Made(.of(Wrapped.Value?.none)) }))
     }
 }

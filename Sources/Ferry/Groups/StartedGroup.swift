@@ -41,7 +41,7 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
     }
 
     /// Hands the result over on the queue, then lets go of the record.
-    func deliver(_ result: Result<Made<G.Value>, RequestError>, _ core: AgentCore) {
+    func deliver(_ result: Result<Made, RequestError>, _ core: AgentCore) {
         queue.async {
             dispatchPrecondition(condition: .onQueue(self.queue))
             self.callBack(result)
@@ -50,8 +50,8 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
         }
     }
 
-    private func callBack(_ made: Result<Made<G.Value>, RequestError>) {
-        var result = made.map(\.value)
+    private func callBack(_ made: Result<Made, RequestError>) {
+        var result = made.map { $0.value.open(as: G.Value.self) }
         if run.deliver(RunState(result)) == .cancelled {
             let error =
                 if case .failure(let error) = result { error.cancelled } else { RequestError(GroupRun.End.cancelled) }

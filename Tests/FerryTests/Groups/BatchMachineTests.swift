@@ -15,17 +15,17 @@ import Testing
     @Test func anEmptyBatchIsCompleteAtOnce() {
         var machine = machine(0)
         #expect(machine.end == .complete)
-        #expect(machine.hands == 0)
+        #expect(machine.limit == 0)
         #expect(machine.next() == nil)
         #expect(machine.interrupt() == .stop)
         #expect(machine.end == .complete)
     }
 
-    @Test func noMoreHandsThanMembersAndAtLeastOne() {
-        #expect(machine(5).hands == 5)
-        #expect(machine(5, atMost: 3).hands == 3)
-        #expect(machine(5, atMost: 0).hands == 1)
-        #expect(machine(5, atMost: -7).hands == 1)
+    @Test func noMoreAtOnceThanMembersAndAtLeastOne() {
+        #expect(machine(5).limit == 5)
+        #expect(machine(5, atMost: 3).limit == 3)
+        #expect(machine(5, atMost: 0).limit == 1)
+        #expect(machine(5, atMost: -7).limit == 1)
     }
 
     @Test func membersAreTakenInOrderAndOnce() {
@@ -35,6 +35,15 @@ import Testing
         #expect(machine.end == nil)
         for index in [2, 0, 1] { #expect(machine.ended(index, well: true) == .goOn) }
         #expect(machine.end == .complete)
+    }
+
+    @Test func theNextBeginsWhenOneHasEnded() {
+        var machine = machine(4, atMost: 2, begun: 2)
+        #expect(machine.next() == nil)
+        #expect(machine.ended(1, well: true) == .goOn)
+        #expect(machine.next() == 2)
+        #expect(machine.next() == nil)
+        #expect(machine.running == 2)
     }
 
     @Test func theFirstFailureStopsAFailFastBatch() {

@@ -1,0 +1,144 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// The few tasks that carry a batch: none of its members waits for another.
+@Suite(.timeLimit(.minutes(1))) struct BatchHandsTests {
+    @Test func redirectedMembersAreUnderWayAtOnce() async throws {
+        let stub = StubTransport { request in
+            request.url.contains("/there/") ? .hold : .redirect(to: "/there" + request.url.dropFirst("http://h".count))
+        }
+        let agent = NetworkAgent.with(stub)
+        async let values = agent.send(batch: (0..<20).map { Count(number: $0) })
+        await stub.waitForHeld(20)
+        #expect(stub.requests.count == 40)
+        for request in stub.held.reversed() { stub.answer(request, with: .response()) }
+        #expect(try await values == Array(0..<20))
+    }
+
+    @Test func groupsInItAreUnderWayAtOnce() async throws {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent.with(stub)
+        async let values = agent.send(
+            batch: (0..<20).map { number in ChainRequest(Echo("first")).then { _ in Count(number: number) } })
+        await stub.waitForHeld(20)
+        stub.releaseAll()
+        await stub.waitForRequests(40)
+        await stub.waitForHeld(20)
+        stub.releaseAll()
+        #expect(try await values == Array(0..<20))
+    }
+
+    @Test func membersThatAskTheCacheAreUnderWayAtOnce() async throws {
+        let stub = StubTransport(always: .hold)
+        let bench = CacheBench()
+        let agent = bench.agent(stub)
+        async let values = agent.send(batch: (0..<20).map { Kept(path: "/\($0)") })
+        await stub.waitForHeld(20)
+        stub.releaseAll(with: .response(body: "kept"))
+        #expect(try await values == Array(repeating: "kept", count: 20))
+        await agent.shutdown()
+    }
+
+    @Test func theFirstFailureEndsWhateverIsUnderWay() async throws {
+        let stub = StubTransport(["/moved": .redirect(to: "/there"), "/there": .hold, "/fails": .hold, "/plain": .hold])
+        let agent = NetworkAgent.with(stub)
+        async let failure = fault { () throws(RequestError) in
+            try await agent.send(
+                BatchRequest(mixed: [
+                    Echo("moved"), ChainRequest(Echo("there")).then { _ in Echo("never") }, Echo("plain"),
+                    Echo("fails"),
+                ]))
+        }
+        await stub.waitForHeld(4)
+        let fails = try #require(stub.held.first { $0.url.hasSuffix("/fails") })
+        stub.answer(fails, with: .failure(.connectionReset))
+        let error = await failure
+        #expect(error?.code == .connectionReset)
+        #expect(error?.failedIndex == 3)
+        #expect(stub.held.isEmpty)
+        #expect(!stub.paths.contains("/never"))
+        await agent.shutdown()
+    }
+
+    @Test func aCancelEndsWhateverIsUnderWayAndBeginsNothing() async throws {
+        let stub = StubTransport(["/moved": .redirect(to: "/there"), "/there": .hold, "/plain": .hold])
+        let agent = NetworkAgent.with(stub)
+        let task = Task {
+            await fault { () throws(RequestError) in
+                try await agent.send(
+                    BatchRequest(
+                        mixed: [Echo("moved"), ChainRequest(Echo("there")), Echo("plain"), Echo("later")], .collectAll,
+                        atMost: 3))
+            }
+        }
+        await stub.waitForHeld(3)
+        task.cancel()
+        #expect(await task.value?.code == .cancelled)
+        #expect(stub.held.isEmpty)
+        #expect(!stub.paths.contains("/later"))
+        await agent.shutdown()
+    }
+
+    @Test func aCancelledTaskBeginsNothing() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent.with(stub)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await fault { () throws(RequestError) in
+                try await agent.send(batch: Echo("a"), ChainRequest(Echo("b")))
+            }
+        }
+        #expect(await task.value?.code == .cancelled)
+        #expect(stub.requests.isEmpty)
+    }
+
+    #if compiler(>=6.3)
+    private final class Executor: TaskExecutor {
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            globalConcurrentExecutor.enqueue(ExecutorJob(job))
+        }
+    }
+
+    @Test func groupsInItPreferTheExecutorOfItsTask() async throws {
+        let executor = Executor()
+        let agent = NetworkAgent.with(StubTransport(always: .response()))
+        let prefers: @Sendable () -> Bool = { preferredExecutor() === executor }
+        let task = Task(executorPreference: executor) {
+            try await agent.send(
+                batch: (0..<4).map { Count(number: $0) }.map { ChainRequest($0).map { _ in prefers() } })
+        }
+        #expect(try await task.value == [true, true, true, true])
+        #expect(preferredExecutor() == nil)
+    }
+    #endif
+}
+
+@Suite struct BatchWorkQueueTests {
+    private func index(_ work: BatchWorkQueue.Work?) -> Int? {
+        if case .begin(let index) = work { index } else { nil }
+    }
+
+    private func isGiven(_ hand: BatchWorkQueue.Hand?) -> Bool { hand != nil }
+
+    @Test func workIsDoneInTheOrderItCame() {
+        var queue = BatchWorkQueue()
+        for index in 0..<3 { #expect(!isGiven(queue.push(.begin(index)))) }
+        #expect(index(queue.pop()) == 0)
+        for index in 3..<5 { #expect(!isGiven(queue.push(.begin(index)))) }
+        #expect((0..<5).map { _ in index(queue.pop()) } == [1, 2, 3, 4, nil])
+    }
+
+    @Test func aHandThatRestsIsGivenIt() async {
+        let given = await withUnsafeContinuation { (hand: BatchWorkQueue.Hand) in
+            var queue = BatchWorkQueue()
+            queue.rest(hand)
+            queue.push(.begin(7))?.resume(returning: .begin(7))
+            #expect(index(queue.pop()) == nil, "it is given away")
+        }
+        #expect(index(given) == 7)
+    }
+}
