@@ -2,16 +2,11 @@
  * with the list of public suffixes where libcurl has it), behind a lock. A
  * loop without a jar has no engine and pays nothing. */
 #include "core.h"
+#include "jar.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-struct ferry_jar {
-  CURLSH *share;
-  pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
-  atomic_int owners;
-};
 
 static void lock(CURL *easy, curl_lock_data what, curl_lock_access access,
                  void *data) {
@@ -34,6 +29,7 @@ int ferry_jar_make(ferry_jar **out) {
   ferry__initialise();
   for (int i = 0; i < CURL_LOCK_DATA_LAST; i++)
     pthread_mutex_init(&jar->locks[i], NULL);
+  pthread_mutex_init(&jar->lock, NULL);
   atomic_store(&jar->owners, 1);
   jar->share = curl_share_init();
   if (!jar->share ||
@@ -61,11 +57,12 @@ void ferry_jar_free(ferry_jar *jar) {
     curl_share_cleanup(jar->share);
   for (int i = 0; i < CURL_LOCK_DATA_LAST; i++)
     pthread_mutex_destroy(&jar->locks[i]);
+  pthread_mutex_destroy(&jar->lock);
+  ferry__domains_free(jar->domains);
   free(jar);
 }
 
-/* A handle that opens the jar, on whatever thread. */
-static CURL *opener(ferry_jar *jar) {
+CURL *ferry__jar_open(ferry_jar *jar) {
   CURL *easy = curl_easy_init();
   if (easy && curl_easy_setopt(easy, CURLOPT_SHARE, jar->share)) {
     curl_easy_cleanup(easy);
@@ -75,7 +72,7 @@ static CURL *opener(ferry_jar *jar) {
 }
 
 static int put(ferry_jar *jar, const char *what) {
-  CURL *easy = opener(jar);
+  CURL *easy = ferry__jar_open(jar);
   int code = easy ? FERRY_OK : FERRY_E_MEMORY;
   if (easy && curl_easy_setopt(easy, CURLOPT_COOKIELIST, what))
     code = FERRY_E_INTERNAL;
@@ -84,7 +81,11 @@ static int put(ferry_jar *jar, const char *what) {
 }
 
 int ferry_jar_set(ferry_jar *jar, const char *line) {
-  return strpbrk(line, "\r\n") ? FERRY_E_INVALID_REQUEST : put(jar, line);
+  if (strpbrk(line, "\r\n"))
+    return FERRY_E_INVALID_REQUEST;
+  int code = put(jar, line);
+  ferry__jar_count(jar, 1);
+  return code;
 }
 
 int ferry_jar_clear(ferry_jar *jar) { return put(jar, "ALL"); }
@@ -92,7 +93,7 @@ int ferry_jar_clear(ferry_jar *jar) { return put(jar, "ALL"); }
 int ferry_jar_list(ferry_jar *jar, void *context,
                    void (*visit)(void *context, const char *line)) {
   struct curl_slist *lines = NULL;
-  CURL *easy = opener(jar);
+  CURL *easy = ferry__jar_open(jar);
   if (!easy)
     return FERRY_E_MEMORY;
   curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
@@ -124,6 +125,7 @@ void ferry__jar_reset(ferry__handle *handle) {
 void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
   if (!handle->loop->options.jar)
     return;
+  ferry__jar_use(handle->loop->options.jar, t->host->name);
   for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
     if (!strncasecmp((*at)->data, "Cookie: ", 8)) {
       t->cookie = (*at)->data + 8;
@@ -132,4 +134,16 @@ void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
     }
   if (t->cookie)
     curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie);
+}
+
+/* What the answer has set is in the jar by now. */
+void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  unsigned fresh = 0;
+  if (!loop->options.jar)
+    return;
+  for (uint32_t i = 0; i < head->count; i++)
+    fresh += head->fields[i].name_length == 10 &&
+             !strncasecmp(head->bytes + head->fields[i].name, "Set-Cookie", 10);
+  ferry__jar_count(loop->options.jar, fresh);
 }

@@ -220,6 +220,7 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   if (t->fault.code && t->handle->words[0])
     t->words = strdup(t->handle->words);
   ferry__read_figures(t);
+  ferry__jar_heed(loop, t);
   ferry__result_pack(loop, t);
   t->host->large = t->result.body_length > FERRY__LONG_BODY;
   ferry__handle_give(t->handle, healthy);

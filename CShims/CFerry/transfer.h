@@ -230,6 +230,7 @@ ferry_jar *ferry__jar_hold(ferry_jar *jar);
 void ferry__jar_constants(ferry__handle *handle);
 void ferry__jar_reset(ferry__handle *handle);
 void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
+void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *transfer);
 
 /* ---- What few requests say (extras.c) ------------------------------------ */
 

@@ -8,7 +8,10 @@
 extern "C" {
 #endif
 
-/* A jar of cookies (RFC 6265) that loops may share. */
+/* A jar of cookies (RFC 6265) that loops may share. It is bounded: beyond 120
+ * cookies of one domain, and 3,000 in all, the ones that were set first go,
+ * and those of the domain that has been asked for the longest time ago. Up to
+ * 30 more are there in between. */
 typedef struct ferry_jar ferry_jar;
 
 /* [any thread] */
