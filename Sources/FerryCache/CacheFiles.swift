@@ -18,11 +18,16 @@ final class CacheFiles: Sendable {
 
     private let directory: String
     private let path: String
+    private let lockPath: String
     private let state = Mutex(State())
+    /// Of the directory, by all who share it.
+    let removals: RemovalCount
 
     init(directory: String) {
         self.directory = directory
         path = directory + "/" + Self.name
+        lockPath = directory + "/lock"
+        removals = RemovalCount(lockPath)
     }
 
     /// Connections of an older epoch are to be let go.
@@ -32,8 +37,9 @@ final class CacheFiles: Sendable {
     /// put aside, once; `wasPutAside` says so.
     func open(wasPutAside: inout Bool) throws(CacheFault) -> CacheDatabase {
         try makeDirectory()
-        let lock = try FileLock(directory + "/lock")
+        let lock = try FileLock(lockPath)
         defer { lock.close() }
+        removals.open()
         do throws(CacheFault) {
             return try open()
         } catch {
@@ -55,7 +61,7 @@ final class CacheFiles: Sendable {
 
     /// The database of a connection proved damaged. Unless another process was faster, it makes room.
     func condemn(inode: UInt64) throws(CacheFault) -> Bool {
-        let lock = try FileLock(directory + "/lock")
+        let lock = try FileLock(lockPath)
         defer { lock.close() }
         state.withLock { $0.epoch += 1 }
         guard self.inode == inode else { return false }

@@ -14,6 +14,10 @@ package protocol CacheStore: AnyObject, Sendable {
     /// Removes all entries, after what was taken before. `done` is called likewise.
     func removeAll(_ done: (@Sendable (Bool) -> Void)?)
 
+    /// Calls `forget` before it returns, when another store of the same directory, of this process or another one, has
+    /// removed entries since the last call: what is held in memory may be among them.
+    func hearRemovals(_ forget: () -> Void)
+
     /// An entry was used, and is to be evicted later. Kept for the next writing.
     func touch(_ key: CacheKey)
 

@@ -4,6 +4,9 @@ final class CacheWriter: @unchecked Sendable {
         case put(CacheEntry, CacheKey)
         case remove(CacheDigest)
         case removeAll
+
+        /// Whether something is not to be found afterwards.
+        var removes: Bool { if case .put = self { false } else { true } }
     }
 
     /// An open connection and its statements.
@@ -101,6 +104,8 @@ final class CacheWriter: @unchecked Sendable {
             _ = try? session.database.connection.execute("ROLLBACK")
             throw error
         }
+        // When nobody can find it on the disk any more, and not before.
+        if operations.contains(where: \.removes) { files.removals.add() }
         if evicted > 0 { counter.count { $0.evicted += evicted } }
     }
 

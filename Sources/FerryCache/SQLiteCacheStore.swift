@@ -8,9 +8,11 @@ package final class SQLiteCacheStore: CacheStore {
     private let counter = CacheCounter()
     private let readingGate: DiskGate
     private let writingGate: DiskGate
+    private let removals: RemovalCount
 
     package init(_ options: CacheStoreOptions) {
         let files = CacheFiles(directory: options.directory)
+        removals = files.removals
         let (readingGate, writingGate) = (DiskGate(options), DiskGate(options))
         let writer = CacheWriter(files, options, counter, writingGate)
         let (writing, counter) = (CacheWritingQueue(writer, options, counter), counter)
@@ -40,6 +42,8 @@ package final class SQLiteCacheStore: CacheStore {
 
     package func removeAll(_ done: (@Sendable (Bool) -> Void)?) { writing.removeAll(done) }
 
+    package func hearRemovals(_ forget: () -> Void) { removals.hear(forget) }
+
     package func touch(_ key: CacheKey) { writing.touch(key.digest) }
 
     package func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { writing.measure(answer) }
@@ -53,7 +57,12 @@ package final class SQLiteCacheStore: CacheStore {
 
     package func close(_ done: @escaping @Sendable () -> Void) {
         // The writer last: the last connection tidies the log up.
-        let writing = writing
-        readers.close { writing.close(done) }
+        let (writing, removals) = (writing, removals)
+        readers.close {
+            writing.close {
+                removals.close()
+                done()
+            }
+        }
     }
 }

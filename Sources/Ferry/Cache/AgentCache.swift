@@ -49,8 +49,9 @@ public struct AgentCache: Sendable {
         return (kept, plan.key)
     }
 
-    /// Removes what is kept for a request, and returns when it is gone. The policy does not matter, the key does. False
-    /// when there is no cache, or its disk failed.
+    /// Removes what is kept for a request, and returns when it is gone; from the memory of other agents and processes with
+    /// the same directory it goes within milliseconds. The policy does not matter, the key does. False when there is no
+    /// cache, or its disk failed.
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
         guard let cache = core.cache,
@@ -62,7 +63,7 @@ public struct AgentCache: Sendable {
     }
 
     /// Removes everything in the directory, what other agents and processes have there included, and returns when it is
-    /// gone. What other processes hold in memory stays until its time is over.
+    /// gone; from their memory it goes within milliseconds.
     @discardableResult
     public func removeAll() async -> Bool {
         guard let cache = core.cache else { return false }

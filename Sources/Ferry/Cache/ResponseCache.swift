@@ -1,6 +1,7 @@
 import Dispatch
 import FerryCache
 import FerryTransport
+import Glibc
 import Synchronization
 
 /// The cache of an agent: a front in memory, and the store behind it.
@@ -21,6 +22,8 @@ final class ResponseCache: Sendable {
     private let store: any CacheStore
     /// Of entries that are fetched anew behind an answer that is past its time.
     private let revalidating = Mutex(Set<CacheKey>())
+    /// When the removals of others were looked for last.
+    private let looked = Atomic<Int64>(0)
 
     init(_ configuration: CacheConfiguration) {
         applicationVersion = configuration.applicationVersion.map { CacheDigest(of: $0) } ?? .none
@@ -39,7 +42,24 @@ final class ResponseCache: Sendable {
     // MARK: Reading
 
     /// From memory; `nil` when it is not there.
-    func recall(_ key: CacheKey) -> StoredResponse? { front.value(for: key) }
+    func recall(_ key: CacheKey) -> StoredResponse? {
+        guard let stored = front.value(for: key) else { return nil }
+        // The look would be a tenth of the cost of a hit: once each tick of the system's clock is soon enough.
+        let now = coarseTime()
+        if looked.load(ordering: .relaxed) == now { return stored }
+        looked.store(now, ordering: .relaxed)
+        return hearsRemovals() ? nil : stored
+    }
+
+    /// Whether others have removed entries meanwhile: then nothing is in memory any more.
+    private func hearsRemovals() -> Bool {
+        var hears = false
+        store.hearRemovals {
+            front.removeAll()
+            hears = true
+        }
+        return hears
+    }
 
     /// From the disk; `done` is called once, on a thread of the store's.
     func load(_ key: CacheKey, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void) {
@@ -49,6 +69,8 @@ final class ResponseCache: Sendable {
             case .missing(let reason): done(nil, CacheMiss(reason))
             case .found(let entry):
                 guard let stored = StoredResponse(entry) else { return done(nil, .corrupt) }
+                // It may have been read just before it was removed.
+                _ = hearsRemovals()
                 front.insert(stored, for: key, bytes: stored.count, ifNoneSince: removals)
                 done(stored, .notFound)
             }
@@ -71,12 +93,19 @@ final class ResponseCache: Sendable {
 
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         front.remove(key)
-        store.remove(key, done)
+        store.remove(key) { [front] isDone in
+            // Somebody may have read it from the disk meanwhile.
+            front.remove(key)
+            done?(isDone)
+        }
     }
 
     func removeAll(_ done: @escaping @Sendable (Bool) -> Void) {
         front.removeAll()
-        store.removeAll(done)
+        store.removeAll { [front] isDone in
+            front.removeAll()
+            done(isDone)
+        }
     }
 
     /// Whether the caller is the one to fetch an entry anew; then it says when that is over.
@@ -99,6 +128,13 @@ final class ResponseCache: Sendable {
     func close() async {
         await withCheckedContinuation { continuation in store.close { continuation.resume() } }
     }
+}
+
+/// Nanoseconds of a clock that moves with the system's ticks, every 4 ms as a rule, and costs next to nothing.
+private func coarseTime() -> Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now)
+    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
 }
 
 /// An answer in the forms in which it is kept.

@@ -49,6 +49,39 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Waits until an agent has nothing for a request any more.
+    private func waitUntilGone(_ path: String, _ agent: NetworkAgent) async {
+        while await fault({ try await agent.cache.reply(for: Kept(path: path)) }) != .notCached(.notFound) {
+            await Task.yield()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func whatOneAgentRemovesIsGoneFromTheMemoryOfOthers() async throws {
+        let (first, second) = (bench.agent(counting()), bench.agent(counting()))
+        for path in ["/a", "/b", "/c"] {
+            _ = try await first.send(Kept(path: path))
+            // In memory from here on.
+            #expect(try await second.send(Kept(path: path)).isFromCache)
+        }
+        #expect(await second.cache.statistics.memoryEntries == 3)
+        #expect(await first.cache.remove(Kept(path: "/a")))
+        await waitUntilGone("/a", second)
+        #expect(try await second.cache.reply(for: Kept(path: "/b")).value == "answer 2")
+        #expect(await second.cache.removeAll())
+        await waitUntilGone("/c", first)
+        await first.shutdown()
+        await second.shutdown()
+    }
+
+    @Test func whatAnAgentRemovesItselfLeavesTheRestOfItsMemory() async throws {
+        let agent = bench.agent(counting())
+        for path in ["/a", "/b"] { _ = try await agent.send(Kept(path: path)) }
+        #expect(await agent.cache.remove(Kept(path: "/a")))
+        #expect(try await agent.send(Kept(path: "/b")).isFromCache)
+        #expect(await agent.cache.statistics.memoryEntries == 1)
+        await agent.shutdown()
+    }
+
     @Test func withoutACacheThereIsNothing() async throws {
         let agent = NetworkAgent(configuration: .test, stub: counting())
         let response = try await agent.send(Kept()).response

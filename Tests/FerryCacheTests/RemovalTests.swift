@@ -1,0 +1,70 @@
+import FerryCacheProbe
+import Testing
+
+@testable import FerryCache
+
+/// That entries were removed is heard by all who share a directory.
+@Suite struct RemovalTests {
+    private let folder: TestFolder
+
+    init() throws { folder = try TestFolder() }
+
+    private func store() async -> SQLiteCacheStore {
+        let store = SQLiteCacheStore(folder.options())
+        // It hears what happens from its first use on.
+        _ = await store.read(Sample.key(0))
+        return store
+    }
+
+    private func hears(_ store: SQLiteCacheStore) -> Bool {
+        var hears = false
+        store.hearRemovals { hears = true }
+        return hears
+    }
+
+    @Test func everyoneHearsOfItOnceButWhoDidIt() async throws {
+        let (first, second, third) = (await store(), await store(), await store())
+        await first.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        #expect([first, second, third].map(hears) == [false, false, false], "what is written is no news")
+        await first.remove(Sample.key(1))
+        #expect([first, second, third].map(hears) == [false, true, true])
+        #expect([first, second, third].map(hears) == [false, false, false])
+        await third.removeAll()
+        #expect([first, second, third].map(hears) == [true, true, false])
+        for store in [first, second, third] { await store.close() }
+    }
+
+    @Test func ownRemovalsHideNobodyElses() async throws {
+        let (first, second) = (await store(), await store())
+        await first.remove(Sample.key(1))
+        await second.remove(Sample.key(2))
+        #expect([first, second].map(hears) == [true, true])
+        #expect([first, second].map(hears) == [false, false])
+        await first.close()
+        await second.close()
+        #expect([first, second].map(hears) == [false, false])
+    }
+
+    @Test func aStoreThatComesLaterHasMissedNothing() async throws {
+        let first = await store()
+        await first.remove(Sample.key(1))
+        let second = await store()
+        #expect(!hears(second))
+        await first.remove(Sample.key(1))
+        #expect(hears(second))
+        await first.close()
+        await second.close()
+    }
+
+    @Test func manyAtOnceAreAllHeard() async throws {
+        let stores = [await store(), await store()]
+        for round in 0..<50 {
+            await withTaskGroup(of: Void.self) { group in
+                for store in stores { group.addTask { await store.remove(Sample.key(round)) } }
+            }
+            #expect(stores.map(hears).contains(true), "one of them was the second")
+            #expect(stores.map(hears) == [false, false])
+        }
+        for store in stores { await store.close() }
+    }
+}
