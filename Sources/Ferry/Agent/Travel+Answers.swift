@@ -83,9 +83,10 @@ extension Travel {
         let asked = try asked()
         guard asked.body?.isReplayable ?? true else { return nil }
         let isReplayed = try await session.isReplayed(
-            url, generation: token, wasReplayed: wasReplayed, for: journey, until: deadline, of: itinerary.info.id)
+            url, generation: token, wasReplayed: hasAskedForToken, for: journey, until: deadline, of: itinerary.info.id)
+        // Once for each run, whatever comes of it: also where it is sent again for another reason.
+        hasAskedForToken = true
         guard isReplayed else { return nil }
-        wasReplayed = true
         leave(result)
         if redirects.history.isEmpty { return .again }
         leg = try await withToken(asked)

@@ -21,7 +21,8 @@ struct Travel {
     var proxyCredential: Granted?
     /// Of the token that the leg carries; `nil` without one.
     var token: UInt64?
-    var wasReplayed = false
+    /// A token that was not accepted was to be replaced on its account.
+    var hasAskedForToken = false
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
     var earlier = EarlierAttempts()

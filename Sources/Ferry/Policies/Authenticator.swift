@@ -13,7 +13,7 @@
 ///
 /// Runs that a refresh starts itself, in its own task, carry no token and wait for no refresh, so it cannot wait for
 /// itself. A run is sent again once; when the new token is not accepted either, or the refresh fails, it ends with the
-/// answer it has. On a redirect the token goes only to the origin that was asked first.
+/// answer it has: so do all that were under way with the same token, without another refresh. On a redirect the token goes only to the origin that was asked first.
 public protocol Authenticator<Token>: Sendable {
     /// What is put on requests.
     associatedtype Token: Sendable

@@ -1,8 +1,9 @@
 /// Has a token refreshed once for all the runs that failed with it: events of runs in, what to do with them out. Knows
 /// neither tokens nor tasks; the owner keeps it behind a lock, and acts after it has left the lock.
 ///
-/// Tokens are told apart by generations. A run is sent with the generation of the moment and brings it back with its
-/// 401, so that a 401 that was on its way while the token was refreshed is recognised as old news.
+/// Refreshes are counted in generations, those that fail too. A run is sent with the generation of the moment and brings
+/// it back with its 401, so that a 401 that was on its way while the token was refreshed is recognised as old news: it is
+/// sent again with the new token, or shares the fault of the refresh that was its own as well.
 struct RefreshMachine: Sendable {
     /// Names a run.
     typealias RunID = UInt64
@@ -36,8 +37,10 @@ struct RefreshMachine: Sendable {
     private var refreshes: UInt64 = 0
     private var isShutDown = false
 
-    /// Of the token that is to be sent now.
+    /// How many refreshes have ended.
     private(set) var generation: UInt64 = 0
+    /// The generation in which the token came that is to be sent now.
+    private var renewed: UInt64 = 0
 
     /// Runs that are kept.
     var waitingCount: Int { waiting.count }
@@ -55,15 +58,17 @@ struct RefreshMachine: Sendable {
         return .wait
     }
 
-    /// A run that was sent with the token of a generation was answered with 401. One that was replayed before is not
-    /// helped by another token, and one that belongs to the refresh would wait for itself: both give up.
+    /// A run that was sent in a generation was answered with 401. One that was replayed before is not helped by another
+    /// token, and one that belongs to the refresh would wait for itself: both give up. So does one whose token a refresh
+    /// that has failed was to replace.
     mutating func unauthorized(_ run: RunID, generation sent: UInt64, wasReplayed: Bool, isRefresh: Bool) -> Action {
         if isShutDown || wasReplayed || isRefresh { return .giveUp }
         if underWay != nil {
             keep(run, wasSent: true)
             return .wait
         }
-        if sent < generation { return .replay(generation: generation) }
+        if sent < renewed { return .replay(generation: generation) }
+        if sent < generation { return .giveUp }
         refreshes += 1
         underWay = refreshes
         keep(run, wasSent: true)
@@ -75,15 +80,17 @@ struct RefreshMachine: Sendable {
     mutating func refreshed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil
-        generation += 1
+        renew()
         let generation = generation
         return release { $0.wasSent ? .replay(generation: generation) : .send(generation: generation) }
     }
 
-    /// The refresh of that number failed: nobody is replayed, and the next 401 starts another one at once.
+    /// The refresh of that number failed: nobody is replayed, and the next 401 of a run that is sent from now on starts
+    /// another one at once.
     mutating func refreshFailed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil
+        generation += 1
         return release { _ in .giveUp }
     }
 
@@ -98,7 +105,7 @@ struct RefreshMachine: Sendable {
     /// A refresh under way is of no interest any more.
     mutating func replaced() -> [(run: RunID, action: Action)] {
         guard let number = underWay else {
-            generation += 1
+            renew()
             return []
         }
         return refreshed(number)
@@ -109,6 +116,11 @@ struct RefreshMachine: Sendable {
         isShutDown = true
         underWay = nil
         return release { _ in .giveUp }
+    }
+
+    private mutating func renew() {
+        generation += 1
+        renewed = generation
     }
 
     private mutating func keep(_ run: RunID, wasSent: Bool) {

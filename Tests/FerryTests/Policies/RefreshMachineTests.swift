@@ -78,19 +78,48 @@ import Testing
         _ = machine.starting(3, isRefresh: false)
         let released = machine.refreshFailed(1)
         #expect(same(released, [1: .giveUp, 2: .giveUp, 3: .giveUp]))
-        #expect(machine.generation == 0)
+        #expect(machine.generation == 1)
     }
 
-    @Test func afterAFailedRefreshTheNextStartsAtOnce() {
+    @Test func afterAFailedRefreshTheNextThatIsSentStartsAnother() {
         var machine = RefreshMachine()
         _ = unauthorized(&machine, 1)
         _ = machine.refreshFailed(1)
         let sent = machine.starting(2, isRefresh: false)
-        #expect(sent == .send(generation: 0))
-        let again = unauthorized(&machine, 2)
+        #expect(sent == .send(generation: 1))
+        let again = unauthorized(&machine, 2, generation: 1)
         #expect(again == .startRefresh(2))
         let released = machine.refreshed(2)
-        #expect(same(released, [2: .replay(generation: 1)]))
+        #expect(same(released, [2: .replay(generation: 2)]))
+    }
+
+    @Test func a401ThatWasOnItsWayDuringAFailedRefreshStartsNoOther() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshFailed(1)
+        let late = unauthorized(&machine, 2, generation: 0)
+        #expect(late == .giveUp)
+        #expect(!machine.isRefreshing)
+        // It waits for one that others have started since, and is glad of its token.
+        _ = unauthorized(&machine, 3, generation: 1)
+        let during = unauthorized(&machine, 4, generation: 0)
+        #expect(during == .wait)
+        let released = machine.refreshed(2)
+        #expect(same(released, [3: .replay(generation: 2), 4: .replay(generation: 2)]))
+        let old = unauthorized(&machine, 5, generation: 0)
+        #expect(old == .replay(generation: 2))
+    }
+
+    @Test func aFailedRefreshLeavesTheTokenOfTheOneBefore() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshed(1)
+        _ = unauthorized(&machine, 2, generation: 1)
+        _ = machine.refreshFailed(2)
+        let old = unauthorized(&machine, 3, generation: 0)
+        let fault = unauthorized(&machine, 4, generation: 1)
+        let fresh = unauthorized(&machine, 5, generation: 2)
+        #expect([old, fault, fresh] == [.replay(generation: 2), .giveUp, .startRefresh(3)])
     }
 
     @Test func refreshNeverWaitsForItself() {
@@ -217,6 +246,7 @@ import Testing
             case 1, 2:
                 next += 1
                 let old = machine.generation == 0 ? 0 : machine.generation - generator.next() % 2
+                let (isOld, wasRefreshing) = (old < machine.generation, machine.isRefreshing)
                 switch machine.unauthorized(next, generation: old, wasReplayed: false, isRefresh: false) {
                 case .startRefresh(let number):
                     #expect(underWay == nil)
@@ -226,7 +256,8 @@ import Testing
                     #expect(underWay != nil)
                     kept.insert(next)
                 case .replay(let generation): #expect(generation > old)
-                case .send, .giveUp: Issue.record("neither is an answer to this")
+                case .giveUp: #expect(isOld && !wasRefreshing, "only after a refresh that failed")
+                case .send: Issue.record("that is no answer to this")
                 }
             case 3:
                 let run = generator.next() % (next + 1)

@@ -101,15 +101,11 @@ import Testing
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
-            let all = Gate(), waiting = Gate()
-            let tokens = TokenServer(
-                on: server, givesOut: { await waiting.pass() }, refuses: { await all.pass(openingAt: 50) })
+            let all = Gate()
+            // All are on their way with the old token; some come back when the refresh has failed.
+            let tokens = TokenServer(on: server, refuses: { await all.pass(openingAt: 50) })
             tokens.refuseTokens(with: status)
-            async let ended = results(agent, 50)
-            // A refusal that came after the failure would start a refresh of its own.
-            #expect(await eventually { tokens.count("/token") == 1 && agent.core.tokens?.waitingCount == 50 })
-            waiting.open()
-            for result in await ended {
+            for result in await results(agent, 50) {
                 let error = try #require(result.error)
                 #expect(error.code == .invalidStatusCode(401) && error.attempts == 1)
                 #expect(error.response?.body == Array(Canary.body.utf8))
@@ -118,6 +114,48 @@ import Testing
             // The next refusal tries again.
             tokens.refuseTokens(with: nil)
             #expect(try await agent.send(Call("/data")).status == 200)
+        }
+    }
+
+    @Test("A refusal that comes when the refresh has failed starts no other, and is the run's answer")
+    func lateRefusalAfterAFailure() async throws {
+        let late = Gate()
+        let isFirst = Mutex(true)
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(
+                on: server,
+                refuses: {
+                    let waits = isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                    if waits { await late.pass() }
+                })
+            tokens.refuseTokens(with: 500)
+            let first = Task { await agent.result(Call("/data")) }
+            try await server.waitForRequests(1)
+            #expect(await agent.result(Call("/data")).error?.code == .invalidStatusCode(401))
+            #expect(tokens.count("/token") == 1)
+            late.open()
+            let error = try #require(await first.value.error)
+            #expect(error.code == .invalidStatusCode(401) && error.attempts == 1)
+            #expect(tokens.count("/token") == 1 && tokens.count("/data") == 2)
+        }
+    }
+
+    @Test("A run that is sent again after a failed refresh, for another reason, asks for no other token")
+    func sentAgainAfterAFailure() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, refusal: 503)
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            let tokens = TokenServer(on: server, status: 503)
+            tokens.refuseTokens(with: 403)
+            let error = try #require(await agent.result(Call("/data")).error)
+            #expect(error.code == .invalidStatusCode(503) && error.attempts == 4)
+            #expect(tokens.count("/token") == 1 && tokens.count("/data") == 4)
         }
     }
 
