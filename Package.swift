@@ -94,11 +94,18 @@ let package = Package(
         // What the tests of faults note for the manual's table.
         .target(
             name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
-        .testTarget(name: "CFerryTests", dependencies: ["CFerry", "FerryTesting"], swiftSettings: strict),
+        .testTarget(
+            name: "CFerryTests", dependencies: ["CAllocations", "CFerry", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
+        // Has calls of the system fail in processes of the command.
+        .target(
+            name: "Injection", dependencies: ["FerryMeasurement"], path: "Tests/Injection", exclude: ["inject.c"],
+            swiftSettings: strict),
         // Stands before the system's allocator in the tests' process, and counts.
         .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
+        // Stands before the system's resolver in the tests' process, and hangs.
+        .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML", "FerryTesting"], swiftSettings: strict),
@@ -112,7 +119,8 @@ let package = Package(
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "CAllocations", "FaultTable", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting", "FerryXML",
+                "CAllocations", "CResolver", "FaultTable", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting",
+                "FerryXML",
             ],
             swiftSettings: strict),
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by `make fuzz`.
@@ -126,11 +134,13 @@ let package = Package(
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
             name: "FerryCommandTests",
-            dependencies: ["FaultTable", "FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting"],
+            dependencies: ["FaultTable", "FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting", "Injection"],
             swiftSettings: strict),
         .testTarget(
             name: "FerryIntegrationTests",
-            dependencies: ["FaultTable", "Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "COpenSSL"],
+            dependencies: [
+                "FaultTable", "Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "Injection", "COpenSSL",
+            ],
             exclude: ["Servers"],
             swiftSettings: strict),
 

@@ -197,6 +197,8 @@ ferry__fault ferry__dns_fault(int eai) {
     return fault(FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND);
   case EAI_AGAIN:
     return fault(FERRY_E_DNS, FERRY_D_DNS_TEMPORARY);
+  case EAI_MEMORY:
+    return fault(FERRY_E_MEMORY, 0);
   default:
     return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
   }

@@ -64,8 +64,10 @@ typedef struct ferry__answer {
   struct ferry__answer *next;
   uint64_t serial;  /* of the host that asked */
   int eai;
-  char *addresses; /* "1.2.3.4,[::1]" */
+  char *addresses; /* "1.2.3.4,[::1]"; NULL where there was no memory */
 } ferry__answer;
+
+void ferry__answer_free(ferry__answer *answer);
 
 typedef struct ferry__port ferry__port; /* outlives the loop if it must */
 ferry__port *ferry__port_make(ferry_loop *loop);

@@ -31,10 +31,12 @@ struct ferry__port {
 
 typedef int (*lookup_function)(const char *, struct addrinfo **);
 
+/* Its answer is there from the beginning, so that what was found, or that
+ * there was no memory for it, can always be told. */
 typedef struct waiter {
   struct waiter *next;
   ferry__port *port;
-  uint64_t serial;
+  ferry__answer *answer;
 } waiter;
 
 typedef struct job {
@@ -71,21 +73,23 @@ static void release(ferry__port *port) {
   free(port);
 }
 
-static void free_answers(ferry__answer *answer) {
-  while (answer) {
-    ferry__answer *next = answer->next;
+void ferry__answer_free(ferry__answer *answer) {
+  if (answer)
     free(answer->addresses);
-    free(answer);
-    answer = next;
-  }
+  free(answer);
 }
 
 void ferry__port_close(ferry__port *port) {
   pthread_mutex_lock(&port->lock);
+  ferry__answer *answers = port->answers;
   port->loop = NULL;
-  free_answers(port->answers);
   port->answers = NULL;
   pthread_mutex_unlock(&port->lock);
+  while (answers) {
+    ferry__answer *next = answers->next;
+    ferry__answer_free(answers);
+    answers = next;
+  }
   release(port);
 }
 
@@ -100,15 +104,10 @@ ferry__answer *ferry__port_answers(ferry__port *port) {
   return answers;
 }
 
-static void deliver(ferry__port *port, uint64_t serial, int eai,
+static void deliver(ferry__port *port, ferry__answer *answer, int eai,
                     const char *addresses) {
-  ferry__answer *answer = calloc(1, sizeof *answer);
-  char *copy = strdup(addresses);
-  if (!answer || !copy)
-    abort(); /* A lost answer would be a transfer that never ends. */
-  answer->serial = serial;
-  answer->eai = eai;
-  answer->addresses = copy;
+  answer->addresses = strdup(addresses);
+  answer->eai = answer->addresses || eai ? eai : EAI_MEMORY;
   pthread_mutex_lock(&port->lock);
   if (port->loop) {
     answer->next = port->answers;
@@ -118,7 +117,7 @@ static void deliver(ferry__port *port, uint64_t serial, int eai,
     answer = NULL;
   }
   pthread_mutex_unlock(&port->lock);
-  free_answers(answer);
+  ferry__answer_free(answer);
 }
 
 /* ---- One lookup ---------------------------------------------------------- */
@@ -213,7 +212,7 @@ static void *run(void *unused) {
     while (job->waiters) {
       waiter *waiter = job->waiters;
       job->waiters = waiter->next;
-      deliver(waiter->port, waiter->serial, eai, list);
+      deliver(waiter->port, waiter->answer, eai, list);
       release(waiter->port);
       free(waiter);
     }
@@ -243,11 +242,16 @@ static bool start_thread(void) {
 int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
                   lookup_function lookup) {
   waiter *new = calloc(1, sizeof *new);
+  ferry__answer *answer = calloc(1, sizeof *answer);
   int code = FERRY_E_MEMORY;
-  if (!new)
+  if (!new || !answer) {
+    free(new);
+    free(answer);
     return code;
+  }
+  answer->serial = serial;
   new->port = port;
-  new->serial = serial;
+  new->answer = answer;
   pthread_mutex_lock(&desk.lock);
   struct job **at = &desk.jobs;
   while (*at && !((*at)->lookup == lookup && !strcmp((*at)->name, name)))
@@ -274,9 +278,11 @@ int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
   new->next = job->waiters;
   job->waiters = new;
   new = NULL;
+  answer = NULL;
   code = FERRY_OK;
 done:
   pthread_mutex_unlock(&desk.lock);
   free(new);
+  free(answer);
   return code;
 }

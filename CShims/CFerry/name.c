@@ -100,6 +100,5 @@ void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
     host->outdated = NULL;
   }
 done:
-  free(answer->addresses);
-  free(answer);
+  ferry__answer_free(answer);
 }

@@ -1,3 +1,4 @@
+import CAllocations
 import CFerry
 import FerryTesting
 import Foundation
@@ -18,15 +19,20 @@ extension CoreTests {
             }
         }
 
+        /// A machine that is busy may hold up one of them; what waited for a timer would be late each time.
         @Test func refusedWithin100Milliseconds() async throws {
             var options = LoopbackServer.Options()
             options.accepting = .refused
             try await withCore(server: options, probes: false) { core, server in
-                let begin = ContinuousClock.now
-                let result = try await core.get(server.baseURL + "/")
-                #expect(result.fault == CoreFault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED))
-                #expect(result.osErrno == ECONNREFUSED && result.phase == FERRY_PHASE_CONNECT && !result.isProcessed)
-                #expect(ContinuousClock.now - begin < .milliseconds(100))
+                var quickest = UInt64.max
+                for _ in 0..<20 {
+                    let result = try await core.get(server.baseURL + "/")
+                    #expect(result.fault == CoreFault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED))
+                    #expect(
+                        result.osErrno == ECONNREFUSED && result.phase == FERRY_PHASE_CONNECT && !result.isProcessed)
+                    quickest = min(quickest, UInt64(result.metrics.total))
+                }
+                #expect(quickest < 100_000, "\(quickest) microseconds")
             }
         }
 
@@ -58,6 +64,26 @@ extension CoreTests {
                 lookups.set("again.names.test", ["127.0.0.1"])  // a failure is not kept
                 let seen1 = try await core.get(url("again.names.test"))
                 #expect(seen1.fault == .ok)
+            }
+        }
+
+        @Test(.enabled(if: allocations_are_counted()))
+        func withoutMemoryForTheAnswerAllWhoWaitForItEnd() async throws {
+            try await withNames { core, _, url in
+                lookups.set("starved.names.test", ["127.0.0.1"], isHeld: true)
+                lookups.starve("starved.names.test")
+                let ids = try (0..<10).map { _ in try core.submit(CoreRequest("GET", url("starved.names.test"))) }
+                await core.untilStatistics { $0.resolving == 10 }
+                lookups.release("starved.names.test")
+                for result in await core.results(of: ids) {
+                    #expect(result.fault == CoreFault(FERRY_E_MEMORY))
+                    #expect(result.phase == FERRY_PHASE_DNS && !result.isProcessed)
+                }
+                // It is nothing that is remembered of the name.
+                lookups.set("starved.names.test", ["127.0.0.1"])
+                lookups.starve("starved.names.test", false)
+                let again = try await core.get(url("starved.names.test"))
+                #expect(again.fault == .ok)
             }
         }
 
@@ -99,7 +125,6 @@ extension CoreTests {
         @Test func cancelAndStopWhileALookupHangsAreAnsweredAtOnce() async throws {
             lookups.set("stop.names.test", ["127.0.0.1"], isHeld: true)
             defer { lookups.release("stop.names.test") }
-            let begin = ContinuousClock.now
             try await withNames { core, _, url in
                 let ids = try (0..<3).map { _ in try core.submit(CoreRequest("GET", url("stop.names.test"))) }
                 await lookups.until("stop.names.test", lookups: 1)
@@ -109,7 +134,8 @@ extension CoreTests {
                 core.stop()
                 for result in await core.results(of: Array(ids.dropFirst())) { #expect(result.fault == .shutdown) }
             }
-            #expect(ContinuousClock.now - begin < .seconds(2))
+            // Nothing of all that has waited for it: the lookup hangs still.
+            #expect(lookups.isAtWork("stop.names.test"))
         }
 
         @Test func fallsBackFromARefusedAddressToTheNext() async throws {

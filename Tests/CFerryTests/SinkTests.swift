@@ -170,11 +170,11 @@ extension CoreTests {
                     core.write(id, to: descriptor, at: 0)
                     await core.record.until { !($0.written[id] ?? []).isEmpty }
                     core.pause(id)
-                    // What had been read is written; from then on nothing.
+                    // What had been read is written, and flushed in time; from then on nothing.
                     var before: UInt64 = 0
                     while before != core.written(id).last {
                         before = core.written(id).last ?? 0
-                        try await Task.sleep(for: .milliseconds(300))  // past the time after which bytes are flushed
+                        try await core.pass(milliseconds: 300, server)
                     }
                     #expect(before < 30_000_000 && core.record.read { $0.results[id] } == nil)
                     core.resume(id)

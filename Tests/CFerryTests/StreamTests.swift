@@ -144,7 +144,7 @@ extension CoreTests {
                         $0.lowSpeedTime = 100
                     })
                 await core.untilBody(id)
-                try await Task.sleep(for: .milliseconds(400))  // longer than the limits; there is no event for it
+                try await core.pass(milliseconds: 400, server)  // longer than the limits
                 #expect(core.record.read { $0.results[id] } == nil)
                 core.resume(id)
                 let seen2 = await core.result(of: id)

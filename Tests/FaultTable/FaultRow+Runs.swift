@@ -4,8 +4,8 @@ extension FaultRow {
         [
             FaultRow(
                 "R71",
-                "cancelled in any phase: queued, connecting, in the handshake, sending, waiting, reading, "
-                    + "paused, before a retry, while the answer is kept",
+                "cancelled in any phase: queued, looking a name up, connecting, in the handshake, sending, waiting, "
+                    + "reading, paused, before a retry, while the answer is kept",
                 "one result at once, the connection is closed, and the place is free"),
             FaultRow(
                 "R73", "a shutdown with runs at work, a second one, and a request after it",

@@ -1,4 +1,5 @@
 import CFerry
+import FerryTesting
 import Synchronization
 import Testing
 
@@ -148,6 +149,15 @@ final class CoreLoop: Sendable {
             await turn()
             await Task.yield()
         }
+    }
+
+    /// Waits until so many milliseconds have gone by on the loop's own clock, by a run that nobody answers and that is
+    /// given up after them: whatever the loop was to do meanwhile it has done.
+    func pass(milliseconds: Int, _ server: LoopbackServer) async throws {
+        server.script(path: "/silence", uses: 1, [.expectHead, .keepOpen])
+        let silence = CoreRequest("GET", server.baseURL + "/silence").with { $0.total = milliseconds }
+        let result = try await run(silence)
+        #expect(result.fault == CoreFault(FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_TOTAL))
     }
 
     /// Ends the loop, once.

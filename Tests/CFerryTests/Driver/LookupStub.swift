@@ -1,3 +1,4 @@
+import CAllocations
 import Foundation
 import Synchronization
 
@@ -8,6 +9,8 @@ final class LookupStub: Sendable {
         var addresses: [String] = []
         var code = EAI_NONAME
         var isHeld = false
+        /// The lookup thread does not get the next memory that it asks for.
+        var isStarved = false
         var lookups = 0
         var atWork = 0
         var mostAtWork = 0
@@ -22,9 +25,12 @@ final class LookupStub: Sendable {
 
     static let shared = LookupStub()
     let state = Mutex(State())
+    /// Of what is held.
+    private let change = NSCondition()
 
     /// Answers `name` with these addresses; with an error when there are none. Held until `release`.
     func set(_ name: String, _ addresses: [String], code: Int32 = EAI_NONAME, isHeld: Bool = false) {
+        change.lock()
         state.withLock { state in
             var entry = state.entries[name] ?? Entry()
             entry.addresses = addresses
@@ -32,13 +38,24 @@ final class LookupStub: Sendable {
             entry.isHeld = isHeld
             state.entries[name] = entry
         }
+        change.broadcast()
+        change.unlock()
+    }
+
+    /// The thread that looks this name up gets no memory for what it found, or gets it again.
+    func starve(_ name: String, _ isStarved: Bool = true) {
+        state.withLock { $0.entries[name]?.isStarved = isStarved }
     }
 
     func release(_ name: String) {
+        change.lock()
         state.withLock { $0.entries[name]?.isHeld = false }
+        change.broadcast()
+        change.unlock()
     }
 
     func lookups(_ name: String) -> Int { state.withLock { $0.entries[name]?.lookups ?? 0 } }
+    func isAtWork(_ name: String) -> Bool { state.withLock { $0.entries[name]?.atWork ?? 0 > 0 } }
     func mostAtWork(_ name: String) -> Int { state.withLock { $0.entries[name]?.mostAtWork ?? 0 } }
     var atWork: Int { state.withLock { $0.atWork } }
     /// At once, since the start of the process.
@@ -73,8 +90,10 @@ final class LookupStub: Sendable {
     }
 
     fileprivate func end(_ name: String) -> Entry {
-        // The hook stands for a resolver that hangs: it blocks a lookup thread, and looks every millisecond.
-        while state.withLock({ $0.entries[name]?.isHeld ?? false }) { usleep(1000) }
+        // The hook stands for a resolver that hangs: it blocks a lookup thread.
+        change.lock()
+        while state.withLock({ $0.entries[name]?.isHeld ?? false }) { change.wait() }
+        change.unlock()
         return state.withLock { state in
             state.atWork -= 1
             state.entries[name]?.atWork -= 1
@@ -102,5 +121,6 @@ func lookupStub(
         first = found
     }
     out.pointee = first
+    if entry.isStarved { allocations_refuse_next() }
     return first == nil ? EAI_NONAME : 0
 }

@@ -1,5 +1,6 @@
 import FerryTesting
 import Foundation
+import Injection
 import Testing
 
 /// The command while calls of the system fail: the right result or an error with its code, never a signal, a hang, or a

@@ -142,7 +142,7 @@ import Testing
     @Test func whoeverHangsUpOnAPauseIsAskedForTheRest() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            let size = 40_000_000
+            let size = 3_000_000
             server.script(
                 path: "/f", uses: 1,
                 [

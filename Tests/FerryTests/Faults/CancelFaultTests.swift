@@ -1,3 +1,4 @@
+import CResolver
 import FaultTable
 import FerryTesting
 import FerryTransport
@@ -76,6 +77,39 @@ import Testing
         await agent.shutdown()
         #expect(server.requestCount == 1)
         #expect(outcome.count == 1)
+    }
+
+    @Test("R71: while its name is looked up, by a resolver that hangs on")
+    func lookingUp() async throws {
+        // All of it ends, the agent included, while the lookup does not.
+        defer { resolver_release() }
+        try await expectCancelled([], .dns, processed: false, attempts: 0) {
+            $0.host = "name.held.test"
+            $0.next = .otherServer
+        } when: { _, agent in
+            #expect(await eventually { agent.core.transport.statistics.resolving == 1 && resolver_held() == 1 })
+        }
+        #expect(resolver_held() == 1)
+    }
+
+    @Test("R71: of many who wait for a name one is cancelled; it ends alone, and the rest when the name is known")
+    func oneOfManyLookingUp() async throws {
+        let agent = NetworkAgent()
+        let outcomes = (0..<10).map { _ in Outcome<Response>() }
+        let tasks = outcomes.map { agent.start(Probe(path: "http://many.held.test/"), completion: $0.take) }
+        let awaited = Task { await agent.result(Probe(path: "http://many.held.test/")) }
+        #expect(await eventually { agent.core.transport.statistics.resolving == 11 && resolver_held() == 1 })
+        tasks[4].cancel()
+        awaited.cancel()
+        #expect(await outcomes[4].code == .cancelled)
+        #expect(await awaited.value.error?.code == .cancelled)
+        #expect(agent.core.transport.statistics.resolving == 9 && outcomes.reduce(0) { $0 + $1.count } == 1)
+        resolver_release()
+        for (index, outcome) in outcomes.enumerated() where index != 4 {
+            #expect(await outcome.code == .dns(.notFound))
+        }
+        await agent.shutdown()
+        #expect(outcomes.allSatisfy { $0.count == 1 })
     }
 
     @Test("R71: while it connects")

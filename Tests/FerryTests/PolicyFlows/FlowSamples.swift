@@ -147,6 +147,23 @@ final class Gate: Sendable {
     }
 }
 
+/// Asks what nobody answers, and is given up after a time.
+private struct Silence: Request {
+    var path: String
+    var timeouts: Timeouts?
+}
+
+extension NetworkAgent {
+    /// Waits until so much time has gone by on the clock of this agent's loop: a run that nobody answers is given up
+    /// after it, and whatever the loop was to do meanwhile it has done.
+    func pass(_ time: Duration, _ server: LoopbackServer, sourceLocation: SourceLocation = #_sourceLocation) async {
+        server.script(path: "/silence", uses: 1, [.expectHead, .keepOpen])
+        let silence = Silence(path: server.baseURL + "/silence", timeouts: Timeouts(idle: nil, total: time))
+        let error = await result(silence).error
+        #expect(error?.code == .timeout(.total), sourceLocation: sourceLocation)
+    }
+}
+
 extension RetryPolicy {
     /// Four attempts, without waits to speak of, and none at random.
     static let quick = RetryPolicy.exponential(attempts: 4, base: .milliseconds(1), jitter: .none)

@@ -72,13 +72,12 @@ import Testing
     @Test("R69: an idle timeout counts the server's silence, not the reader's")
     func slowReaderIsNotAnIdleServer() async throws {
         try await withFlow {
-            $0.timeouts = Timeouts(idle: .milliseconds(150))
+            $0.timeouts = Timeouts(idle: .milliseconds(500))
         } _: { server, agent in
             let response = try await agent.stream(Call("/bytes/30000000"))
             var iterator = response.body.makeAsyncIterator()
             var bytes = try await iterator.next()?.count ?? 0
-            // There is no event for time that passes.
-            try await Task.sleep(for: .milliseconds(500))
+            await agent.pass(.milliseconds(1500), server)
             while let piece = try await iterator.next() { bytes += piece.count }
             #expect(bytes == 30_000_000)
         }

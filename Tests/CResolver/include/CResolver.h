@@ -1,0 +1,13 @@
+/* A resolver that hangs: the tests' own getaddrinfo() stands before the
+ * system's in the whole process, and keeps who asks for a name that ends in
+ * ".held.test" until it is let go. */
+#ifndef CRESOLVER_H
+#define CRESOLVER_H
+
+/* Lookups that are kept at this moment. */
+int resolver_held(void);
+
+/* Lets go all that are kept: there is no such name. */
+void resolver_release(void);
+
+#endif
