@@ -208,6 +208,36 @@ import Testing
         #expect(proxy.requestCount == Play.allCases.count)
     }
 
+    /// Where a request to a server of this machine goes, by `NO_PROXY`.
+    @Test(
+        "R57: exceptions name hosts and all below them, addresses however they are written, and networks",
+        arguments: [
+            ("127.0.0.1", "127.0.0.0/8", true), ("127.0.0.1", "127.0.0.1", true), ("127.1", "127.0.0.1/32", true),
+            ("[::ffff:127.0.0.1]", "127.0.0.0/8", true), ("[::ffff:7f00:1]", "127.0.0.1", true),
+            ("127.0.0.1", "::ffff:127.0.0.1", true), ("[::1]", "::1", true), ("[::1]", "fe80::/10,::/127", true),
+            ("[::1]", "127.0.0.0/8", false), ("127.0.0.1", "128.0.0.0/1", false), ("127.0.0.1", "::1/128", false),
+            ("a.shop.localhost", "shop.localhost", true), ("a.shop.localhost", ".shop.localhost", true),
+            ("ashop.localhost", "shop.localhost", false), ("shop.localhost", "127.0.0.0/8", false),
+            ("shop.localhost", "*", true), ("localhost", "LOCALHOST", true), ("localhost", "localhost:1", false),
+        ])
+    func exceptions(host: String, exceptions: String, isDirect: Bool) async throws {
+        var options = LoopbackServer.Options()
+        if host == "[::1]" { options.address = "::1" }
+        for name in ["no_proxy", "NO_PROXY"] {
+            let proxy = try LoopbackServer()
+            try await withFlow(server: options) {
+                $0.proxy = .environment(["http_proxy": "http://127.0.0.1:\(proxy.port)", name: exceptions])
+            } _: { server, agent in
+                for result in try await agent.outcomes(of: Get("http://\(host):\(server.port)/hello"), [.buffered]) {
+                    #expect(result.error == nil || !isDirect && result.error?.code == .invalidStatusCode(404))
+                }
+                #expect((server.requestCount, proxy.requestCount) == (isDirect ? (2, 0) : (0, 2)))
+                #expect(proxy.requests.allSatisfy { $0.target.hasPrefix("http://") })
+            }
+            proxy.stop()
+        }
+    }
+
     @Test("R57: a proxy that makes no sense fails what would go through it, before anything is sent")
     func nonsense() async throws {
         for text in ["http://canary:canary@", "ftp://canary:canary@h", "http://h:99999", "http://a b/"] {

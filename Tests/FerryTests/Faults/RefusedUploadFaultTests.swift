@@ -71,6 +71,29 @@ import Testing
         }
     }
 
+    /// What waits to be taken lies in libcurl, which throws it away with its connection.
+    @Test("R80: one that is read as it comes begins at least, and is whole or an error", arguments: Body.allCases)
+    func acceptedAsItComes(body: Body) async throws {
+        let file = try TemporaryFile(size: Self.size)
+        var setup = FaultSetup()
+        setup.probe.method = .post
+        setup.probe.body = made(body, file)
+        setup.forms = [.streamed, .download]
+        for answer in Self.answers("200 OK") {
+            let script: LoopbackScript = [.expectHead, .expectBytes(1_000_000), .send(answer), .reset]
+            try await forEachPlay(script, setup, #_sourceLocation) { play, outcome, stage in
+                switch outcome {
+                case .success(let answer): #expect(answer.status == 200 && answer.text == "no", "\(play)")
+                case .failure(let error):
+                    #expect(error.code == .connectionReset && error.phase == .body, "\(play): \(error)")
+                    #expect(error.mayHaveBeenProcessed)
+                }
+                #expect(stage.server.requests.count { $0.path == "/fault" } == 1)
+                return FaultNote.held
+            }
+        }
+    }
+
     @Test("R80: a retry of it sends the upload anew")
     func retried() async throws {
         let file = try TemporaryFile(size: 5_000_000)
