@@ -10,16 +10,14 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct PlanCacheTests {
     private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
 
-    private func plan(_ text: String) throws -> Plan { try PlanReader(path: "p.json", text: Data(text.utf8)).plan() }
+    private func plan(_ text: String) throws -> Plan { try PlanSchema.plan(text) }
 
     /// Each by an agent of its own, as each is a process of its own.
     private func perform(
         _ text: String, on server: LoopbackServer, values: [(name: String, value: String)] = []
     ) async throws -> PlanReport {
-        let plan = try plan(text)
-        let run = try PlanRun(plan, values: values)
-        let configuration = try PlanRun.configuration(for: plan, values: values, base: server.baseURL)
-        return await withNetworkAgent(configuration: configuration) { await run.perform(by: $0) }
+        let start = try PlanStart(plan(text), values: values, base: server.baseURL)
+        return await withNetworkAgent(configuration: start.configuration) { await PlanRun(start).perform(by: $0) }
     }
 
     private func catalogue(_ policy: String, run: String = #"{"request": "a", "repeat": 2}"#) -> String {
@@ -166,7 +164,7 @@ import Testing
 
     @Test func aFolderWithoutANameIsAFault() throws {
         let plan = try plan(#"{"cache": {"dir": "{{env.FERRY_SURELY_NOT_SET|}}"}, "requests": {"a": "/"}, "run": "a"}"#)
-        #expect(throws: PlanFault.self) { try PlanRun.configuration(for: plan) }
+        #expect(throws: InputError("p.json:1: the cache's 'dir' is empty")) { try PlanStart(plan) }
     }
 
     @Test(arguments: [
@@ -187,7 +185,7 @@ import Testing
         ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": \"A\"}", "4: headers: an array of names"),
         ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": [7]}", "4: headers: a string is wanted"),
         ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"time\": 7}", "4: a request's 'cache' has no 'time'"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"sensitiveData\": \"{{who}}\"}", "3: '{{who}}' names nothing"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"sensitiveData\": \"{{who}}\"}", "4: '{{who}}' names nothing"),
         (
             "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"mode\": \"only\",\n\"staleIfError\": 1}",
             "5: windows for stale answers are for the mode else-network"

@@ -9,12 +9,13 @@ import Testing
     private func perform(
         _ text: String, values: [(name: String, value: String)] = [], prepare: (LoopbackServer) -> Void = { _ in }
     ) async throws -> (PlanReport, [LoopbackRequest]) {
-        let plan = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()
+        let plan = try PlanSchema.plan(text)
         return try await withLoopbackServer { server in
             prepare(server)
-            let run = try PlanRun(plan, values: values)
-            let configuration = try PlanRun.configuration(for: plan, values: values, base: server.baseURL)
-            let report = await withNetworkAgent(configuration: configuration) { await run.perform(by: $0) }
+            let start = try PlanStart(plan, values: values, base: server.baseURL)
+            let report = await withNetworkAgent(configuration: start.configuration) {
+                await PlanRun(start).perform(by: $0)
+            }
             return (report, server.requests)
         }
     }
@@ -109,7 +110,8 @@ import Testing
         let lines = report.table.split(separator: "\n")
         #expect(lines.count == 5)
         #expect(lines[1].hasPrefix("  a") && lines[1].contains("200"))
-        #expect(lines[3].contains("skipped"))
+        #expect(lines[3].hasSuffix("skipped: 'b' failed"))
+        #expect(steps.map { $0["reason"]?.string } == [nil, nil, "'b' failed"])
         #expect(lines[4].hasPrefix("FAILED: r, 1 of 3 steps"))
     }
 
@@ -121,7 +123,8 @@ import Testing
         #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
         #expect(!page.contains("<script>") && page.contains("&lt;script&gt;") && page.contains("&lt;b&gt;&amp;&quot;"))
         #expect(!page.contains("http://") && !page.contains("https://"), "it needs nothing else")
-        #expect(page.contains("<svg") && page.contains("class=\"wait\"") && page.contains("skipped"))
+        #expect(
+            page.contains("<svg") && page.contains("class=\"wait\"") && page.contains("skipped: &#39;b&#39; failed"))
         #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
     }
 
@@ -129,10 +132,13 @@ import Testing
         var rows = ["a", "b", "c", "d"].map { PlanRow(name: $0, depth: 1) }
         rows[0].state = .finished
         rows[1].state = .running
-        #expect(PlanLiveLine.line("p", rows, nanoseconds: 1_500_000_000) == "p  █████░░░░░░░░░░░░░░░  1 of 4  1.5 s  b")
+        func line(_ nanoseconds: UInt64) -> String {
+            PlanLiveLine.line("p", PlanProgress(rows), nanoseconds: nanoseconds)
+        }
+        #expect(line(1_500_000_000) == "p  █████░░░░░░░░░░░░░░░  1 of 4  1.5 s  b")
         for row in rows.indices { rows[row].state = .running }
-        #expect(PlanLiveLine.line("p", rows, nanoseconds: 0).hasSuffix("a, b, c and 1 more"))
-        #expect(PlanLiveLine.line("p", [], nanoseconds: 0).contains("0 of 0"))
+        #expect(line(0).hasSuffix("a, b, c and 1 more"))
+        #expect(PlanLiveLine.line("p", PlanProgress([]), nanoseconds: 0).contains("0 of 0"))
     }
 
     @Test func theExamplesRun() async throws {
@@ -151,12 +157,9 @@ import Testing
     }
 
     @Test func theOutlineSaysWhatWouldBeDone() throws {
-        let plan = try PlanReader(
-            path: "p.json",
-            text: Data(
-                #"{"name": "o", "base": "http://h", "requests": {"a": {"path": "/x/{{new.counter}}", "json": {}, "retries": 1}}, "run": {"batch": ["a", {"request": "a", "repeat": 2}], "atMost": 2, "deadline": 1}}"#
-                    .utf8)
-        ).plan()
+        let plan = try PlanSchema.plan(
+            #"{"name": "o", "base": "http://h", "requests": {"a": {"path": "/x/{{new.counter}}", "json": {}, "retries": 1}}, "run": {"batch": ["a", {"request": "a", "repeat": 2}], "atMost": 2, "deadline": 1}}"#
+        )
         #expect(
             PlanOutline(plan).text == """
                 o, 3 steps, on http://h

@@ -56,6 +56,29 @@ import Testing
         #expect(end.code == 2 && end.output == "ferry run: \(bad.path):3: there is no request 'a'\n", "\(end.output)")
     }
 
+    @Test(arguments: ["--serve", "--dry-run", "--base=http://127.0.0.1:1"])
+    func aPlaceThatCanHaveNoValueComesBeforeTheFirstRuns(_ option: String) throws {
+        let good = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
+        for (bad, complaint) in [
+            (
+                #"{"variables": {"v": "{{nobody}}"}, "requests": {"a": "/"}, "run": "a"}"#,
+                "'{{nobody}}' names no variable"
+            ),
+            (
+                #"{"variables": {"v": "{{env.FERRY_SURELY_NOT_SET}}"}, "requests": {"a": "/"}, "run": "a"}"#,
+                "'{{env.FERRY_SURELY_NOT_SET}}' has no value"
+            ),
+            (
+                #"{"requests": {"a": "/", "b": "/{{a.text}}"}, "run": {"batch": ["a", "b"]}}"#,
+                "'{{a.text}}' has no value in 'b': 'a' runs at the same time"
+            ),
+        ] {
+            let file = try TemporaryFile(Array(("\n" + bad).utf8))
+            let end = try FerryProgram.run("run", option, good.path, file.path)
+            #expect(end.code == 2 && end.output == "ferry run: \(file.path):2: \(complaint)\n", "\(end.output)")
+        }
+    }
+
     @Test(arguments: [
         (["--base", "http://h", "--serve"], Int32(1), "--base and --serve exclude each other"),
         (["--var", "novalue"], 1, "--var wants 'key=value'"),

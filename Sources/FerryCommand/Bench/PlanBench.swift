@@ -21,38 +21,31 @@ enum PlanBench {
         raiseDescriptorLimit()
         let server = try plan.base == nil ? BenchServer() : nil
         defer { server?.stop() }
-        do {
-            // A variable without a value shows here, and not in each of thousands of runs.
-            let configuration = try PlanRun.configuration(for: plan, base: server?.base)
-            _ = try PlanRun(plan)
-            let (summary, wasInterrupted) = try await interruptible { await perform(plan, load, configuration) }
-            try load.output.write(table: summary.table, json: summary.json)
-            if wasInterrupted { return .interrupted }
-            return summary.exitCode
-        } catch let fault as PlanFault {
-            throw InputError("\(plan.name): \(fault)")
-        }
+        // A variable without a value shows here, and not in each of thousands of runs.
+        let start = try server.map { try PlanStart(plan, base: $0.base) } ?? PlanStart(plan)
+        let (summary, wasInterrupted) = try await interruptible { await perform(start, load) }
+        try load.output.write(table: summary.table, json: summary.json)
+        if wasInterrupted { return .interrupted }
+        return summary.exitCode
     }
 
     /// Ends when the count or the time is reached, or its task is cancelled.
-    static func perform(_ plan: Plan, _ load: BenchPlan, _ configuration: NetworkConfiguration) async
-        -> PlanBenchSummary
-    {
-        var configuration = configuration
+    static func perform(_ start: PlanStart, _ load: BenchPlan) async -> PlanBenchSummary {
+        var configuration = start.configuration
         configuration.loops = load.loops
         configuration.limits.transfersPerHost = load.connections
         configuration.limits.concurrentTransfers = max(load.connections, configuration.limits.concurrentTransfers)
         let agent = NetworkAgent(configuration: configuration)
-        let recorder = PlanBenchRecorder(plan)
-        let start = monotonicNanoseconds()
+        let recorder = PlanBenchRecorder(start.plan)
+        let begin = monotonicNanoseconds()
         let usage = ProcessUsage.now
-        let tickets = BenchTickets(start: start, requests: load.requests, duration: load.duration)
+        let tickets = BenchTickets(start: begin, requests: load.requests, duration: load.duration)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<load.concurrency {
                 group.addTask {
                     while tickets.take() && !Task.isCancelled {
-                        guard let run = try? PlanRun(plan) else { return }
-                        let report = await run.perform(by: agent)
+                        guard let again = try? start.again() else { return }
+                        let report = await PlanRun(again).perform(by: agent)
                         // Only ctrl-C cancels; what it cut off is nobody's fault.
                         if !Task.isCancelled { recorder.record(report) }
                     }
@@ -60,7 +53,7 @@ enum PlanBench {
             }
         }
         let summary = PlanBenchSummary(
-            name: plan.name, totals: recorder.totals, nanoseconds: monotonicNanoseconds() - start,
+            name: start.plan.name, totals: recorder.totals, nanoseconds: monotonicNanoseconds() - begin,
             usage: ProcessUsage.now - usage)
         await agent.shutdown(grace: .zero)
         return summary
@@ -88,10 +81,14 @@ private final class PlanBenchRecorder: Sendable {
     private let places: [String: Int]
 
     init(_ plan: Plan) {
-        var names: [String] = []
-        for name in plan.root.names where !names.contains(name) { names.append(name) }
-        places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
-        state = Mutex(PlanBenchTotals(steps: names.map { PlanBenchTotals.Step(name: $0) }))
+        var steps: [PlanBenchTotals.Step] = []
+        var places: [String: Int] = [:]
+        for name in plan.root.names where places[name] == nil {
+            places[name] = steps.count
+            steps.append(PlanBenchTotals.Step(name: name))
+        }
+        self.places = places
+        state = Mutex(PlanBenchTotals(steps: steps))
     }
 
     var totals: PlanBenchTotals { state.withLock { $0 } }

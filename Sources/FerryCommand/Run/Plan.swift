@@ -2,6 +2,7 @@ internal import Ferry
 
 /// What a plan file says: requests by their names, and the order in which they run.
 struct Plan: Sendable {
+    let file: PlanFile
     var name: String
     /// What paths are joined to; `nil` when the file leaves that to the command line.
     var base: PlanTemplate?
@@ -9,7 +10,7 @@ struct Plan: Sendable {
     var cache: PlanCache?
     var variables: [(name: String, value: PlanJSON)] = []
     var requests: [String: PlanRequest] = [:]
-    var root = PlanNode.chain([], deadline: nil)
+    var root = PlanNode(.chain([], deadline: nil))
 }
 
 /// One request of a plan.
@@ -56,32 +57,5 @@ struct PlanRequest: Sendable {
             case nil: [PlanPlace]()
             }
         return templates.flatMap(\.places) + inBody
-    }
-}
-
-/// What runs: one request, several at once, or one after another.
-indirect enum PlanNode: Sendable {
-    case request(String)
-    case batch([PlanNode], atMost: Int?, collects: Bool, deadline: Duration?)
-    case chain([PlanNode], deadline: Duration?)
-    /// So many times, one after another.
-    case repeated(PlanNode, Int)
-
-    /// The names of the requests, in the order written.
-    var names: [String] {
-        switch self {
-        case .request(let name): [name]
-        case .batch(let nodes, _, _, _), .chain(let nodes, _): nodes.flatMap(\.names)
-        case .repeated(let node, _): node.names
-        }
-    }
-
-    /// How many runs of requests it stands for.
-    var count: Int {
-        switch self {
-        case .request: 1
-        case .batch(let nodes, _, _, _), .chain(let nodes, _): nodes.reduce(0) { $0 + $1.count }
-        case .repeated(let node, let times): node.count * times
-        }
     }
 }

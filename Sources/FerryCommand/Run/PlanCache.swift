@@ -4,6 +4,9 @@ internal import Ferry
 struct PlanCache: Sendable {
     var directory: PlanTemplate
     var applicationVersion: PlanTemplate?
+
+    /// All that is to be filled in.
+    var places: [PlanPlace] { directory.places + (applicationVersion?.places ?? []) }
 }
 
 /// What a request of a plan says of the cache.

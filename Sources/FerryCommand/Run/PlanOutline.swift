@@ -14,7 +14,7 @@ struct PlanOutline {
 
     private func lines(_ node: PlanNode, depth: Int) -> [String] {
         let indent = String(repeating: "  ", count: depth)
-        switch node {
+        switch node.kind {
         case .request(let name): return plan.requests[name].map { [indent + line($0)] } ?? []
         case .batch(let nodes, let limit, let collects, let deadline):
             var head = "batch"

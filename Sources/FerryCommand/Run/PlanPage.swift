@@ -48,7 +48,8 @@ struct PlanPage {
         let status = row.status.map(String.init) ?? row.state.rawValue
         let error = row.message.map { "\(row.code?.description ?? ""): \($0)" } ?? ""
         if row.state == .skipped {
-            return "<tr class=\"skipped\"><td>\(Self.escaped(row.name))</td><td colspan=\"10\">skipped</td></tr>"
+            return
+                "<tr class=\"skipped\"><td>\(Self.escaped(row.name))</td><td colspan=\"10\">\(Self.escaped(row.skipped))</td></tr>"
         }
         let times = PlanPhase.times(of: row)
         let phases = PlanPhase.allCases.map { "<td>\(times[$0].map { durationText(nanoseconds: $0) } ?? "–")</td>" }
@@ -92,7 +93,8 @@ struct PlanPage {
         var svg = "<g class=\"\(row.state.rawValue)\"><title>\(Self.escaped(row.name)): \(title(row))</title>"
         svg += "<text x=\"\(n(indent))\" y=\"\(n(y + 15))\">\(Self.escaped(name))</text>"
         if row.state == .skipped {
-            return svg + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">skipped</text></g>"
+            return svg
+                + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">\(Self.escaped(row.skipped))</text></g>"
         }
         let (start, end) = (Double(row.start), Double(row.end))
         svg += bar(row.isFromCache ? "cache" : "other", from: x(start), to: max(x(end), x(start) + 1), y)

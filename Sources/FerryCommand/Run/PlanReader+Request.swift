@@ -76,16 +76,17 @@ extension PlanReader {
 
     /// `200`, `"200-299"`, or an array of these.
     private func ranges(_ json: JSON) throws -> [ClosedRange<Int>] {
-        if let array = json.array {
-            var ranges: [ClosedRange<Int>] = []
-            for element in array { ranges += try self.ranges(element) }
-            return ranges
-        }
+        guard let array = json.array else { return [try range(json)] }
+        if array.isEmpty { throw fault(json, "status: no status would do") }
+        return try array.map { try range($0) }
+    }
+
+    private func range(_ json: JSON) throws -> ClosedRange<Int> {
         let ends = json.int.map { [$0] } ?? json.string?.split(separator: "-").map { Int($0) ?? 0 } ?? []
         guard let first = ends.first, let last = ends.last, ends.count <= 2, 100...999 ~= first, first...999 ~= last
         else {
             throw fault(json, "status: a code like 200, \"200-299\", or an array of these is wanted")
         }
-        return [first...last]
+        return first...last
     }
 }

@@ -4,8 +4,7 @@ internal import FoundationEssentials
 
 /// Reads a plan file. What is wrong with it is said as compilers do, by file and line.
 struct PlanReader {
-    private let path: String
-    private let text: Data
+    private let file: PlanFile
 
     /// The file's words for what no request may be called.
     static let reserved = ["env", "new"]
@@ -21,26 +20,24 @@ struct PlanReader {
         return try PlanReader(path: path, text: text).plan()
     }
 
-    init(path: String, text: Data) {
-        self.path = path
-        self.text = text
-    }
+    init(path: String, text: Data) { file = PlanFile(path: path, text: text) }
 
     func plan() throws -> Plan {
-        let file: JSON
+        let document: JSON
         do {
-            file = try JSON(parsing: text)
+            document = try JSON(parsing: file.text)
         } catch {
-            throw InputError("\(path):\(line(of: error.offset)): not JSON: \(error.reason)")
+            throw InputError("\(file.path):\(file.line(of: error.offset)): not JSON: \(error.reason)")
         }
-        let members = try object(file, "a plan", allowing: ["name", "base", "cache", "variables", "requests", "run"])
-        var plan = Plan(name: try members["name"].map { try string($0, "name") } ?? path)
+        let members = try object(
+            document, "a plan", allowing: ["$schema", "name", "base", "cache", "variables", "requests", "run"])
+        var plan = Plan(file: file, name: try members["name"].map { try string($0, "name") } ?? file.path)
         plan.base = try members["base"].map { try template($0, "base") }
         plan.cache = try members["cache"].map { try cache($0) }
         for (name, value) in try pairs(members["variables"], "variables") {
             plan.variables.append((name, try placed(value) { () throws(PlanFault) in try PlanJSON(value) }))
         }
-        guard let requests = members["requests"] else { throw fault(file, "a plan has 'requests'") }
+        guard let requests = members["requests"] else { throw fault(document, "a plan has 'requests'") }
         for (name, value) in try object(requests, "requests") {
             if Self.reserved.contains(name) || name.contains(".") || name.isEmpty {
                 throw fault(value, "no request may be called '\(name)'")
@@ -51,17 +48,11 @@ struct PlanReader {
             }
             plan.requests[name] = request
         }
-        guard let run = members["run"] else { throw fault(file, "a plan has 'run'") }
+        try checkNames(plan, members["variables"], requests)
+        guard let run = members["run"] else { throw fault(document, "a plan has 'run'") }
         plan.root = try node(run, plan)
         if plan.root.count > Self.longest { throw fault(run, "more than \(Self.longest) runs") }
-        try check(plan, requests)
-        if let cache = plan.cache {
-            let variables = Set(plan.variables.map(\.name)).union(Self.reserved)
-            for place in (cache.directory.places + (cache.applicationVersion?.places ?? []))
-            where place.fallback == nil && !variables.contains(place.words[0]) {
-                throw fault(members["cache"] ?? file, "'{{\(place.description)}}' names no variable")
-            }
-        }
+        try placed(run) { () throws(PlanFault) in try PlanCheck(plan).check() }
         return plan
     }
 
@@ -70,7 +61,7 @@ struct PlanReader {
     private func node(_ json: JSON, _ plan: Plan) throws -> PlanNode {
         if let name = json.string {
             if plan.requests[name] == nil { throw fault(json, "there is no request '\(name)'") }
-            return .request(name)
+            return PlanNode(.request(name))
         }
         let members = try object(
             json, "a step", allowing: ["request", "batch", "chain", "atMost", "collect", "deadline", "repeat"])
@@ -87,15 +78,19 @@ struct PlanReader {
         let deadline = try members["deadline"].map { try seconds($0, "deadline") }
         var node: PlanNode
         switch kind {
-        case "request": node = try self.node(value, plan)
+        case "request":
+            _ = try string(value, kind)
+            node = try self.node(value, plan)
         case "batch":
-            node = .batch(
-                try nodes(value, plan), atMost: try members["atMost"].map { try integer($0, "atMost", 1...1_000_000) },
-                collects: try members["collect"].map { try bool($0, "collect") } ?? false, deadline: deadline)
-        default: node = .chain(try nodes(value, plan), deadline: deadline)
+            node = PlanNode(
+                .batch(
+                    try nodes(value, plan),
+                    atMost: try members["atMost"].map { try integer($0, "atMost", 1...1_000_000) },
+                    collects: try members["collect"].map { try bool($0, "collect") } ?? false, deadline: deadline))
+        default: node = PlanNode(.chain(try nodes(value, plan), deadline: deadline))
         }
         if let times = members["repeat"] {
-            node = .repeated(node, try integer(times, "repeat", 1...Self.longest))
+            node = PlanNode(.repeated(node, try integer(times, "repeat", 1...Self.longest)))
             // Here too, as repeats of repeats soon are more than can be counted.
             if node.count > Self.longest { throw fault(json, "more than \(Self.longest) runs") }
         }
@@ -109,42 +104,36 @@ struct PlanReader {
         return nodes
     }
 
-    /// Places must name something that there is.
-    private func check(_ plan: Plan, _ requests: JSON) throws {
-        var known = Set(plan.requests.keys).union(Self.reserved)
-        let values = plan.variables.map(\.name) + plan.requests.values.flatMap { $0.captures.map(\.name) }
-        for name in values {
-            if plan.requests[name] != nil || Self.reserved.contains(name) {
-                throw fault(requests, "'\(name)' is the name of a request and of a value")
+    /// In a place a name has to say by itself what it stands for.
+    private func checkNames(_ plan: Plan, _ variables: JSON?, _ requests: JSON) throws {
+        func check(_ name: String, _ place: JSON?) throws {
+            if Self.reserved.contains(name) || name.contains(".") || name.isEmpty {
+                throw fault(place ?? requests, "no value may be called '\(name)'")
             }
-            known.insert(name)
+            if plan.requests[name] != nil {
+                throw fault(place ?? requests, "'\(name)' is the name of a request and of a value")
+            }
         }
-        for (name, request) in plan.requests.sorted(by: { $0.key < $1.key }) {
-            for place in request.places where place.fallback == nil && !known.contains(place.words[0]) {
-                throw fault(requests[name] ?? requests, "'{{\(place.description)}}' names nothing that there is")
-            }
+        for (name, _) in plan.variables { try check(name, variables?[name]) }
+        for request in plan.requests.values.sorted(by: { $0.name < $1.name }) {
+            for (name, _) in request.captures { try check(name, requests[request.name]?["capture"]?[name]) }
         }
     }
 
     // MARK: Pieces
 
-    func fault(_ json: JSON, _ message: String) -> InputError {
-        let offset = text.withUnsafeBytes { json.offset(in: $0) } ?? 0
-        return InputError("\(path):\(line(of: offset)): \(message)")
-    }
-
-    /// Counted from 1.
-    private func line(of offset: Int) -> Int { 1 + text.prefix(offset).count { $0 == UInt8(ascii: "\n") } }
+    func fault(_ json: JSON, _ message: String) -> InputError { file.fault(json, message) }
 
     /// In the order of the file; unknown members are refused, where it is said which are known.
     func object(_ json: JSON, _ what: String, allowing known: [String]? = nil) throws -> PlanMembers {
         guard let object = json.object else { throw fault(json, "\(what): an object is wanted, not \(json.kind)") }
         var members: [(key: String, value: JSON)] = []
+        var keys: Set<String> = []
         for (key, value) in object {
             if let known, !known.contains(key) {
                 throw fault(value, "\(what) has no '\(key)'; there are \(known.joined(separator: ", "))")
             }
-            if members.contains(where: { $0.key == key }) { throw fault(value, "'\(key)' stands there twice") }
+            if !keys.insert(key).inserted { throw fault(value, "'\(key)' stands there twice") }
             members.append((key, value))
         }
         return PlanMembers(members: members)
@@ -182,7 +171,7 @@ struct PlanReader {
     func template(_ json: JSON, _ what: String) throws -> PlanTemplate {
         let text = json.int.map(String.init) ?? json.double.map { "\($0)" } ?? json.bool.map { "\($0)" }
         let source = try text ?? string(json, what)
-        return try placed(json) { () throws(PlanFault) in try PlanTemplate(source) }
+        return try placed(json) { () throws(PlanFault) in try PlanTemplate(source, at: json) }
     }
 
     func templates(_ json: JSON?, _ what: String) throws -> [(name: String, value: PlanTemplate)] {
@@ -196,7 +185,7 @@ struct PlanReader {
         do {
             return try make()
         } catch {
-            throw fault(json, error.description)
+            throw fault(error.origin ?? json, error.description)
         }
     }
 }

@@ -2,45 +2,26 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
-/// What became of one run of a request of a plan.
-struct PlanRow: Sendable {
-    enum State: String, Sendable, Encodable {
-        /// It never began: something before it failed.
-        case skipped
-        case running, finished, failed, cancelled
-    }
-
-    let name: String
-    /// How deep in batches and chains.
-    let depth: Int
-    var state = State.skipped
-    /// Nanoseconds since the plan began.
-    var start: UInt64 = 0
-    var end: UInt64 = 0
-    var status: Int?
-    var isFromCache = false
-    var metrics: RequestMetrics?
-    var code: RequestError.Code?
-    var message: String?
-
-    var nanoseconds: UInt64 { end - min(start, end) }
-    var attempts: Int { metrics?.attempts ?? 0 }
-
-    /// For people: whether the answer is the cache's, and whether it is past its time.
-    var cached: String { metrics?.cache == .stale ? "stale" : isFromCache ? "yes" : "no" }
-}
-
 /// The rows of a plan that runs, in the order in which the plan names them.
 final class PlanRecorder: Sendable {
-    private let state: Mutex<[PlanRow]>
-    private let begin = monotonicNanoseconds()
+    private struct State {
+        var rows: [PlanRow]
+        var begin = monotonicNanoseconds()
+    }
 
-    init(_ rows: [PlanRow]) { state = Mutex(rows) }
+    private let state: Mutex<State>
 
-    var rows: [PlanRow] { state.withLock { $0 } }
-    var elapsed: UInt64 { monotonicNanoseconds() - begin }
+    init(_ root: PlanNode) { state = Mutex(State(rows: root.rows())) }
 
-    func change(_ row: Int, _ change: (inout PlanRow) -> Void) { state.withLock { change(&$0[row]) } }
+    var rows: [PlanRow] { state.withLock { $0.rows } }
+    var progress: PlanProgress { state.withLock { PlanProgress($0.rows) } }
+    /// Nanoseconds.
+    var elapsed: UInt64 { monotonicNanoseconds() - state.withLock { $0.begin } }
+
+    /// Times count from here on.
+    func begin() { state.withLock { $0.begin = monotonicNanoseconds() } }
+
+    func change(_ row: Int, _ change: (inout PlanRow) -> Void) { state.withLock { change(&$0.rows[row]) } }
 
     /// It could not even be made.
     func failed(_ row: Int, _ fault: PlanFault) {
@@ -49,6 +30,16 @@ final class PlanRecorder: Sendable {
             row.state = .failed
             (row.start, row.end) = (now, now)
             (row.code, row.message) = (.userError, fault.description)
+        }
+    }
+
+    /// Says of rows that never began why.
+    func explain(_ node: PlanNode, row: Int, _ skip: PlanSkip?) {
+        state.withLock { state in
+            var skips = PlanSkips(state.rows)
+            state.rows = []
+            skips.explain(node, row: row, skip)
+            state.rows = skips.rows
         }
     }
 }
@@ -78,5 +69,23 @@ struct PlanObserver: RequestObserver {
             case .failed(let error): (row.state, row.code, row.message) = (.failed, error.code, error.message)
             }
         }
+    }
+}
+
+/// Sees whether a batch or chain took all of its time, and what in it had not begun by then.
+struct PlanGroupObserver: RequestObserver {
+    /// The transport counts in milliseconds, so a transfer may end that much before the deadline of its group.
+    private static let margin = Duration.milliseconds(2)
+
+    let recorder: PlanRecorder
+    let node: PlanNode
+    let row: Int
+    let kind: String
+    let deadline: Duration
+
+    func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
+        guard metrics.total + Self.margin >= deadline else { return }
+        let length = durationText(nanoseconds: UInt64(max(0, microseconds(deadline))) * 1000)
+        recorder.explain(node, row: row, .deadline("the \(kind)'s deadline of \(length)"))
     }
 }

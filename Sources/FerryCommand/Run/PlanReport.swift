@@ -33,12 +33,12 @@ struct PlanReport: Sendable {
         ]
         for row in rows {
             let name = String(repeating: " ", count: 2 * row.depth) + row.name
-            let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
-            var line = Self.padded(name, width) + "  " + Self.padded(status, 6)
             if row.state == .skipped {
-                lines.append(line)
+                lines.append(Self.padded(name, width) + "  " + row.skipped)
                 continue
             }
+            let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
+            var line = Self.padded(name, width) + "  " + Self.padded(status, 6)
             line += Self.right(durationText(nanoseconds: row.nanoseconds))
             let times = PlanPhase.times(of: row)
             line += phases.map { phase in Self.right(times[phase].map { durationText(nanoseconds: $0) } ?? "–") }
@@ -105,7 +105,7 @@ extension PlanReport: Encodable {
 
 extension PlanRow: Encodable {
     private enum Key: String, CodingKey {
-        case name, state, status, startUs, endUs, fromCache, cache, attempts, metrics, error
+        case name, state, reason, status, startUs, endUs, fromCache, cache, attempts, metrics, error
     }
 
     private struct Fault: Encodable {
@@ -118,6 +118,7 @@ extension PlanRow: Encodable {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(name, forKey: .name)
         try object.encode(state, forKey: .state)
+        try object.encode(reason, forKey: .reason)
         try object.encode(status, forKey: .status)
         try object.encode(start / 1000, forKey: .startUs)
         try object.encode(end / 1000, forKey: .endUs)

@@ -13,15 +13,24 @@ final class PlanState: Sendable {
 
     private let state = Mutex(State())
 
-    init(variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: String)])
-        throws(PlanFault)
-    {
-        for (name, value) in variables {
-            // One may be made of those before it.
+    /// Each variable is made of those before it. Given ones are not made, nor are those that are kept of an earlier run.
+    init(
+        variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: String)],
+        keeping kept: [(name: String, value: JSON)] = []
+    ) throws(PlanFault) {
+        var ready: [String: JSON] = [:]
+        for (name, value) in kept { ready[name] = value }
+        for (name, value) in given { ready[name] = JSON(value) }
+        state.withLock { [ready] in $0.values = ready }
+        for (name, value) in variables where ready[name] == nil {
             let made = try json(value)
             state.withLock { $0.values[name] = made }
         }
-        for (name, value) in given { state.withLock { $0.values[name] = JSON(value) } }
+    }
+
+    /// Variables and captured values, as they are now.
+    func values(of names: Set<String>) -> [String: JSON] {
+        state.withLock { $0.values.filter { names.contains($0.key) } }
     }
 
     func capture(_ value: JSON, as name: String) { state.withLock { $0.values[name] = value } }
@@ -61,25 +70,26 @@ final class PlanState: Sendable {
     /// A string as it is, everything else as JSON.
     private func plain(_ json: JSON) -> String { json.string ?? json.description }
 
-    private func value(of place: PlanPlace) throws(PlanFault) -> JSON {
-        if let found = try find(place.words) { return found }
+    func value(of place: PlanPlace) throws(PlanFault) -> JSON {
+        if let found = find(place.words) { return found }
         if let fallback = place.fallback { return JSON(fallback) }
-        throw PlanFault("'{{\(place.description)}}' has no value")
+        throw PlanFault("'{{\(place.description)}}' has no value", at: place.origin)
     }
 
-    private func find(_ words: [String]) throws(PlanFault) -> JSON? {
+    private func find(_ words: [String]) -> JSON? {
         let first = words[0]
         if first == "env" { return getenv(words.dropFirst().joined(separator: ".")).map { JSON(String(cString: $0)) } }
-        if first == "new" { return try generated(words.dropFirst().joined(separator: ".")) }
+        if first == "new" {
+            return PlanGenerator(rawValue: words.dropFirst().joined(separator: ".")).map(generated)
+        }
         let (value, answer) = state.withLock { ($0.values[first], $0.answers[first]) }
         if let value { return inside(value, words.dropFirst()) }
-        guard let answer else { return nil }
-        switch words.dropFirst().first {
-        case "status": return JSON(answer.status)
-        case "text": return JSON(answer.text)
-        case "headers": return answer.headers[words.dropFirst(2).joined(separator: ".")].map { JSON($0) }
-        case "json": return (try? answer.json).flatMap { inside($0, words.dropFirst(2)) }
-        default: throw PlanFault("of '\(first)' there are json, text, status and headers")
+        guard let answer, let part = words.dropFirst().first.flatMap(PlanAnswerPart.init(rawValue:)) else { return nil }
+        switch part {
+        case .status: return JSON(answer.status)
+        case .text: return JSON(answer.text)
+        case .headers: return answer.headers[words.dropFirst(2).joined(separator: ".")].map { JSON($0) }
+        case .json: return (try? answer.json).flatMap { inside($0, words.dropFirst(2)) }
         }
     }
 
@@ -93,18 +103,17 @@ final class PlanState: Sendable {
         return place
     }
 
-    private func generated(_ kind: String) throws(PlanFault) -> JSON {
+    private func generated(_ kind: PlanGenerator) -> JSON {
         switch kind {
-        case "uuid": return JSON(UUID().uuidString.lowercased())
-        case "time": return JSON(Int(time(nil)))
-        case "number": return JSON(Int.random(in: 0...999_999_999))
-        case "counter":
-            return JSON(
+        case .uuid: JSON(UUID().uuidString.lowercased())
+        case .time: JSON(Int(time(nil)))
+        case .number: JSON(Int.random(in: 0...999_999_999))
+        case .counter:
+            JSON(
                 state.withLock { state in
                     state.counter += 1
                     return state.counter
                 })
-        default: throw PlanFault("of 'new' there are uuid, time, number and counter")
         }
     }
 }

@@ -9,18 +9,21 @@ struct PlanTemplate: Sendable {
 
     let source: String
     let parts: [Part]
+    /// The string of the file that it is.
+    let origin: JSON?
 
-    /// A text without places is a template too.
-    init(_ source: String) throws(PlanFault) {
+    /// A text without places is a template too. `origin` is where it stands in the file.
+    init(_ source: String, at origin: JSON? = nil) throws(PlanFault) {
         self.source = source
+        self.origin = origin
         var parts: [Part] = []
         var rest = source[...]
         while let open = rest.firstRange(of: "{{") {
             if open.lowerBound > rest.startIndex { parts.append(.text(String(rest[..<open.lowerBound]))) }
             guard let close = rest[open.upperBound...].firstRange(of: "}}") else {
-                throw PlanFault("'{{' without '}}'")
+                throw PlanFault("'{{' without '}}'", at: origin)
             }
-            parts.append(.place(try PlanPlace(rest[open.upperBound..<close.lowerBound])))
+            parts.append(.place(try PlanPlace(rest[open.upperBound..<close.lowerBound], at: origin)))
             rest = rest[close.upperBound...]
         }
         if !rest.isEmpty { parts.append(.text(String(rest))) }
@@ -38,23 +41,22 @@ struct PlanPlace: Sendable {
     /// At least one; none is empty.
     let words: [String]
     let fallback: String?
+    /// The string of the file that it is in.
+    let origin: JSON?
 
-    init(_ text: Substring) throws(PlanFault) {
+    init(_ text: Substring, at origin: JSON?) throws(PlanFault) {
+        self.origin = origin
         let bar = text.firstIndex(of: "|") ?? text.endIndex
         let path = text[..<bar].filter { $0 != " " }
         words = path.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
         fallback = bar == text.endIndex ? nil : String(text[text.index(after: bar)...])
-        if words.contains("") { throw PlanFault("'{{\(text)}}' names nothing") }
+        if words.contains("") { throw PlanFault("'{{\(text)}}' names nothing", at: origin) }
     }
 
+    /// What its value is looked up by: a variable, a captured value, a request, or a word of the file's own.
+    var name: String { words[0] }
+
     var description: String { words.joined(separator: ".") }
-}
-
-/// What is wrong with a plan, or cannot be made of it; without a place, which the reader knows.
-struct PlanFault: Error, CustomStringConvertible {
-    let description: String
-
-    init(_ description: String) { self.description = description }
 }
 
 /// JSON with places in its strings.
@@ -66,7 +68,7 @@ indirect enum PlanJSON: Sendable {
 
     init(_ json: JSON) throws(PlanFault) {
         if let text = json.string {
-            self = .text(try PlanTemplate(text))
+            self = .text(try PlanTemplate(text, at: json))
         } else if let array = json.array {
             var elements: [PlanJSON] = []
             for element in array { elements.append(try PlanJSON(element)) }

@@ -28,19 +28,21 @@ enum RunCommand: Subcommand {
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if arguments.operands.isEmpty { throw UsageError("a plan is needed") }
         if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve exclude each other") }
-        // All are read before the first runs: a mistake in the last shall not come late.
+        // All are read and made ready before the first runs: a mistake in the last shall not come late.
+        let values = try arguments.pairs("var")
         let plans = try arguments.operands.map { try PlanReader.plan(at: $0) }
+        let starts = try plans.map { plan in
+            if let base = arguments.last("base") { return try PlanStart(plan, values: values, base: base) }
+            return try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
+        }
         if arguments.has("dry-run") {
             for plan in plans { Console.out(PlanOutline(plan).text) }
             return .success
         }
-        let values = try arguments.pairs("var")
         let (reports, wasInterrupted) = try await interruptible {
-            if !arguments.has("serve") {
-                return try await perform(plans, values, base: arguments.last("base"), arguments)
-            }
+            if !arguments.has("serve") { return await perform(starts, arguments) }
             return try await withLoopbackServer { server in
-                try await perform(plans, values, base: server.baseURL, arguments)
+                await perform(starts.map { $0.based(on: server.baseURL) }, arguments)
             }
         }
         if let path = arguments.last("html") {
@@ -54,40 +56,26 @@ enum RunCommand: Subcommand {
         return reports.map(\.exitCode).first { $0 != .success } ?? .success
     }
 
-    private static func perform(
-        _ plans: [Plan], _ values: [(name: String, value: String)], base: String?, _ arguments: ParsedArguments
-    ) async throws -> [PlanReport] {
+    private static func perform(_ starts: [PlanStart], _ arguments: ParsedArguments) async -> [PlanReport] {
         var reports: [PlanReport] = []
-        for plan in plans where !Task.isCancelled {
-            let report = try await perform(plan, values, base: base)
+        for start in starts where !Task.isCancelled {
+            let report = await perform(start)
             Console.out(arguments.has("json") ? report.json + "\n" : report.table)
             reports.append(report)
         }
         return reports
     }
 
-    private static func perform(
-        _ plan: Plan, _ values: [(name: String, value: String)], base: String?
-    ) async throws -> PlanReport {
-        do {
-            let run = try PlanRun(plan, values: values)
-            let configuration = try PlanRun.configuration(for: plan, values: values, base: base)
-            return await withNetworkAgent(configuration: configuration, grace: .zero) { agent in
-                await withTaskGroup(of: PlanReport?.self) { group in
-                    if Console.isLive {
-                        group.addTask {
-                            await PlanLiveLine(run).show()
-                            return nil
-                        }
-                    }
-                    let report = await run.perform(by: agent)
-                    group.cancelAll()
-                    await group.waitForAll()
-                    return report
-                }
+    private static func perform(_ start: PlanStart) async -> PlanReport {
+        let run = PlanRun(start)
+        return await withNetworkAgent(configuration: start.configuration, grace: .zero) { agent in
+            await withTaskGroup(of: Void.self) { group in
+                if Console.isLive { group.addTask { await PlanLiveLine(run).show() } }
+                let report = await run.perform(by: agent)
+                group.cancelAll()
+                await group.waitForAll()
+                return report
             }
-        } catch {
-            throw InputError("\(plan.name): \(error)")
         }
     }
 }

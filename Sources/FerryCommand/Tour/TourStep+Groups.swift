@@ -38,7 +38,8 @@ extension TourStep {
               "run": {"chain": ["user", {"batch": ["echo", {"request": "late", "repeat": 2}]}]}
             }
             """
-        let report = try await PlanRun(PlanReader(path: "tour", text: Data(text.utf8)).plan()).perform(by: agent)
+        let plan = try PlanReader(path: "tour", text: Data(text.utf8)).plan()
+        let report = try await PlanRun(PlanStart(plan)).perform(by: agent)
         try expect(report.isOK, report.table)
         return "\(report.finished) requests from a file's text, as `ferry run` runs them"
     }

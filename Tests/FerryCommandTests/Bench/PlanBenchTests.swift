@@ -12,7 +12,7 @@ import Testing
         try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))
     }
 
-    private func plan(_ text: String) throws -> Plan { try PlanReader(path: "p.json", text: Data(text.utf8)).plan() }
+    private func plan(_ text: String) throws -> Plan { try PlanSchema.plan(text) }
 
     @Test func everyRunOfThePlanAndOfItsStepsIsCounted() async throws {
         let plan = try plan(
@@ -21,8 +21,8 @@ import Testing
              "run": {"chain": [{"request": "quick", "repeat": 3}, {"batch": ["slow", "quick"]}]}}
             """#)
         try await withLoopbackServer { server in
-            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
-            let summary = await PlanBench.perform(plan, try load("-n", "10", "-c", "3"), configuration)
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-n", "10", "-c", "3"))
             #expect(server.requestCount == 50)
             #expect(summary.runs == 10 && summary.totals.failed == 0 && summary.exitCode == .success)
             #expect(summary.totals.steps.map(\.name) == ["quick", "slow"])
@@ -56,8 +56,8 @@ import Testing
              "run": {"chain": ["first", "gone", "never"]}}
             """#)
         try await withLoopbackServer { server in
-            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
-            let summary = await PlanBench.perform(plan, try load("-n", "4", "-c", "2"), configuration)
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-n", "4", "-c", "2"))
             #expect(summary.runs == 4 && summary.totals.failed == 4 && summary.totals.latencies.count == 0)
             #expect(summary.exitCode == .statusNotAccepted)
             #expect(summary.totals.steps.map(\.latencies.count) == [4, 0, 0])
@@ -71,8 +71,8 @@ import Testing
     @Test func itEndsWithItsTime() async throws {
         let plan = try plan(#"{"requests": {"a": "/hello"}, "run": "a"}"#)
         try await withLoopbackServer { server in
-            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
-            let summary = await PlanBench.perform(plan, try load("-z", "0.2", "-c", "2"), configuration)
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-z", "0.2", "-c", "2"))
             #expect(summary.runs > 0 && summary.nanoseconds >= 200_000_000)
             #expect(summary.runs == UInt64(server.requestCount))
         }
@@ -85,8 +85,8 @@ import Testing
             #"{"cache": {"dir": "\#(folder)"}, "requests": {"a": {"path": "/hello", "cache": {"ttl": 60}}}, "run": "a"}"#
         )
         try await withLoopbackServer { server in
-            let configuration = try PlanRun.configuration(for: plan, base: server.baseURL)
-            let summary = await PlanBench.perform(plan, try load("-n", "20", "-c", "1"), configuration)
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-n", "20", "-c", "1"))
             #expect(summary.totals.latencies.count == 20 && server.requestCount == 1)
         }
     }

@@ -1,0 +1,89 @@
+/// Finds places of a plan that can never have a value, whatever the servers answer.
+struct PlanCheck {
+    private let plan: Plan
+    private let variables: Set<String>
+    /// By the name of a captured value: the requests that capture it.
+    private let capturers: [String: [String]]
+
+    init(_ plan: Plan) {
+        self.plan = plan
+        variables = Set(plan.variables.map(\.name))
+        var capturers: [String: [String]] = [:]
+        for request in plan.requests.values.sorted(by: { $0.name < $1.name }) {
+            for (name, _) in request.captures { capturers[name, default: []].append(request.name) }
+        }
+        self.capturers = capturers
+    }
+
+    /// Throws the first one.
+    func check() throws(PlanFault) {
+        var made: Set<String> = []
+        for (name, value) in plan.variables {
+            try checkStart(value.places, made)
+            made.insert(name)
+        }
+        try checkStart(plan.base?.places ?? [], made)
+        try checkStart(plan.cache?.places ?? [], made)
+        for (_, request) in plan.requests.sorted(by: { $0.key < $1.key }) { try check(request) }
+        var order = PlanOrder(plan, needs: plan.requests.mapValues(needs), capturers)
+        try order.check()
+    }
+
+    /// What is filled in before anything runs knows the variables before it, and nothing else.
+    private func checkStart(_ places: [PlanPlace], _ made: Set<String>) throws(PlanFault) {
+        for place in places {
+            try checkShape(place)
+            let name = place.name
+            if place.fallback != nil || PlanReader.reserved.contains(name) || made.contains(name) { continue }
+            if variables.contains(name) { throw fault(place, "names a variable that is made later") }
+            if plan.requests[name] != nil || capturers[name] != nil {
+                throw fault(place, "stands where no request has run yet")
+            }
+            throw fault(place, "names no variable")
+        }
+    }
+
+    private func check(_ request: PlanRequest) throws(PlanFault) {
+        for place in request.places {
+            try checkShape(place)
+            let name = place.name
+            if place.fallback != nil || PlanReader.reserved.contains(name) || variables.contains(name) { continue }
+            if plan.requests[name] == nil && capturers[name] == nil {
+                throw fault(place, "names nothing that there is")
+            }
+        }
+    }
+
+    /// Whether its words are such as can have a value.
+    private func checkShape(_ place: PlanPlace) throws(PlanFault) {
+        switch place.name {
+        case "env": if place.words.count < 2 { throw fault(place, "is to name a variable of the environment") }
+        case "new":
+            if PlanGenerator(rawValue: place.words.dropFirst().joined(separator: ".")) == nil {
+                throw fault(place, "is nothing that is made: of 'new' there are \(PlanGenerator.list)")
+            }
+        case let name where plan.requests[name] != nil:
+            switch place.words.dropFirst().first.flatMap(PlanAnswerPart.init(rawValue:)) {
+            case .json: break
+            case .status, .text:
+                if place.words.count > 2 { throw fault(place, "names what is inside of a plain value") }
+            case .headers: if place.words.count < 3 { throw fault(place, "is to name a header field") }
+            case nil: throw fault(place, "is no part of an answer: of '\(name)' there are \(PlanAnswerPart.list)")
+            }
+        default: break
+        }
+    }
+
+    /// The places of a request that have a value only when others have run before it: one for each name.
+    private func needs(of request: PlanRequest) -> [PlanPlace] {
+        var names: Set<String> = []
+        return request.places.filter { place in
+            place.fallback == nil && !PlanReader.reserved.contains(place.name) && !variables.contains(place.name)
+                && names.insert(place.name).inserted
+        }
+    }
+
+    private func fault(_ place: PlanPlace, _ message: String) -> PlanFault {
+        PlanFault("'{{\(place.description)}}' \(message)", at: place.origin)
+    }
+}

@@ -1,0 +1,159 @@
+import Ferry
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// Places of a plan that can never have a value: they are found before anything is sent.
+@Suite struct PlanCheckTests {
+    /// What is said of a bad plan, read or about to run.
+    private func complaint(_ text: String, values: [(name: String, value: String)] = []) -> String {
+        do {
+            _ = try PlanStart(PlanReader(path: "p.json", text: Data(text.utf8)).plan(), values: values)
+            return "none"
+        } catch let error as InputError {
+            return error.message
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func complaint(variables: String, base: String = "http://h") -> String {
+        complaint(
+            "{\"variables\": {\(variables)},\n\"base\": \"\(base)\", \"requests\": {\"r\": \"/\"}, \"run\": \"r\"}")
+    }
+
+    @Test(arguments: [
+        ("\"a\":\n\"{{nobody}}\"", "p.json:2: '{{nobody}}' names no variable"),
+        ("\"a\": {\"x\": [1,\n\"{{nobody}}\"]}", "p.json:2: '{{nobody}}' names no variable"),
+        ("\"a\":\n\"{{b}}\", \"b\": 1", "p.json:2: '{{b}}' names a variable that is made later"),
+        ("\"a\":\n\"{{a}}\"", "p.json:2: '{{a}}' names a variable that is made later"),
+        ("\"a\":\n\"{{r.status}}\"", "p.json:2: '{{r.status}}' stands where no request has run yet"),
+        ("\"a\":\n\"{{new.foo}}\"", "p.json:2: '{{new.foo}}' is nothing that is made"),
+        ("\"a\":\n\"{{new.foo|x}}\"", "p.json:2: '{{new.foo}}' is nothing that is made"),
+        ("\"a\":\n\"{{env.FERRY_SURELY_NOT_SET}}\"", "p.json:2: '{{env.FERRY_SURELY_NOT_SET}}' has no value"),
+        ("\"a\": {\"x\": 1}, \"b\":\n\"{{a.y}}\"", "p.json:2: '{{a.y}}' has no value"),
+        ("\"a\": {\"x\": 1}, \"b\": \"{{a.x}}{{nobody|}}{{new.uuid}}\"", "none"),
+    ]) func variablesAreMadeOfWhatIsBeforeThem(_ variables: String, _ expected: String) {
+        #expect(complaint(variables: variables).hasPrefix(expected), "\(complaint(variables: variables))")
+    }
+
+    @Test(arguments: [
+        ("http://{{nobody}}", "p.json:2: '{{nobody}}' names no variable"),
+        ("http://{{r.text}}", "p.json:2: '{{r.text}}' stands where no request has run yet"),
+        ("http://{{env.FERRY_SURELY_NOT_SET}}", "p.json:2: '{{env.FERRY_SURELY_NOT_SET}}' has no value"),
+        ("http://{{env}}", "p.json:2: '{{env}}' is to name a variable of the environment"),
+        ("http://{{v.host}}", "p.json:2: '{{v.host}}' has no value"),
+        ("http://{{v}}", "none"),
+    ]) func theBaseIsMadeOfVariables(_ base: String, _ expected: String) {
+        let found = complaint(variables: "\"v\": 1", base: base)
+        #expect(found.hasPrefix(expected), "\(found)")
+    }
+
+    @Test func theBaseIsNotAskedForWhereThereIsAnother() throws {
+        let text = #"{"base": "{{env.FERRY_SURELY_NOT_SET}}", "requests": {"r": "/"}, "run": "r"}"#
+        let plan = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()
+        #expect(try PlanStart(plan, base: "http://h").configuration.baseURL == "http://h")
+        #expect(throws: InputError.self) { try PlanStart(plan) }
+    }
+
+    @Test(arguments: [
+        ("{{new.foo}}", "'{{new.foo}}' is nothing that is made: of 'new' there are uuid, time, number and counter"),
+        ("{{new}}", "'{{new}}' is nothing that is made"),
+        ("{{b.foo}}", "'{{b.foo}}' is no part of an answer: of 'b' there are json, text, status and headers"),
+        ("{{b.foo|x}}", "'{{b.foo}}' is no part of an answer"),
+        ("{{b}}", "'{{b}}' is no part of an answer"),
+        ("{{b.headers}}", "'{{b.headers}}' is to name a header field"),
+        ("{{b.status.code}}", "'{{b.status.code}}' names what is inside of a plain value"),
+        ("{{nobody}}", "'{{nobody}}' names nothing that there is"),
+        ("{{env.FERRY_SURELY_NOT_SET}}", "'{{env.FERRY_SURELY_NOT_SET}}' has no value"),
+        ("{{v.x.z}}", "'{{v.x.z}}' has no value"),
+        ("{{v.x.y}}{{b.json.z}}{{b.headers.A}}{{env.FERRY_SURELY_NOT_SET|x}}", "none"),
+    ]) func wordsThatCannotBeAPlaceAreSaidOfRequests(_ place: String, _ expected: String) {
+        let found = complaint(
+            "{\"variables\": {\"v\": {\"x\": {\"y\": 1}}}, \"requests\": {\"b\": \"/\", \"a\": {\"path\": \"/\", \"json\": {\"k\": [\n\"\(place)\"]}}},"
+                + " \"run\": {\"chain\": [\"b\", \"a\"]}}")
+        #expect(found.hasPrefix(expected == "none" ? expected : "p.json:2: " + expected), "\(found)")
+    }
+
+    @Test(arguments: [
+        (#"{"chain": ["b", "a"]}"#, "none"),
+        (#"{"chain": ["a", "b"]}"#, "'{{b.status}}' has no value in 'a': 'b' runs later"),
+        (#""a""#, "'{{b.status}}' has no value in 'a': 'b' never runs"),
+        (#"{"batch": ["b", "a"]}"#, "'{{b.status}}' has no value in 'a': 'b' runs at the same time"),
+        (#"{"batch": ["b", "a"], "atMost": 2}"#, "'{{b.status}}' has no value in 'a': 'b' runs at the same time"),
+        // One at a time is one after another.
+        (#"{"batch": ["b", "a"], "atMost": 1}"#, "none"),
+        (#"{"batch": ["a", "b"], "atMost": 1}"#, "'{{b.status}}' has no value in 'a': 'b' runs later"),
+        (
+            #"{"batch": [{"chain": ["c", "b"]}, {"chain": ["c", {"request": "a", "repeat": 2}]}]}"#,
+            "'{{b.status}}' has no value in 'a': 'b' runs at the same time"
+        ),
+        (#"{"chain": [{"batch": ["c", {"batch": ["b"]}]}, "a"]}"#, "none"),
+        (#"{"chain": [{"batch": ["b", "c"], "collect": true}, {"batch": ["a", "a"]}]}"#, "none"),
+        (#"{"batch": ["c", {"chain": ["b", "a"]}]}"#, "none"),
+        (#"{"chain": ["c", "a"], "repeat": 2}"#, "'{{b.status}}' has no value in 'a': 'b' never runs"),
+        (#"{"chain": ["a", "b"], "repeat": 2}"#, "'{{b.status}}' has no value in 'a': 'b' runs later"),
+        (#"{"batch": ["b", {"chain": ["b", "a"]}]}"#, "none"),
+        (
+            #"{"chain": [{"batch": ["c", {"chain": ["a", "c"]}]}, "b"]}"#,
+            "'{{b.status}}' has no value in 'a': 'b' runs later"
+        ),
+    ]) func anAnswerIsThereOnceItsRequestHasRun(_ run: String, _ expected: String) {
+        let found = complaint(
+            "{\"requests\": {\"b\": \"/\", \"c\": \"/\", \"a\":\n\"/{{b.status}}\"}, \"run\": \(run)}")
+        #expect(found == (expected == "none" ? expected : "p.json:2: " + expected), "\(run)")
+    }
+
+    @Test(arguments: [
+        (#"["b", "a"]"#, "none"), (#"["c", "a"]"#, "none"),
+        (#"["a", "b", "c"]"#, "'{{t}}' has no value in 'a': 'b', which captures it, runs later"),
+        (#"["a", "c"]"#, "'{{t}}' has no value in 'a': 'c', which captures it, runs later"),
+        (#"["a"]"#, "'{{t}}' has no value in 'a': 'b', which captures it, never runs"),
+        (#"[{"batch": ["a", "c"]}]"#, "'{{t}}' has no value in 'a': 'c', which captures it, runs at the same time"),
+        (#"["s"]"#, "'{{u}}' has no value in 's': 's', which captures it, has no answer before it runs"),
+        (#"[{"request": "own", "repeat": 2}]"#, "none"),
+    ]) func acapturedValueIsThereOnceItIsCaptured(_ run: String, _ expected: String) {
+        let found = complaint(
+            """
+            {"requests": {"b": {"path": "/", "capture": {"t": "/t"}}, "c": {"path": "/", "capture": {"t": "/u"}},
+             "own": {"path": "/{{own.json.next|first}}"},
+             "s": {"path": "/{{u}}", "capture": {"u": "/u"}},
+             "a": "/{{t}}{{t}}"}, "run": {"chain": \(run)}}
+            """)
+        #expect(found.hasSuffix(expected), "\(found)")
+    }
+
+    @Test func aVariableThatIsCapturedAnewIsNotLookedInto() {
+        let text = #"""
+            {"variables": {"v": 1}, "requests": {"b": {"path": "/", "capture": {"v": "/t"}}, "a": "/{{v.x}}"},
+             "run": {"chain": ["b", "a"]}}
+            """#
+        #expect(complaint(text) == "none")
+    }
+
+    @Test func whatIsGivenIsNotMade() throws {
+        let text = #"""
+            {"variables": {"token": "{{env.FERRY_SURELY_NOT_SET}}", "both": "{{token}}!"}, "base": "{{both}}",
+             "requests": {"r": "/"}, "run": "r"}
+            """#
+        #expect(complaint(text).contains("p.json:1: '{{env.FERRY_SURELY_NOT_SET}}' has no value"))
+        let plan = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()
+        let start = try PlanStart(plan, values: [("token", "x"), ("r", "not an answer")])
+        #expect(start.configuration.baseURL == "x!")
+        #expect(start.state.values(of: ["r"]).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("new", "no value may be called 'new'"), ("a.b", "no value may be called 'a.b'"),
+        ("r", "'r' is the name of a request and of a value"),
+    ]) func namesThatCannotBeInAPlaceAreRefused(_ name: String, _ expected: String) {
+        #expect(
+            complaint("{\"variables\": {\"v\": 1,\n\"\(name)\": 1}, \"requests\": {\"r\": \"/\"}, \"run\": \"r\"}")
+                == "p.json:2: " + expected)
+        #expect(
+            complaint(
+                "{\"requests\": {\"r\": {\"path\": \"/\", \"capture\": {\n\"\(name)\": \"/x\"}}}, \"run\": \"r\"}")
+                == "p.json:2: " + expected)
+    }
+}

@@ -1,0 +1,71 @@
+import Ferry
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// One run of a plan has one value of each variable, wherever it stands.
+@Suite(.timeLimit(.minutes(1))) struct PlanValuesTests {
+    private let text = #"""
+        {"variables": {"id": "{{new.uuid}}", "host": "{{id}}.test", "own": "{{new.uuid}}"},
+         "base": "http://{{host}}", "cache": {"dir": "{{folder}}/{{id}}"},
+         "requests": {"a": {"path": "/", "headers": {"X-Id": "{{id}}", "X-Host": "{{host}}", "X-Own": "{{own}}"}}},
+         "run": {"request": "a", "repeat": 2}}
+        """#
+
+    private func start() throws -> PlanStart {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path
+        let variables = #""variables": {"folder": "\#(folder)", "#
+        return try PlanStart(PlanSchema.plan(text.replacing(#""variables": {"#, with: variables)))
+    }
+
+    private func perform(_ start: PlanStart) async throws -> [StubTransport.Request] {
+        let stub = StubTransport(always: .response())
+        var configuration = start.configuration
+        configuration.cache = nil
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        #expect(await PlanRun(start).perform(by: agent).isOK)
+        return stub.requests
+    }
+
+    @Test func theBaseTheCacheAndHeadersHaveTheSame() async throws {
+        let start = try start()
+        let requests = try await perform(start)
+        #expect(requests.count == 2)
+        for request in requests {
+            let id = try #require(request.headers["X-Id"])
+            #expect(id.count == 36 && request.headers["X-Host"] == id + ".test")
+            #expect(request.url == "http://\(id).test/")
+            #expect(start.configuration.cache?.directory.hasSuffix("/" + id) == true)
+        }
+        #expect(requests[0].headers["X-Own"] == requests[1].headers["X-Own"])
+    }
+
+    /// A load of plans has one agent, and so one base.
+    @Test func anotherRunHasItsOwnButForWhatTheAgentWasMadeWith() async throws {
+        let start = try start()
+        let first = try await perform(start)
+        let second = try await perform(start.again())
+        let requests = first + second
+        #expect(Set(requests.map(\.url)).count == 1)
+        #expect(Set(requests.compactMap { $0.headers["X-Id"] }).count == 1)
+        #expect(Set(requests.compactMap { $0.headers["X-Own"] }).count == 2)
+    }
+
+    @Test func aLoadOfPlansMakesThemAnewForEachRun() async throws {
+        let plan = try PlanSchema.plan(
+            #"""
+            {"variables": {"host": "unknown", "id": "{{new.uuid}}"}, "base": "{{host}}",
+             "requests": {"a": {"path": "/hello", "query": {"id": "{{id}}"}}}, "run": {"batch": ["a", "a"]}}
+            """#)
+        try await withLoopbackServer { server in
+            let start = try PlanStart(plan, values: [("host", server.baseURL)])
+            let load = try BenchPlan(ParsedArguments(["-n", "5", "-c", "2"], of: BenchCommand.allOptions))
+            let summary = await PlanBench.perform(start, load)
+            #expect(summary.totals.failed == 0 && server.requestCount == 10)
+            let targets = Dictionary(grouping: server.requests, by: \.target)
+            #expect(targets.count == 5 && targets.values.allSatisfy { $0.count == 2 })
+        }
+    }
+}
