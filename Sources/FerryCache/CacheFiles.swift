@@ -106,19 +106,22 @@ final class CacheFiles: Sendable {
     }
 
     /// An empty file with our rights, before SQLite makes one with the rights of everybody. A link is not followed.
+    ///
+    /// A file that is there is only looked at: to close any descriptor of it would let go of all locks that the
+    /// connections of this process hold on it (fcntl(2)), and another process would take the log away from under them.
     private func makeFile() throws(CacheFault) -> (size: Int, inode: UInt64) {
-        let file = Glibc.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        if file < 0 {
-            let code = errno
-            // Something that is no file stands in its place.
-            if code == EISDIR || code == ELOOP { throw CacheFault(.foreign, "open: not a file") }
-            throw CacheFault(errno: code, "open")
-        }
-        defer { close(file) }
         var status = stat()
-        guard fstat(file, &status) == 0 else { throw CacheFault(errno: errno, "fstat") }
-        if status.st_mode & S_IFMT != S_IFREG { throw CacheFault(.foreign, "open: not a file") }
-        if status.st_mode & 0o777 != 0o600 { fchmod(file, 0o600) }
+        if lstat(path, &status) != 0 {
+            guard errno == ENOENT else { throw CacheFault(errno: errno, "lstat") }
+            // One that was not there has no locks yet.
+            let file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard file >= 0 else { throw CacheFault(errno: errno, "open") }
+            defer { close(file) }
+            guard fstat(file, &status) == 0 else { throw CacheFault(errno: errno, "fstat") }
+        }
+        // Something that is no file stands in its place.
+        if status.st_mode & S_IFMT != S_IFREG { throw CacheFault(.foreign, "lstat: not a file") }
+        if status.st_mode & 0o777 != 0o600 { chmod(path, 0o600) }
         return (Int(status.st_size), UInt64(status.st_ino))
     }
 }

@@ -19,6 +19,7 @@ struct Probe {
         case "write": await write(SQLiteCacheStore(options))
         case "mix": await mix(SQLiteCacheStore(options), seconds: numbers.first ?? 1, tasks: numbers.last ?? 1)
         case "use": await use(SQLiteCacheStore(options))
+        case "find": await find(SQLiteCacheStore(options), keys: (numbers.first ?? 0)..<(numbers.last ?? 0))
         default: exit(2)
         }
     }
@@ -80,6 +81,19 @@ struct Probe {
         await store.close()
         let faults = counts.faults.map { "\($0.key.rawValue)=\($0.value)" }.sorted().joined(separator: " ")
         say("hits=\(hits) wrong=\(wrong) failed=\(counts.failed) disabled=\(counts.isDisabled) \(faults)")
+    }
+
+    /// Prints how many of these keys have an entry that is whole.
+    private static func find(_ store: SQLiteCacheStore, keys: Range<Int>) async {
+        var found = 0
+        for number in keys {
+            if let entry = await store.read(Sample.key(number)).entry, Sample.generation(of: entry, number) != nil {
+                found += 1
+            }
+        }
+        let counts = store.counts
+        await store.close()
+        say("found=\(found) putAside=\(counts.putAside) corrupt=\(counts.corrupt)")
     }
 
     private static func say(_ line: String) {

@@ -59,6 +59,29 @@ import Testing
         }
     }
 
+    @Test("R101: processes that come and go leave a living one its log", .timeLimit(.minutes(5)))
+    func processesThatComeAndGoLeaveALivingOneItsLog() async throws {
+        let store = SQLiteCacheStore(folder.options())
+        // A connection that writes, and behind it one that reads.
+        await store.write(Sample.entry(1000, generation: 1), under: Sample.key(1000))
+        #expect(await store.read(Sample.key(1000)).entry != nil)
+        let log = open(folder.database + "-wal", O_RDONLY | O_CLOEXEC)
+        try #require(log >= 0)
+        defer { close(log) }
+        for round in 1...20 {
+            // The last one to close a database tidies its log up: this one is not the last.
+            let end = try ChildProcess([probeProgram, "use", folder.store]).finish()
+            #expect(end.output.hasPrefix("hits=48 wrong=0 failed=0 disabled=false"), "\(end.output)")
+            var status = stat()
+            #expect(fstat(log, &status) == 0 && status.st_nlink == 1, "round \(round): the log is gone")
+            #expect(await store.write(Sample.entry(1000 + round, generation: 1), under: Sample.key(1000 + round)))
+            let found = try ChildProcess([probeProgram, "find", folder.store, "1000", "\(1001 + round)"]).finish()
+            #expect(found.output == "found=\(round + 1) putAside=0 corrupt=0\n", "round \(round)")
+        }
+        #expect(store.counts.putAside == 0 && store.counts.faults.isEmpty)
+        await store.close()
+    }
+
     @Test(
         "R102: a full disk is a miss, and is left alone",
         .enabled(if: Self.mayMount, "this process may not mount file systems"))
