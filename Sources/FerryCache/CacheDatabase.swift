@@ -16,9 +16,9 @@ struct CacheDatabase: ~Copyable {
         "CREATE UNIQUE INDEX keys ON entries(key)",
     ]
 
-    init(path: String, isNew: Bool, inode: UInt64, epoch: Int) throws(CacheFault) {
+    init(path: String, isNew: Bool, inode: UInt64, epoch: Int, patience: Int64) throws(CacheFault) {
         let connection = try SQLiteConnection(path: path)
-        connection.setPatience(2000)
+        connection.setPatience(patience)
         if !isNew { try Self.check(connection) }
         // Both last for the file. A new one must say so before its first page is written.
         guard try connection.text("PRAGMA journal_mode=WAL") == "wal" else {

@@ -19,15 +19,18 @@ final class CacheFiles: Sendable {
     private let directory: String
     private let path: String
     private let lockPath: String
+    /// With others, in microseconds.
+    private let patience: Int64
     private let state = Mutex(State())
     /// Of the directory, by all who share it.
     let removals: RemovalCount
 
-    init(directory: String) {
-        self.directory = directory
+    init(_ options: CacheStoreOptions) {
+        directory = options.directory
+        patience = options.patience
         path = directory + "/" + Self.name
         lockPath = directory + "/lock"
-        removals = RemovalCount(lockPath)
+        removals = RemovalCount(lockPath, patience: patience)
     }
 
     /// Connections of an older epoch are to be let go.
@@ -37,7 +40,7 @@ final class CacheFiles: Sendable {
     /// put aside, once; `wasPutAside` says so.
     func open(wasPutAside: inout Bool) throws(CacheFault) -> CacheDatabase {
         try makeDirectory()
-        let lock = try FileLock(lockPath)
+        let lock = try FileLock(lockPath, patience: patience)
         defer { lock.close() }
         removals.open()
         do throws(CacheFault) {
@@ -53,7 +56,8 @@ final class CacheFiles: Sendable {
     private func open() throws(CacheFault) -> CacheDatabase {
         let epoch = epoch
         let file = try makeFile()
-        let database = try CacheDatabase(path: path, isNew: file.size == 0, inode: file.inode, epoch: epoch)
+        let database = try CacheDatabase(
+            path: path, isNew: file.size == 0, inode: file.inode, epoch: epoch, patience: patience)
         // SQLite gives them the rights of the database, but finds some that are there already.
         for companion in Self.companions { chmod(path + companion, 0o600) }
         return database
@@ -61,7 +65,7 @@ final class CacheFiles: Sendable {
 
     /// The database of a connection proved damaged. Unless another process was faster, it makes room.
     func condemn(inode: UInt64) throws(CacheFault) -> Bool {
-        let lock = try FileLock(lockPath)
+        let lock = try FileLock(lockPath, patience: patience)
         defer { lock.close() }
         state.withLock { $0.epoch += 1 }
         guard self.inode == inode else { return false }

@@ -13,7 +13,7 @@ final class CacheReader: @unchecked Sendable {
         init(_ database: consuming CacheDatabase) throws(CacheFault) {
             try database.connection.execute("PRAGMA query_only=ON; PRAGMA cache_size=-8000")
             // A reader waits for nobody but one who recovers the log.
-            database.connection.setPatience(500)
+            database.connection.setPatience(500_000)
             find = try database.connection.prepare("SELECT used, record FROM entries WHERE key=?1")
             begin = try database.connection.prepare("BEGIN")
             end = try database.connection.prepare("COMMIT")
@@ -82,8 +82,8 @@ final class CacheReader: @unchecked Sendable {
 
     private func failed(_ fault: CacheFault) {
         counter.count(fault)
-        // Another process that is in the way goes out of it.
-        if fault.kind == .busy { return }
+        // Another process that is in the way goes out of it. One that does not let us in at all may be stopped.
+        if fault.kind == .busy && session != nil { return }
         let inode = session?.database.inode
         session = nil
         guard fault.condemns, let inode else { return gate.shut() }

@@ -11,6 +11,8 @@ final class CacheReaderPool: Sendable {
     private struct State {
         var waiting: [Lookup] = []
         var idle: [CacheReader]
+        /// Somebody will look whether what waits is held up.
+        var isWatched = false
         var isClosed = false
         /// Called when the last reader has come back.
         var closing: [@Sendable () -> Void] = []
@@ -34,6 +36,8 @@ final class CacheReaderPool: Sendable {
     private static let most = 64
     /// A second connection is worth waking for more than this.
     private static let few = 8
+    /// Or where the first has been busy for so long: the disk, or another process, may hold it up.
+    private static let patience = DispatchTimeInterval.milliseconds(10)
 
     init(
         _ readers: [CacheReader], note: @escaping @Sendable (CacheDigest, CacheFinding, _ used: CacheTime) -> Void
@@ -44,14 +48,36 @@ final class CacheReaderPool: Sendable {
     }
 
     func read(_ lookup: Lookup) {
-        let (reader, isClosed) = state.withLock { state -> (CacheReader?, Bool) in
-            if state.isClosed { return (nil, true) }
+        enum Action {
+            case refuse
+            case wake(CacheReader)
+            case watch
+            case none
+        }
+        let action = state.withLock { state -> Action in
+            if state.isClosed { return .refuse }
             state.waiting.append(lookup)
             let isNeeded = state.idle.count == count || state.waiting.count > Self.few
-            return (isNeeded ? state.idle.popLast() : nil, false)
+            if isNeeded, let reader = state.idle.popLast() { return .wake(reader) }
+            if state.idle.isEmpty || state.isWatched { return .none }
+            state.isWatched = true
+            return .watch
         }
-        if isClosed { return lookup.answer(.missing(.unavailable)) }
-        if let reader { queue.async { self.work(reader) } }
+        switch action {
+        case .refuse: lookup.answer(.missing(.unavailable))
+        case .wake(let reader): queue.async { self.work(reader) }
+        case .watch: queue.asyncAfter(deadline: .now() + Self.patience) { self.look() }
+        case .none: break
+        }
+    }
+
+    /// Wakes another reader for what still waits.
+    private func look() {
+        let reader = state.withLock { state in
+            state.isWatched = false
+            return state.waiting.isEmpty ? nil : state.idle.popLast()
+        }
+        if let reader { work(reader) }
     }
 
     private func work(_ reader: CacheReader) {

@@ -12,6 +12,8 @@ package struct CacheStoreOptions: Sendable {
     package var readers = 2
     /// How long the disk is left alone after a fault of it, in microseconds.
     package var disabledTime: Int64 = 30_000_000
+    /// How long to wait for another process that holds the files, in microseconds.
+    package var patience: Int64 = 2_000_000
     /// A use of an entry that was noted less long ago is not noted again, in microseconds.
     package var touchTime: Int64 = 60_000_000
     /// How long the queue waits for company before it writes, in microseconds, where nobody waits for it.

@@ -18,6 +18,7 @@ final class CacheWriter: @unchecked Sendable {
         let remove: SQLiteStatement
         let touch: SQLiteStatement
         let evict: SQLiteStatement
+        let newest: SQLiteStatement
         let pages: SQLiteStatement
         let freePages: SQLiteStatement
         let pageSize: Int
@@ -35,6 +36,7 @@ final class CacheWriter: @unchecked Sendable {
             touch = try database.connection.prepare("UPDATE OR REPLACE entries SET used=?2 WHERE key=?1")
             evict = try database.connection.prepare(
                 "DELETE FROM entries WHERE used IN (SELECT used FROM entries ORDER BY used LIMIT ?1)")
+            newest = try database.connection.prepare("SELECT max(used) FROM entries")
             pages = try database.connection.prepare("PRAGMA page_count")
             freePages = try database.connection.prepare("PRAGMA freelist_count")
             pageSize = Int(try database.connection.number("PRAGMA page_size") ?? 4096)
@@ -59,6 +61,7 @@ final class CacheWriter: @unchecked Sendable {
     private var session: Session?
     private var lastUse: CacheTime = 0
     private var lastLook: CacheTime = 0
+    private var isClosed = false
 
     init(_ files: CacheFiles, _ options: CacheStoreOptions, _ counter: CacheCounter, _ gate: DiskGate) {
         self.files = files
@@ -69,7 +72,7 @@ final class CacheWriter: @unchecked Sendable {
 
     /// Does all of it in one transaction, or nothing. Whether it was done.
     func write(_ operations: [Operation], touched: [CacheDigest]) -> Bool {
-        guard gate.isOpen else { return false }
+        guard !isClosed, gate.isOpen else { return false }
         do throws(CacheFault) {
             try transact(operations, touched)
             return true
@@ -78,7 +81,7 @@ final class CacheWriter: @unchecked Sendable {
         }
     }
 
-    /// Once more, with a new database in the place of a damaged one.
+    /// Once more, with a new database in the place of a damaged one, or behind another process that was in the way.
     private func retry(_ operations: [Operation], _ touched: [CacheDigest]) -> Bool {
         do throws(CacheFault) {
             try transact(operations, touched)
@@ -95,6 +98,7 @@ final class CacheWriter: @unchecked Sendable {
         try session.begin.run()
         var evicted: UInt64 = 0
         do throws(CacheFault) {
+            try catchUp(session)
             for key in touched { try touch(key, session) }
             for operation in operations { try perform(operation, session) }
             evicted = try makeRoom(session)
@@ -138,8 +142,18 @@ final class CacheWriter: @unchecked Sendable {
         try session.touch.run()
     }
 
-    /// The time, and never the same twice, as it is the number of a row. Should another process have the same, its entry
-    /// goes.
+    /// Uses are counted on from the last one that anybody noted: since then the clock may have been set back, and what is
+    /// used now is to be evicted last all the same. Nobody else writes until the end of the transaction.
+    private func catchUp(_ session: Session) throws(CacheFault) {
+        defer { session.newest.reset() }
+        guard try session.newest.step() else { return }
+        let newest = session.newest.number(0)
+        // No clock ever said so.
+        if newest > .max / 2 { throw CacheFault(.damaged, "a use in a far future") }
+        lastUse = max(lastUse, newest)
+    }
+
+    /// The time, and never the same twice, as it is the number of a row.
     private func nextUse() -> CacheTime {
         lastUse = max(lastUse + 1, options.clock())
         return lastUse
@@ -172,7 +186,7 @@ final class CacheWriter: @unchecked Sendable {
 
     func measure() -> CacheSize {
         var size = CacheSize()
-        guard gate.isOpen else { return size }
+        guard !isClosed, gate.isOpen else { return size }
         do throws(CacheFault) {
             let session = try opened()
             size.entries = Int(try session.database.connection.number("SELECT count(*) FROM entries") ?? 0)
@@ -183,7 +197,11 @@ final class CacheWriter: @unchecked Sendable {
         return size
     }
 
-    func close() { session = nil }
+    /// Nothing is opened again.
+    func close() {
+        session = nil
+        isClosed = true
+    }
 
     // MARK: The connection
 
@@ -208,8 +226,8 @@ final class CacheWriter: @unchecked Sendable {
     /// Whether it may be tried once more.
     private func failed(_ fault: CacheFault) -> Bool {
         counter.count(fault)
-        // Another process that is in the way goes out of it.
-        if fault.kind == .busy { return false }
+        // Another process that is in the way goes out of it. One that does not let us in at all may be stopped.
+        if fault.kind == .busy && session != nil { return true }
         let inode = session?.database.inode
         session = nil
         guard fault.condemns, let inode else {

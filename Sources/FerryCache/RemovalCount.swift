@@ -8,10 +8,15 @@ import Synchronization
 /// it.
 final class RemovalCount: Sendable {
     private let path: String
+    /// With others, in microseconds.
+    private let patience: Int64
     private let file = Atomic<Int32>(-1)
     private let seen = Atomic<UInt64>(0)
 
-    init(_ path: String) { self.path = path }
+    init(_ path: String, patience: Int64) {
+        self.path = path
+        self.patience = patience
+    }
 
     deinit { close() }
 
@@ -45,10 +50,13 @@ final class RemovalCount: Sendable {
     /// Says that something was removed; what this process has in memory it takes out itself.
     func add() {
         let file = file.load(ordering: .acquiring)
-        guard file >= 0, let lock = try? FileLock(path) else { return }
-        defer { lock.close() }
+        if file < 0 { return }
+        let lock = try? FileLock(path, patience: patience)
+        defer { lock?.close() }
         let old = Self.read(file)
         withUnsafeBytes(of: (old &+ 1).littleEndian) { _ = pwrite(file, $0.baseAddress, $0.count, 0) }
+        // Without the lock somebody else may have counted at the same moment: then one forgets more than one must.
+        if lock == nil { return }
         // Unless somebody else's is still to be heard of.
         _ = seen.compareExchange(expected: old, desired: old &+ 1, ordering: .releasing)
     }

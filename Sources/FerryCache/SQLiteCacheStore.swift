@@ -11,7 +11,7 @@ package final class SQLiteCacheStore: CacheStore {
     private let removals: RemovalCount
 
     package init(_ options: CacheStoreOptions) {
-        let files = CacheFiles(directory: options.directory)
+        let files = CacheFiles(options)
         removals = files.removals
         let (readingGate, writingGate) = (DiskGate(options), DiskGate(options))
         let writer = CacheWriter(files, options, counter, writingGate)
@@ -21,7 +21,10 @@ package final class SQLiteCacheStore: CacheStore {
         let readers = (0..<max(options.readers, 1)).map { _ in CacheReader(files, counter, readingGate) }
         self.readers = CacheReaderPool(readers) { key, finding, used in
             switch finding {
-            case .found: if options.clock() - used > options.touchTime { writing.touch(key) }
+            case .found:
+                // The number of a damaged row is anything; one from the future was written before the clock was set back.
+                let (age, overflow) = options.clock().subtractingReportingOverflow(used)
+                if overflow || age.magnitude > options.touchTime { writing.touch(key) }
             case .missing(.corrupt):
                 counter.count { $0.corrupt += 1 }
                 writing.remove(key, nil)

@@ -19,8 +19,8 @@ struct SQLiteConnection: ~Copyable {
 
     deinit { sqlite3_close_v2(raw) }
 
-    /// How long to wait for another process, in milliseconds.
-    func setPatience(_ milliseconds: Int32) { sqlite3_busy_timeout(raw, milliseconds) }
+    /// How long to wait for another process, in microseconds.
+    func setPatience(_ microseconds: Int64) { sqlite3_busy_timeout(raw, Int32(clamping: microseconds / 1000)) }
 
     func execute(_ sql: String) throws(CacheFault) {
         let code = sqlite3_exec(raw, sql, nil, nil, nil)

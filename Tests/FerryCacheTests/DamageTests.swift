@@ -127,6 +127,18 @@ import Testing
         await store.close()
     }
 
+    @Test("R99: a time of use that cannot be is survived", arguments: [Int64.max, .min, .max - 1, -1])
+    func aTimeOfUseThatCannotBeIsSurvived(used: Int64) async throws {
+        _ = try await makeDatabase()
+        try change("UPDATE entries SET used=\(used) WHERE key=\(Sample.key(1).digest.number)")
+        let store = SQLiteCacheStore(folder.options())
+        #expect(await store.read(Sample.key(1)).entry != nil)
+        #expect(await store.write(Sample.entry(2, generation: 2), under: Sample.key(2)))
+        #expect(await store.read(Sample.key(2)).entry.flatMap { Sample.generation(of: $0, 2) } == 2)
+        #expect(store.counts.putAside == (used > 0 ? 1 : 0))
+        await store.close()
+    }
+
     @Test func aForeignDatabaseIsPutAside() async throws {
         _ = try await makeDatabase()
         try change("PRAGMA application_id=17; CREATE TABLE notes(text); INSERT INTO notes VALUES('precious')")

@@ -119,6 +119,39 @@ import Testing
         await store.close()
     }
 
+    @Test func whatIsWrittenAfterTheClockWasSetBackIsNotTheFirstToGo() async {
+        let now = CacheClock()
+        let full = makeStore {
+            $0.maxBytes = 1 << 20
+            $0.clock = { now.value }
+        }
+        for number in 0..<400 {
+            full.write(Sample.entry(number, generation: 1, count: 3000), under: Sample.key(number), nil)
+        }
+        await full.close()
+        now.advance(by: -86_400_000_000)
+        let store = makeStore {
+            $0.maxBytes = 1 << 20
+            $0.clock = { now.value }
+        }
+        for number in 400..<440 {
+            await store.write(Sample.entry(number, generation: 1, count: 3000), under: Sample.key(number))
+        }
+        for number in 400..<440 { #expect(await generation(number, in: store) == 1, "\(number)") }
+        await store.close()
+    }
+
+    @Test func twoStoresThatCountUsesTakeNothingFromEachOther() async {
+        // Both have the same time, always.
+        let time = currentCacheTime()
+        let stores = (0..<2).map { _ in makeStore { $0.clock = { time } } }
+        for number in 0..<100 {
+            await stores[number % 2].write(Sample.entry(number, generation: 1), under: Sample.key(number))
+        }
+        #expect(await stores[0].measure().entries == 100)
+        for store in stores { await store.close() }
+    }
+
     @Test func largeAndSmallEntriesLiveTogether() async {
         let store = makeStore { $0.maxBytes = 2 << 20 }
         for round in 0..<60 {
