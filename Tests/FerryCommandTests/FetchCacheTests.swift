@@ -45,6 +45,22 @@ import Testing
         #expect(only.exitCode == .transferFailed)
     }
 
+    @Test func whatWasFetchedUnverifiedIsNoAnswerForWhoVerifies() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            let line = [server.baseURL + "/hello", "--cache-dir", folder, "--cache-ttl", "60"]
+            for options in [["--insecure"], [], ["--pin", "sha256//" + String(repeating: "A", count: 43) + "="]] {
+                let plan = try plan(line + options)
+                for isSecond in [false, true] {
+                    let report = await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+                        await FetchReport(of: plan, by: agent)
+                    }
+                    #expect(report.response?.isFromCache == isSecond, "\(options)")
+                }
+            }
+        }
+    }
+
     @Test func aStatusThatIsNotAcceptedIsNotKept() async throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try await withLoopbackServer { server in

@@ -7,8 +7,8 @@ extension RequestBuilder {
         if let custom = request.custom {
             let joined = try join(custom.url)
             var target = CacheTarget(url: joined.url, isForeign: true)
-            var key = CacheKeyMaterial(custom.method, joined.url, Arguments(), .automatic)
-            guard key.append(custom.body) else { return target }
+            var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
+            guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
             append(custom.headers, request.cacheHeaders, authorization: nil, joined, common: Headers(), to: &key)
             target.seal(key)
             return target
@@ -20,8 +20,8 @@ extension RequestBuilder {
             url = URLJoiner.append(query: arguments.formEncoded(), to: url)
         }
         var target = CacheTarget(url: url, isForeign: joined.isForeign)
-        var key = CacheKeyMaterial(method, joined.url, request.cacheArguments, encoding)
-        guard key.append(request.body) else { return target }
+        var key = CacheKeyMaterial(method, joined.url, trust: trust)
+        guard key.append(request.cacheArguments, encoding), key.append(request.body) else { return target }
         append(
             request.headers, request.cacheHeaders, authorization: request.authorization, joined,
             common: joined.isForeign ? headers.publicFields : headers.fields, to: &key)
@@ -62,6 +62,24 @@ extension RequestBuilder {
     }
 }
 
+extension TLSConfiguration {
+    /// What was believed of a server counts for what it said: whoever asks for more, or for something else, is not
+    /// answered by that. Empty for the defaults.
+    var trust: [UInt8] {
+        let defaults = TLSConfiguration()
+        if verification == defaults.verification, authorityFile == defaults.authorityFile, pinnedKeys.isEmpty,
+            minimumVersion == defaults.minimumVersion
+        {
+            return []
+        }
+        var bytes: [UInt8] = []
+        bytes.appendCounted("\(verification) \(minimumVersion)")
+        bytes.appendCounted(authorityFile ?? "")
+        for key in Set(pinnedKeys).sorted() { bytes.appendCounted(key) }
+        return bytes
+    }
+}
+
 extension CacheTarget {
     fileprivate mutating func seal(_ key: CacheKeyMaterial) {
         self.key = CacheKey(key.bytes)
@@ -74,13 +92,22 @@ struct CacheKeyMaterial {
     private(set) var bytes: [UInt8] = []
     private(set) var hasCredentials = false
 
-    init(_ method: HTTPMethod, _ url: String, _ arguments: Arguments, _ encoding: ArgumentEncoding) {
+    init(_ method: HTTPMethod, _ url: String, trust: [UInt8]) {
         bytes.reserveCapacity(256)
+        bytes.append(trust.isEmpty ? 0 : 1)
+        if !trust.isEmpty { trust.withUnsafeBytes { bytes.appendCounted($0) } }
         bytes.appendCounted(method.rawValue)
         bytes.appendCounted(url)
+    }
+
+    /// As they are sent: JSON tells a number from its text, a form does not. False when they cannot be.
+    mutating func append(_ arguments: Arguments, _ encoding: ArgumentEncoding) -> Bool {
         bytes.append(encoding.number)
         bytes.append(arguments.isEmpty ? 0 : 1)
-        if !arguments.isEmpty { arguments.formEncoded().withUnsafeBytes { bytes.appendCounted($0) } }
+        if arguments.isEmpty { return true }
+        guard let encoded = encoding == .json ? arguments.jsonEncoded() : arguments.formEncoded() else { return false }
+        encoded.withUnsafeBytes { bytes.appendCounted($0) }
+        return true
     }
 
     /// False when it is no body that can be looked at.

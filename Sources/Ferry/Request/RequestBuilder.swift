@@ -16,6 +16,8 @@ final class RequestBuilder: Sendable {
     let userAgent: String?
     /// The file of the client certificate.
     let clientCertificate: String?
+    /// What servers are believed by, where that is not the default.
+    let trust: [UInt8]
     private let liveServers: Mutex<Servers>
     let headers: CommonHeaders
     private let refusal: Refusal?
@@ -33,6 +35,7 @@ final class RequestBuilder: Sendable {
         sensitiveHeaders = configuration.sensitiveHeaders
         userAgent = configuration.userAgent
         clientCertificate = configuration.tls.clientCertificate?.certificateFile
+        trust = configuration.tls.trust
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))

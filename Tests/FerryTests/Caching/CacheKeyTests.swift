@@ -55,6 +55,46 @@ import Testing
         #expect(try await !share(form, Kept(method: .post, arguments: ["page": 2, "now": 1], counts: ["page": 2])))
     }
 
+    @Test func argumentsAsJSONTellNumbersFromTheirText() async throws {
+        func json(_ arguments: Arguments) -> Kept {
+            Kept(method: .post, arguments: arguments, argumentEncoding: .json)
+        }
+        let pairs: [(Arguments, Arguments)] = [
+            (["a": 1], ["a": "1"]), (["a": true], ["a": "true"]), (["a": .null], ["a": ""]),
+            (["a": .array([])], ["b": .array([])]), (["a": .array([])], ["a": .object([:])]),
+            (["a": .array([])], [:]), (["a": [1]], ["a": ["1"]]),
+        ]
+        for (first, second) in pairs {
+            #expect(try await !share(json(first), json(second)), "\(first) \(second)")
+            #expect(try await share(json(first), json(first)))
+        }
+        #expect(try await share(json(["a": 1, "b": 2]), json(["b": 2, "a": 1])))
+    }
+
+    @Test func argumentsThatCannotBeJSONHaveNoKey() async throws {
+        let agent = bench.agent(counting())
+        let request = Kept(method: .post, arguments: ["a": .number(.nan)], argumentEncoding: .json)
+        #expect(await fault { try await agent.send(request) } == .invalidRequest(.arguments))
+        #expect(await fault { try await agent.send(request, cache: .cacheOnly) } == .notCached(.notConfigured))
+        await agent.shutdown()
+    }
+
+    @Test("R104: what was kept of a server that was not verified answers nobody who wants it verified")
+    func theTrustTellsThemApart() async throws {
+        let trusts: [TLSConfiguration] = [
+            TLSConfiguration(), TLSConfiguration(verification: .none), TLSConfiguration(authorityFile: "/ca.pem"),
+            TLSConfiguration(pinnedKeys: ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]),
+            TLSConfiguration(minimumVersion: .v13),
+        ]
+        for (index, trust) in trusts.enumerated() {
+            let agent = bench.agent(counting()) { $0.tls = trust }
+            let request = Kept(path: "https://h/x")
+            #expect(try await agent.send(request).cacheMiss == .notFound, "\(index)")
+            #expect(try await agent.send(request).isFromCache, "\(index)")
+            await agent.shutdown()
+        }
+    }
+
     @Test func bodiesTellThemApart() async throws {
         #expect(try await !share(Kept(method: .post, body: .string("a")), Kept(method: .post, body: .string("b"))))
         #expect(try await share(Kept(method: .post, body: .string("a")), Kept(method: .post, body: .string("a"))))
