@@ -20,11 +20,18 @@ extension AgentCore {
 
     /// What the cache has, in memory or on the disk. `nil` when the journey was ended meanwhile.
     func lookUp<R: Request>(_ plan: CachePlan, of request: R, _ journey: Journey) async -> ResponseCache.Verdict? {
-        guard let cache else { return .miss(.notConfigured) }
+        await find(plan, of: request, journey)?.verdict
+    }
+
+    /// Likewise, and whether it was in memory.
+    private func find<R: Request>(
+        _ plan: CachePlan, of request: R, _ journey: Journey
+    ) async -> (verdict: ResponseCache.Verdict, isInMemory: Bool)? {
+        guard let cache else { return (.miss(.notConfigured), false) }
         var remembered: ResponseCache.Verdict?
         if let stored = cache.recall(plan.key) {
             let found = verdict(on: stored, plan, of: request, now: cache.clock())
-            if case .fresh = found { return counted(found, fromMemory: true) }
+            if case .fresh = found { return (counted(found, fromMemory: true), true) }
             // Another process may have a newer one on the disk.
             remembered = found
         }
@@ -33,10 +40,10 @@ extension AgentCore {
         }
         guard let loaded else { return nil }
         // What is still to be written, or cannot be, is in memory only.
-        guard let stored = loaded.stored else { return remembered ?? .miss(loaded.miss) }
+        guard let stored = loaded.stored else { return (remembered ?? .miss(loaded.miss), remembered != nil) }
         let now = cache.clock()
         cache.used(stored, under: plan.key, now: now)
-        return counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false)
+        return (counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false), false)
     }
 
     private func counted(_ verdict: ResponseCache.Verdict, fromMemory: Bool) -> ResponseCache.Verdict {
@@ -51,19 +58,21 @@ extension AgentCore {
     ) async -> Answer {
         if journey.end != nil { return .refused(journey.error(url: itinerary.url)) }
         var miss = plan == nil ? CacheMiss.notConfigured : .reload
-        var past: (answer: Answer, time: Int64)?
+        var past: (answer: Answer, time: Int64, isInMemory: Bool)?
         if let plan, mode.reads {
-            switch await lookUp(plan, of: request, journey) {
-            case nil: return .refused(journey.error(url: itinerary.url))
-            case .fresh(let stored, let trace)?: return Self.answer(stored, trace, plan)
-            case .stale(let stored, let time, let trace)?:
-                (miss, past) = (.expired, (Self.answer(stored, trace, plan), time))
-            case .miss(let reason)?: miss = reason
+            guard let found = await find(plan, of: request, journey) else {
+                return .refused(journey.error(url: itinerary.url))
+            }
+            switch found.verdict {
+            case .fresh(let stored, let trace): return Self.answer(stored, trace, plan)
+            case .stale(let stored, let time, let trace):
+                (miss, past) = (.expired, (Self.answer(stored, trace, plan), time, found.isInMemory))
+            case .miss(let reason): miss = reason
             }
         }
         if let past, past.time <= mode.staleWhileRevalidate, mode.asksNetwork, let plan {
             revalidate(request, plan)
-            cache?.counters.hit(fromMemory: false, isStale: true)
+            cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
         }
         if plan != nil { cache?.counters.missed(miss) }
@@ -72,7 +81,7 @@ extension AgentCore {
         }
         let fetched = await fetch(request, at: servers, itinerary, journey)
         if let past, past.time <= mode.staleIfError, fetched.isServersFault {
-            cache?.counters.hit(fromMemory: false, isStale: true)
+            cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
         }
         return plan == nil ? fetched : fetched.traced(miss, url: itinerary.url, itinerary.watch)
@@ -91,8 +100,7 @@ extension AgentCore {
         _ request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
         enter(journey)
-        // The deadline of a group is its members' own.
-        if request.coalesces, journey.group?.deadline == nil, let key = flightKey(of: request, at: servers) {
+        if request.coalesces, let key = flightKey(of: request, at: servers, journey) {
             return await share(request, key, at: servers, itinerary, journey)
         }
         return await fetchAlone(request, at: servers, itinerary, journey)
@@ -111,6 +119,8 @@ extension AgentCore {
             return .refused(error)
         }
         built.meter = itinerary.meter
+        // A transfer that is shared has none.
+        if itinerary.deadline == nil { built.transfer.timeouts.deadline = 0 }
         itinerary.watch?.sends(built)
         let answer = await journey.carry(built, by: self)
         if isSettled(answer, of: request) { return answer }

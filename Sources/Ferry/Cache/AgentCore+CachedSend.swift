@@ -46,6 +46,8 @@ struct CachedRun: Sendable {
     mutating func replyFromMemory<R: Request>(
         _ request: R, _ core: AgentCore
     ) throws(RequestError) -> Reply<R.Value>? {
+        // A group that is over gives its reason on the long way.
+        if let group, group.refusal() != nil { return nil }
         guard let plan, !withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }),
             let hit = core.recall(plan, of: request), !core.isClosed
         else { return nil }

@@ -81,9 +81,9 @@ extension AgentCore {
         let status = response.status
         if status == 206 || status == 304 { return .partial }
         if response.framing == .untilClose { return .untilClose }
-        if rules.forbidsStoring || CacheRules.forbidsStoring(request.custom?.headers ?? request.headers) {
-            return .noStore
-        }
+        if rules.forbidsStoring { return .noStore }
+        let asked = builder.sentValue(of: "Cache-Control", by: request, isForeign: plan.isForeign)
+        if let asked, CacheRules.forbidsStoring(asked) { return .noStore }
         // What an adapter has added is not known when the answer is looked for.
         let added = response.trail?.added ?? []
         if rules.variesByAnything || rules.varying.contains(where: { name in added.contains { equalNames($0, name) } })

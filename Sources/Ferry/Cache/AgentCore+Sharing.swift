@@ -4,9 +4,10 @@ import FoundationEssentials
 
 extension AgentCore {
     /// `nil` for a request whose transfer cannot be shared.
-    func flightKey<R: Request>(of request: R, at servers: Servers) -> FlightKey? {
-        // Both may give each run credentials of its own.
+    func flightKey<R: Request>(of request: R, at servers: Servers, _ journey: Journey) -> FlightKey? {
+        // Both may give each run credentials of its own. And of two rules nobody knows whether they are the same.
         guard configuration.adapters.isEmpty, configuration.credentialProvider == nil,
+            request.redirectPolicy?.decide == nil, request.retryPolicy?.decide == nil,
             let built = try? builder.build(request, at: servers, opensBody: false)
         else { return nil }
         let transfer = built.transfer
@@ -25,18 +26,43 @@ extension AgentCore {
         let proxy = transfer.proxy.map { "\($0.address)\0\($0.user ?? "")\0\($0.password ?? "")" } ?? ""
         material.appendCounted(proxy)
         material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(request.usesAuthenticator)")
+        material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(journey.isRefresh)")
+        // Each run has a deadline of its own; the rest is the transfer's.
+        let timeouts = transfer.timeouts
+        material.appendCounted(
+            "\(timeouts.connect) \(timeouts.idle) \(timeouts.total) \(timeouts.lowSpeedBytes) \(timeouts.lowSpeedTime)")
+        material.appendCounted(request.redirectPolicy?.words ?? "")
+        material.appendCounted(request.retryPolicy?.words ?? "")
         return FlightKey(type: ObjectIdentifier(R.self), material: material)
     }
 
-    /// Waits for a transfer that others may wait for, too.
+    /// Waits for a transfer that others may wait for, too, and no longer than until the run's own deadline.
     func share<R: Request>(
         _ request: R, _ key: FlightKey, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
         let (flight, number, isNew) = flights.board(key) { Flight(Journey(tag: nil, of: self)) }
-        if isNew { launch(flight, key, request, at: servers, itinerary.unwatched) }
-        if let answer = await journey.wait(for: { flight.wait(number, $0) }) { return answer }
+        if isNew { launch(flight, key, request, at: servers, itinerary.shared) }
+        let deadline = [itinerary.deadline.map { ContinuousClock.now + $0 }, itinerary.groupDeadline].compactMap { $0 }
+            .min()
+        var clock: Task<Void, any Error>?
+        let waited: Answer?? = await journey.wait { done in
+            flight.wait(number) { done($0) }
+            clock = deadline.map { deadline in
+                Task {
+                    try await Task.sleep(until: deadline, clock: .continuous)
+                    done(nil)
+                }
+            }
+        }
+        clock?.cancel()
+        if let answer = waited ?? nil { return answer }
         flights.leave(flight, key, number)
-        return .refused(journey.error(url: itinerary.url))
+        let isOverdue = waited != nil
+        let error =
+            isOverdue
+            ? RequestError(TransferFailure(.timeout, .timeoutDeadline), url: itinerary.url)
+            : journey.error(url: itinerary.url)
+        return .refused(error.aboard)
     }
 
     /// In a task of its own, as it outlives whoever began it.
@@ -53,13 +79,46 @@ extension AgentCore {
 }
 
 extension Itinerary {
-    /// For a transfer that is nobody's own.
-    fileprivate var unwatched: Itinerary {
-        Itinerary(
-            info: info, watch: nil, url: url, tag: nil, deadline: deadline, groupDeadline: nil,
-            redirectPolicy: redirectPolicy,
-            retryPolicy: retryPolicy, proxy: proxy, usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent,
-            digest: digest, meter: nil, outgoing: outgoing, build: build)
+    /// For a transfer that is nobody's own: those who wait for it have their deadlines, it has none.
+    fileprivate var shared: Itinerary {
+        let build = build
+        return Itinerary(
+            info: info, watch: nil, url: url, tag: nil, deadline: nil, groupDeadline: nil,
+            redirectPolicy: redirectPolicy, retryPolicy: retryPolicy, proxy: proxy,
+            usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent, digest: digest, meter: nil,
+            outgoing: outgoing,
+            build: { outgoing throws(RequestError) in
+                var built = try build(outgoing)
+                built.transfer.timeouts.deadline = 0
+                return built
+            })
+    }
+}
+
+extension RequestError {
+    /// Of a run that leaves a transfer, which goes on: how far that has come is not known here.
+    fileprivate var aboard: RequestError {
+        var facts = facts
+        facts.phase = .waitingHead
+        facts.mayHaveBeenProcessed = true
+        return RequestError(facts)
+    }
+}
+
+extension RedirectPolicy {
+    /// All of it but the rule.
+    fileprivate var words: String {
+        "\(limit ?? -1) \(allowsDowngrade) \(sensitiveHeaders) \(keepsMethodOn301And302)"
+    }
+}
+
+extension RetryPolicy {
+    /// All of it but the rule.
+    fileprivate var words: String {
+        """
+        \(attempts) \(base) \(factor) \(cap) \(jitter) \(statuses.sorted()) \(faults) \(retriesNonIdempotent) \
+        \(retryAfterCap)
+        """
     }
 }
 

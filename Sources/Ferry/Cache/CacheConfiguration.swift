@@ -11,10 +11,13 @@ public struct CacheConfiguration: Sendable {
     /// Change the directory, in their order. The default is none.
     public var directoryFilters: [any CacheDirectoryFilter] = []
 
-    /// On the disk; the least recently used entries go first. The default is 256 MiB.
+    /// Of entries on the disk; the least recently used go first. The default is 256 MiB.
+    ///
+    /// Beside them stand a log, up to 32 MiB and more while somebody reads from it, and a database that was damaged and
+    /// put aside, one at most.
     public var maxBytes = 256 << 20
 
-    /// Of one entry, head and body; larger answers are not kept. The default is 4 MiB.
+    /// Of one entry, head and body; larger answers are not kept. The default is 4 MiB, the most 512 MiB.
     public var maxEntryBytes = 4 << 20
 
     /// In memory, in front of the disk; 0 keeps nothing there. The default is 16 MiB.
@@ -25,6 +28,12 @@ public struct CacheConfiguration: Sendable {
 
     /// The version of the application: entries of another one are misses. The default is `nil`.
     public var applicationVersion: String?
+
+    /// What a database takes in one row is bounded.
+    static let mostEntryBytes = 512 << 20
+
+    /// How long to wait for another process that holds the files, in microseconds.
+    package var patience: Int64 = 2_000_000
 
     /// For tests, which have no time to wait.
     package var clock: @Sendable () -> CacheTime = currentCacheTime

@@ -41,9 +41,8 @@ struct CacheRules {
     }
 
     /// Whether a request forbids to keep its answer.
-    static func forbidsStoring(_ headers: Headers) -> Bool {
-        guard let value = headers["Cache-Control"] else { return false }
-        return value.split(separator: ",").contains { $0.lowercased().filter { $0 != " " } == "no-store" }
+    static func forbidsStoring(_ directives: String) -> Bool {
+        Array(directives.utf8).withUnsafeBytes { words($0).contains { $0.prefix { $0 != "=" } == "no-store" } }
     }
 
     private static func words(_ value: UnsafeRawBufferPointer) -> [String] {

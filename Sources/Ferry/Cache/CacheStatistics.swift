@@ -14,7 +14,7 @@ public struct CacheStatistics: Sendable {
     public internal(set) var memoryHits: UInt64 = 0
     /// Answers from the disk.
     public internal(set) var diskHits: UInt64 = 0
-    /// Of these, answers past their time.
+    /// Of both, answers past their time.
     public internal(set) var staleHits: UInt64 = 0
     /// Runs that had no answer from the cache, by reason.
     public internal(set) var misses: [CacheMiss: UInt64] = [:]

@@ -27,7 +27,7 @@ final class ResponseCache: Sendable {
 
     init(_ configuration: CacheConfiguration) {
         applicationVersion = configuration.applicationVersion.map { CacheDigest(of: $0) } ?? .none
-        maxEntryBytes = max(configuration.maxEntryBytes, 0)
+        maxEntryBytes = min(max(configuration.maxEntryBytes, 0), CacheConfiguration.mostEntryBytes)
         clock = configuration.clock
         front = MemoryFront(maxBytes: max(configuration.memoryBytes, 0))
         var options = CacheStoreOptions(directory: configuration.filteredDirectory)
@@ -35,6 +35,7 @@ final class ResponseCache: Sendable {
         options.maxQueuedBytes = max(configuration.maxQueuedBytes, 0)
         // What the record has around the answer is not the caller's to reckon with.
         options.maxEntryBytes = maxEntryBytes + 65_536
+        options.patience = configuration.patience
         options.clock = configuration.clock
         store = SQLiteCacheStore(options)
     }

@@ -28,7 +28,7 @@ final class StoredResponse: Sendable {
     }
 
     /// Bytes that it takes, about.
-    var count: Int { Int(clamping: result.bodyLength) + 1024 }
+    var count: Int { Int(clamping: result.bodyLength) + Int(clamping: result.headBytesReceived) + 1024 }
 
     /// Whether the store is to be told of a use; once for a while.
     func isUsed(at now: CacheTime) -> Bool {

@@ -37,6 +37,8 @@ import Testing
         bench.advance(by: .seconds(61))
         let reply = try await agent.send(Kept(), cache: .cacheElseNetwork(staleIfError: .seconds(60)))
         #expect(reply.response.isStale && reply.value == "answer 1")
+        let statistics = await agent.cache.statistics
+        #expect((statistics.memoryHits, statistics.diskHits, statistics.staleHits) == (1, 0, 1))
         #expect(await fault { try await agent.send(Kept(), cache: .cacheOnly) } == .notCached(.expired))
         await agent.shutdown()
     }

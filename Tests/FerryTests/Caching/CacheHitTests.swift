@@ -222,6 +222,45 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [true, false]) func aGroupThatIsOverGetsNoHits(memory: Bool) async throws {
+        let agent = bench.agent(counting(), memory: memory)
+        _ = try await agent.send(Kept())
+        let batch = BatchRequest([Kept()])
+        #expect(try await agent.send(batch).first == "answer 1")
+        #expect(await fault { try await agent.send(batch.deadline(.zero)) } == .timeout(.deadline))
+        await agent.shutdown()
+    }
+
+    @Test func noBoundAtAllIsABound() async throws {
+        let agent = bench.agent(counting()) {
+            $0.cache?.maxEntryBytes = .max
+            $0.cache?.maxBytes = .max
+            $0.cache?.memoryBytes = .max
+            $0.cache?.maxQueuedBytes = .max
+        }
+        #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "cached answer 1"])
+        await agent.shutdown()
+    }
+
+    @Test func headsCountForTheBoundOfTheMemory() async throws {
+        let agent = bench.agent(counting(["X-Long": String(repeating: "x", count: 8000)])) {
+            $0.cache?.memoryBytes = 8000
+        }
+        _ = try await agent.send(Kept())
+        #expect(await agent.cache.statistics.memoryEntries == 0)
+        await agent.shutdown()
+    }
+
+    @Test func statisticsAfterTheShutdownOpenNothing() async throws {
+        let agent = bench.agent(counting())
+        _ = try await agent.send(Kept())
+        await agent.shutdown()
+        try FileManager.default.removeItem(atPath: bench.path)
+        let statistics = await agent.cache.statistics
+        #expect((statistics.entries, statistics.bytes, statistics.writes) == (0, 0, 1))
+        #expect(!FileManager.default.fileExists(atPath: bench.path))
+    }
+
     @Test func aSharedAnswerIsReadByManyAtOnce() async throws {
         let agent = bench.agent(StubTransport(always: .response(body: #"{"nick":"kim","level":3}"#)))
         struct Cached: Request {

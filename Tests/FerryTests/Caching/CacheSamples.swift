@@ -62,6 +62,9 @@ struct Kept: Request {
     var statusValidation: StatusValidation?
     var acceptedContentTypes: [String]?
     var retryPolicy: RetryPolicy?
+    var redirectPolicy: RedirectPolicy?
+    var timeouts: Timeouts?
+    var deadline: Duration?
     var isWanted = true
     var custom: OutgoingRequest?
 

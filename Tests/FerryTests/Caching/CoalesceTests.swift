@@ -95,6 +95,73 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(.timeLimit(.minutes(1))) func eachRunHasItsOwnDeadlineAndTheTransferHasNone() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let patient = start(agent, request { $0.deadline = .seconds(3600) })
+        await stub.waitForHeld(1)
+        // One that comes later and has less time leaves earlier.
+        let hasty = start(agent, request { $0.deadline = .milliseconds(50) })
+        guard case .failure(let error) = await hasty.outcome.result else {
+            Issue.record("it has waited")
+            return
+        }
+        #expect(error.code == .timeout(.deadline) && error.mayHaveBeenProcessed)
+        let endless = start(agent, request())
+        await settle(agent, [endless])
+        #expect(stub.requests.map(\.timeouts.deadline) == [nil])
+        stub.releaseAll(with: .response(body: "late"))
+        for run in [patient, endless] { #expect(try await run.outcome.result.get().value == "late") }
+        #expect(stub.requests.count == 1 && !stub.events.contains(.cancelled(1)))
+        await agent.shutdown()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func theDeadlineOfTheFirstIsNobodyElses() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let hasty = start(agent, request { $0.deadline = .milliseconds(50) })
+        await stub.waitForHeld(1)
+        let patient = start(agent, request())
+        #expect(await hasty.outcome.code == .timeout(.deadline))
+        stub.releaseAll(with: .response(body: "there"))
+        // Where it came too late for the first it has one of its own.
+        await stub.answersAll("there") { _ = await patient.outcome.result }
+        #expect(try await patient.outcome.result.get().value == "there")
+        await agent.shutdown()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func theLastWhoseTimeIsOverEndsTheTransfer() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        #expect(await start(agent, request { $0.deadline = .milliseconds(20) }).outcome.code == .timeout(.deadline))
+        while !stub.events.contains(.cancelled(1)) { await Task.yield() }
+        let batch = BatchRequest([request()]).deadline(.milliseconds(20))
+        #expect(await fault { try await agent.send(batch) } == .timeout(.deadline))
+        while !stub.events.contains(.cancelled(2)) { await Task.yield() }
+        await agent.shutdown()
+    }
+
+    @Test func runsOfOtherPoliciesDoNotShare() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let rule: @Sendable (RedirectHop) -> RedirectDecision = { _ in .refuse }
+        let requests = [
+            request(), request { $0.timeouts = Timeouts(total: .seconds(5)) },
+            request { $0.timeouts = Timeouts(idle: .seconds(5)) }, request { $0.redirectPolicy = RedirectPolicy.none },
+            request { $0.redirectPolicy = .follow(upTo: 1) }, request { $0.retryPolicy = .exponential(attempts: 2) },
+            request { $0.retryPolicy = .exponential(attempts: 3) },
+            // Of two rules nobody knows whether they are the same.
+            request { $0.redirectPolicy = .follow(decide: rule) },
+            request { $0.redirectPolicy = .follow(decide: rule) },
+        ]
+        // But those with the same do.
+        let others = [request { $0.redirectPolicy = .follow(upTo: 1) }]
+        let runs = requests.map { start(agent, $0) }
+        await stub.waitForHeld(requests.count)
+        let more = others.map { start(agent, $0) }
+        await settle(agent, runs + more)
+        stub.releaseAll()
+        for run in runs + more { _ = try await run.outcome.result.get() }
+        #expect(stub.requests.count == requests.count)
+        await agent.shutdown()
+    }
+
     @Test func aFailureIsEverybodys() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let runs = (0..<3).map { _ in start(agent, request()) }

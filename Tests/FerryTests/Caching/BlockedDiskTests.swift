@@ -1,0 +1,92 @@
+import Dispatch
+import Ferry
+import FerryTesting
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+
+/// Somebody has stopped with the cache's files in his hands.
+@Suite(.timeLimit(.minutes(2))) struct BlockedDiskTests {
+    private let bench = CacheBench()
+
+    /// The lock of the directory, held until it is closed.
+    private func holdLock() throws -> Int32 {
+        try FileManager.default.createDirectory(atPath: bench.path, withIntermediateDirectories: true)
+        let file = open(bench.path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0)
+        return file
+    }
+
+    @Test func aRunThatWaitsForTheDiskHoldsUpNeitherItsCallerNorTheLoop() async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        var cache = CacheConfiguration(directory: bench.path)
+        // Longer than the test takes.
+        cache.patience = 3_600_000_000
+        configuration.cache = cache
+        let lock = try holdLock()
+        let agent = NetworkAgent(configuration: configuration)
+        let queue = DispatchQueue(label: "caller")
+        let kept = Kept(path: "/hello", cachePolicy: .timeToLive(.seconds(60)))
+        let outcome = Outcome<String>()
+        // The queue is free again, with the disk still blocked.
+        let task = await withCheckedContinuation { started in
+            queue.async {
+                let task = agent.start(kept, on: queue, completion: outcome.take)
+                queue.async { started.resume(returning: task) }
+            }
+        }
+        for _ in 0..<20 {
+            _ = try await agent.send(Kept(path: "/hello", cachePolicy: .none))
+        }
+        #expect(task.state == .running && outcome.count == 0)
+        // What arrives meanwhile is served from memory.
+        let reloaded = try await agent.send(kept, cache: .reload)
+        let hit = try await agent.send(kept)
+        #expect(hit.isFromCache && hit.value == reloaded.value)
+        let second = Outcome<String>()
+        agent.start(kept, on: queue, completion: second.take)
+        #expect(try await second.result.get().isFromCache)
+        #expect(task.state == .running)
+        close(lock)
+        #expect(try await outcome.result.get().value == reloaded.value)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func whoHoldsTheDiskTooLongIsAMissAndCounted() async throws {
+        let lock = try holdLock()
+        let agent = bench.agent(counting(), memory: false) { $0.cache?.patience = 10_000 }
+        #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "answer 2"])
+        let statistics = await agent.cache.statistics
+        #expect(statistics.misses == [.unavailable: 2])
+        #expect(statistics.faults["busy"] == 2 && statistics.isDisabled)
+        close(lock)
+        bench.advance(by: .seconds(31))
+        #expect(try await texts(agent, Kept(), Kept()) == ["answer 3", "cached answer 3"])
+        await agent.shutdown()
+    }
+
+    @Test func downloadsAreNeverCached() async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.cache = CacheConfiguration(directory: bench.path)
+        let agent = NetworkAgent(configuration: configuration)
+        let request = Kept(path: "/hello")
+        let target = bench.path + "-download"
+        defer { try? FileManager.default.removeItem(atPath: target) }
+        for round in 1...2 {
+            _ = try await agent.download(request, to: .file(target))
+            #expect(server.requests.count { $0.path == "/hello" } == round)
+        }
+        #expect(await agent.cache.statistics.writes == 0)
+        #expect(await fault { try await agent.send(request, cache: .cacheOnly) } == .notCached(.notFound))
+        // Nor are they answered by what is kept.
+        _ = try await agent.send(request)
+        _ = try await agent.download(request, to: .file(target))
+        #expect(server.requests.count { $0.path == "/hello" } == 4)
+        await agent.shutdown()
+        server.stop()
+    }
+}
