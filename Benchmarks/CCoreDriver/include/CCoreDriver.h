@@ -31,4 +31,10 @@ typedef struct ccore_report {
  * Returns 0 or a negative FERRY_E_… code. */
 int ccore_run(const ccore_load *_Nonnull load, ccore_report *_Nonnull out);
 
+/* Has the allocator give the kernel what it keeps for later (malloc_trim(3)),
+ * then says how many bytes the program has taken from it and not given back
+ * (mallinfo2(3)); 0 where the C library does not say. What lies between this
+ * and the resident size is the allocator's own. */
+size_t ccore_allocated(void);
+
 #endif

@@ -1,3 +1,4 @@
+internal import CCoreDriver
 internal import FerryMeasurement
 internal import Foundation
 
@@ -7,14 +8,17 @@ struct SoakSample: Codable, Sendable {
     var seconds: Double
     /// Resident, in kilobytes.
     var memory: Int
+    /// Of that, what the program has allocated, in kilobytes; the rest is the allocator's.
+    var allocated: Int
     var descriptors: Int
     var threads: Int
     /// Runs that have ended so far.
     var ended: Int
 
     static func now(since start: ContinuousClock.Instant, ended: Int) -> SoakSample {
-        SoakSample(
-            seconds: start.duration(to: .now) / .seconds(1), memory: ProcessUsage.memory,
+        let allocated = ccore_allocated()
+        return SoakSample(
+            seconds: start.duration(to: .now) / .seconds(1), memory: ProcessUsage.memory, allocated: allocated / 1024,
             descriptors: entries("/proc/self/fd"), threads: entries("/proc/self/task"), ended: ended)
     }
 

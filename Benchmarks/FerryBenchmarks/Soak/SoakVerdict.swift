@@ -11,7 +11,9 @@ struct SoakVerdict {
     var holds: Bool { points.allSatisfy(\.holds) }
 
     init(_ report: SoakReport) {
-        let slope = Self.growth(of: Self.settled(report.samples))
+        let settled = Self.settled(report.samples)
+        let memory = Self.growth(of: settled, \.memory)
+        let allocated = Self.growth(of: settled, \.allocated)
         let descriptors = Self.rise(of: report.samples.map(\.descriptors))
         let threads = Self.rise(of: report.samples.map(\.threads))
         points = [
@@ -21,7 +23,10 @@ struct SoakVerdict {
             Point(name: "ended in another way than they must", figure: "\(report.wrong)", holds: report.wrong == 0),
             Point(name: "held at the end", figure: "\(report.left)", holds: report.left == 0),
             Point(
-                name: "memory in ten minutes", figure: "\(Int((slope * 600).rounded())) KB", holds: slope * 600 < 1024),
+                name: "memory in ten minutes", figure: "\(Int((memory * 600).rounded())) KB", holds: memory * 600 < 1024),
+            Point(
+                name: "allocated in ten minutes", figure: "\(Int((allocated * 600).rounded())) KB",
+                holds: allocated * 600 < 1024),
             Point(
                 name: "descriptors, last third beside the one before", figure: "\(descriptors)",
                 holds: descriptors <= 16),
@@ -37,16 +42,16 @@ struct SoakVerdict {
     private static func settled(_ samples: [SoakSample]) -> [SoakSample] { Array(samples.dropFirst(samples.count / 3)) }
 
     /// Kilobytes a second, by least squares.
-    static func growth(of samples: [SoakSample]) -> Double {
+    static func growth(of samples: [SoakSample], _ size: (SoakSample) -> Int) -> Double {
         guard samples.count > 1 else { return 0 }
         let count = Double(samples.count)
         let meanTime = samples.reduce(0) { $0 + $1.seconds } / count
-        let meanMemory = samples.reduce(0) { $0 + Double($1.memory) } / count
+        let meanMemory = samples.reduce(0) { $0 + Double(size($1)) } / count
         var both = 0.0
         var squares = 0.0
         for sample in samples {
             let time = sample.seconds - meanTime
-            both += time * (Double(sample.memory) - meanMemory)
+            both += time * (Double(size(sample)) - meanMemory)
             squares += time * time
         }
         return squares > 0 ? both / squares : 0
