@@ -53,7 +53,8 @@ struct SoakCommand {
                 throw BenchmarkError("the server did not start")
             }
             client = try ChildProcess(
-                [ownExecutable, "worker", name, url, "\(seconds)"], environment: ["GLIBC_TUNABLES": Self.plainAllocator])
+                [ownExecutable, "worker", name, url, "\(seconds)"], environment: ["GLIBC_TUNABLES": Self.plainAllocator]
+            )
         }
 
         /// The C library's allocator keeps for each thread what that has freed, and fills these stores for hours; a

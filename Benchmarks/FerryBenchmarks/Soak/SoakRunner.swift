@@ -8,6 +8,9 @@ final class SoakRunner: Sendable {
     private let ended = Atomic<Int>(0)
     private let working = Atomic<Int>(0)
     private static let atOnce = 32
+    /// In the first quarter of the time it is twice as many: pools and threads are as many as were ever needed at the
+    /// same moment, and would grow for hours until chance has brought the worst of moments.
+    private static let extra = 32
     private static let patience = Duration.seconds(15)
 
     /// `worker soak-ferry URL SECONDS`; prints its report as one line of JSON.
@@ -70,15 +73,18 @@ final class SoakRunner: Sendable {
 
     var counted: [String: SoakReport.Tally] { tallies.withLock { $0 } }
 
-    /// A sample a second, while `atOnce` tasks do `body` again and again.
+    /// A sample a second, while tasks do `body` again and again.
     ///
     /// They are tasks of their own: one that never comes back is not waited for longer than the patience, and shows as
     /// a run that did not end.
     func run(_ seconds: Double, _ body: @escaping @Sendable () async -> Void) async -> [SoakSample] {
         let start = ContinuousClock.now
         let end = start + .seconds(seconds)
-        working.store(Self.atOnce, ordering: .relaxed)
-        for _ in 0..<Self.atOnce {
+        let ends =
+            Array(repeating: end, count: Self.atOnce)
+            + Array(repeating: start + .seconds(seconds / 4), count: Self.extra)
+        working.store(ends.count, ordering: .relaxed)
+        for end in ends {
             Task {
                 while ContinuousClock.now < end { await body() }
                 self.working.subtract(1, ordering: .releasing)

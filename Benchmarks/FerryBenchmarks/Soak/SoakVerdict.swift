@@ -23,7 +23,8 @@ struct SoakVerdict {
             Point(name: "ended in another way than they must", figure: "\(report.wrong)", holds: report.wrong == 0),
             Point(name: "held at the end", figure: "\(report.left)", holds: report.left == 0),
             Point(
-                name: "memory in ten minutes", figure: "\(Int((memory * 600).rounded())) KB", holds: memory * 600 < 1024),
+                name: "memory in ten minutes", figure: "\(Int((memory * 600).rounded())) KB", holds: memory * 600 < 1024
+            ),
             Point(
                 name: "allocated in ten minutes", figure: "\(Int((allocated * 600).rounded())) KB",
                 holds: allocated * 600 < 1024),

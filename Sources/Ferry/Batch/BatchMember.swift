@@ -11,7 +11,7 @@ enum BatchMember: Sendable {
         /// A request that takes more than one transfer.
         case journey(Journey)
         /// A group, or a request that asks the cache.
-        case task(Task<Void, Never>)
+        case task(RunningTask)
     }
 
     case waiting
@@ -27,11 +27,11 @@ enum BatchMember: Sendable {
         if case .ended(let result) = self { result } else { nil }
     }
 
-    /// Ends what runs of it. What ends with the agent is told so by the transport.
+    /// Ends what runs of it. A transfer that ends with the agent is told so by the transport.
     func end(by core: AgentCore, in group: GroupRun) {
         switch self {
         case .transfer(let transfer): if group.ending != .shutdown { core.cancel(transfer.run) }
-        case .errand(.journey(let journey)): journey.end(.cancelled)
+        case .errand(.journey(let journey)): journey.end(group.ending == .shutdown ? .shutdown : .cancelled)
         case .errand(.task(let task)): task.cancel()
         case .waiting, .beginning, .answered, .ended: break
         }

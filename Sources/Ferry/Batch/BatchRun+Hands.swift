@@ -3,14 +3,29 @@ import Synchronization
 extension BatchRun: AnswerReading {
     typealias Work = BatchWorkQueue.Work
 
-    /// One hand, until all is done.
-    nonisolated(nonsending) func work() async {
-        while let work = await next() {
-            switch work {
-            case .begin(let index): begin(index)
-            case .settle(let index, let transfer, let answer): settle(index, transfer, answer)
-            case .take(let index, let made): ended(index, made)
+    /// A task group looks for each child that ends among all others, so many errands are children of several groups.
+    private static var errandsOfGroup: Int { 128 }
+
+    /// One hand, until all is done and its errands have ended.
+    nonisolated(nonsending) func work(from first: Work? = nil, groups: Int = 1) async {
+        await withDiscardingTaskGroup { children in
+            var next = first
+            if next == nil { next = await self.next() }
+            while let work = next {
+                if errands.load(ordering: .relaxed) >= Self.errandsOfGroup * groups {
+                    return await self.work(from: work, groups: groups + 1)
+                }
+                perform(work, &children)
+                next = await self.next()
             }
+        }
+    }
+
+    private func perform(_ work: Work, _ children: inout DiscardingTaskGroup) {
+        switch work {
+        case .begin(let index): begin(index, &children)
+        case .settle(let index, let transfer, let answer): settle(index, transfer, answer, &children)
+        case .take(let index, let made): ended(index, made)
         }
     }
 
@@ -62,16 +77,19 @@ extension BatchRun: AnswerReading {
 
     // MARK: How it is done
 
-    private func begin(_ index: Int) {
+    private func begin(_ index: Int, _ children: inout DiscardingTaskGroup) {
         let member = member(index)
         if case .request(let request) = member.content, request.isTransfer(for: core) {
-            begin(index, request)
+            begin(index, request, &children)
         } else {
-            begin(index, member)
+            send(index, &children) { [self] in
+                if let task = RunningTask() { note(.task(task), of: index) }
+                return await Result { () async throws(RequestError) in try await member.run(core, in: group) }
+            }
         }
     }
 
-    private func begin(_ index: Int, _ request: MemberRequest) {
+    private func begin(_ index: Int, _ request: MemberRequest, _ children: inout DiscardingTaskGroup) {
         let run = request.begin(by: core, in: group, answering: AnswerReader(object: self, place: index))
         let transfer = BatchMember.Transfer(request: request, run: run)
         let (answer, isUnwanted): (Answer?, Bool) = state.withLock { state in
@@ -81,42 +99,42 @@ extension BatchRun: AnswerReading {
             return (nil, state.isEnding)
         }
         if let answer {
-            settle(index, transfer, answer)
+            settle(index, transfer, answer, &children)
         } else if isUnwanted {
             BatchMember.transfer(transfer).end(by: core, in: group)
         }
     }
 
-    private func begin(_ index: Int, _ member: Member) {
-        let task = Task.immediate(executorPreference: preferredExecutor()) { [self] in
-            let made: Result<Made, RequestError>
-            do throws(RequestError) {
-                made = .success(try await member.run(core, in: group))
-            } catch {
-                made = .failure(error)
-            }
-            post(.take(index, made))
-        }
-        note(.task(task), of: index)
-    }
-
-    private func settle(_ index: Int, _ transfer: BatchMember.Transfer, _ answer: Answer) {
+    private func settle(
+        _ index: Int, _ transfer: BatchMember.Transfer, _ answer: Answer, _ children: inout DiscardingTaskGroup
+    ) {
         if transfer.request.isSettled(answer, by: core) {
             ended(index, transfer.conclude(answer, by: core))
             return
         }
         let journey = core.journey(of: transfer.run)
         note(.journey(journey), of: index)
-        Task.immediate(executorPreference: preferredExecutor()) { [self] in
+        send(index, &children) { [core] in
             let last = await transfer.request.goOn(transfer.run, journey, after: answer, by: core)
-            post(.take(index, transfer.conclude(last, by: core)))
+            return transfer.conclude(last, by: core)
+        }
+    }
+
+    /// Sends a task on an errand; what it brings comes to a hand again.
+    private func send(
+        _ index: Int, _ children: inout DiscardingTaskGroup,
+        on errand: @escaping @Sendable () async -> Result<Made, RequestError>
+    ) {
+        errands.add(1, ordering: .relaxed)
+        children.addImmediateTask { [self] in
+            let made = await errand()
+            errands.subtract(1, ordering: .relaxed)
+            post(.take(index, made))
         }
     }
 
     private func note(_ errand: BatchMember.Errand, of index: Int) {
         let isUnwanted = state.withLock { state in
-            // A task that had nothing to wait for has brought its result already.
-            if case .ended = state.members[index] { return false }
             state.members[index] = .errand(errand)
             return state.isEnding
         }
@@ -152,6 +170,16 @@ extension BatchRun: AnswerReading {
             return state.isEnding ? [] : state.members
         }
         for member in members { member.end(by: core, in: group) }
+    }
+}
+
+extension Result where Success == Made, Failure == RequestError {
+    fileprivate nonisolated(nonsending) init(_ work: () async throws(RequestError) -> Made) async {
+        do throws(RequestError) {
+            self = .success(try await work())
+        } catch {
+            self = .failure(error)
+        }
     }
 }
 

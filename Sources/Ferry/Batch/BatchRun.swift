@@ -2,14 +2,16 @@ import Synchronization
 
 /// One run of a batch's members, whatever they are: the machine, and what they have brought.
 ///
-/// A task for each member would cost more than all else that a batch does. So a few hands carry them: a hand begins a
-/// transfer and does not wait for it, and what is answered goes to whichever hand is free. Only what takes more than one
-/// transfer has a task of its own.
+/// A task for each member would cost more than all else that a batch does. So a few hands carry them, tasks of which
+/// each begins a transfer and does not wait for it; what is answered goes to whichever hand is free. Only what takes more
+/// than one transfer, an errand, has a task of its own, a child of a hand's.
 final class BatchRun: Sendable {
     let state: Mutex<BatchState>
     let core: AgentCore
     let group: GroupRun
     let member: @Sendable (Int) -> Member
+    /// How many errands are under way.
+    let errands = Atomic<Int>(0)
 
     init(
         _ machine: BatchMachine, by core: AgentCore, in group: GroupRun,
@@ -25,7 +27,8 @@ final class BatchRun: Sendable {
     nonisolated(nonsending) func run(byHands hands: Int) async {
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
-                for _ in 1..<max(hands, 1) { group.addImmediateTask { await self.work() } }
+                // Not at once, as the first does not rest while there is anything to do.
+                for _ in 1..<max(hands, 1) { group.addTask { await self.work() } }
                 await work()
             }
         } onCancel: {

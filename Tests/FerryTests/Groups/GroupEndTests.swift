@@ -203,18 +203,38 @@ import Testing
         #expect(stub.requests.isEmpty)
     }
 
-    @Test func retriesAndRedirectsKeepToTheDeadline() async throws {
+    @Test(arguments: [true, false]) func retriesKeepToTheDeadline(isBatch: Bool) async throws {
         let stub = StubTransport(always: .response(status: 503))
         let agent = NetworkAgent.with(stub) {
             $0.retryPolicy = .exponential(attempts: 1000, base: .milliseconds(5), cap: .milliseconds(5))
             $0.retryBudget = RetryBudget(ratio: 1, minimumPerSecond: 1000, burst: 1000)
         }
         let error = await fault { () throws(RequestError) in
-            try await agent.send(ChainRequest(Echo("a")).deadline(.milliseconds(100)).priority(.high))
+            if isBatch {
+                try await agent.send(BatchRequest([Echo("a")]).deadline(.milliseconds(100)).priority(.high))
+            } else {
+                try await agent.send(ChainRequest(Echo("a")).deadline(.milliseconds(100)).priority(.high))
+            }
         }
         #expect(error != nil)
         #expect(stub.requests.count > 1 && stub.requests.count < 1000)
         #expect(stub.requests.allSatisfy { $0.priority == .high && ($0.timeouts.deadline ?? .max) <= 100 })
+    }
+
+    @Test func aMemberThatAsksTheCacheKeepsToTheDeadline() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/silent", [.wait("never")])
+        let bench = CacheBench()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.cache = CacheConfiguration(directory: bench.path)
+        try await withNetworkAgent(configuration: configuration) { agent in
+            let results = try await agent.send(
+                BatchRequest([Kept(path: "/hello"), Kept(path: "/silent")], .collectAll).deadline(.milliseconds(200)))
+            #expect((try? results[0].get()) != nil)
+            #expect(throws: RequestError.self) { try results[1].get() }
+            guard case .failure(let error) = results[1] else { return }
+            #expect(error.code == .timeout(.deadline))
+        }
     }
 
     // MARK: Shutdown
