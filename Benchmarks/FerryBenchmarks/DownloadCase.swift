@@ -90,8 +90,9 @@ enum DownloadCase {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
         let agent = NetworkAgent(configuration: NetworkConfiguration(userAgent: nil))
-        var rates: [Double] = []
+        var (rates, costs): ([Double], [Double]) = ([], [])
         for concurrency in [1, 32] {
+            let usage = ProcessUsage.now
             let start = monotonicNanoseconds()
             let tickets = Tickets(count)
             await withTaskGroup(of: UInt64.self) { group in
@@ -102,10 +103,15 @@ enum DownloadCase {
                 for await ok in group { measurement.ok += ok }
             }
             rates.append(Double(count) * 1e9 / Double(monotonicNanoseconds() - start))
+            let used = ProcessUsage.now - usage
+            costs.append((used.user + used.system) / Double(count))
         }
         stopwatch.finish(&measurement)
         measurement.failed = UInt64(2 * count) - measurement.ok
-        measurement.extra = ["one_per_second": rates[0], "many_per_second": rates[1], "ratio": rates[1] / rates[0]]
+        measurement.extra = [
+            "one_per_second": rates[0], "many_per_second": rates[1], "ratio": rates[1] / rates[0],
+            "one_cpu_us": costs[0], "many_cpu_us": costs[1],
+        ]
         measurement.add(agent.statistics)
         await agent.shutdown(grace: .zero)
         return measurement

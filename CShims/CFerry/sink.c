@@ -4,7 +4,8 @@
  * nobody reads, then holds up the transfers that go there and no other. A
  * sink has two blocks, one that is filled while the other is written; when
  * both are full its socket is left unread. The copy into a block is paid back
- * by longer writes, 128 KB and more where libcurl hands over 16. */
+ * by longer writes, 128 KB and more where libcurl hands over 16. A body that
+ * is no larger than two blocks has one to itself, and is written at once. */
 #include "core.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ struct ferry__sink {
   ferry__transfer *transfer;
   ferry_loop *loop;
   ferry__part filling, writing; /* `writing` is the thread's while it works */
-  size_t block;
+  size_t block, due; /* of a block, and how much of it is worth a write */
   int64_t offset;
   uint64_t written, flush_ms;
   int32_t fd, os_errno;
@@ -42,15 +43,17 @@ static bool fail(ferry__transfer *t, int code) {
   return false;
 }
 
-/* Smaller blocks where many write, and no larger than the body. */
-static size_t block_size(const ferry_loop *loop, const ferry__transfer *t) {
-  size_t size = BLOCK;
+/* Smaller blocks where many write. */
+static void set_block(ferry__sink *sink) {
+  const ferry_loop *loop = sink->loop;
+  const ferry__transfer *t = sink->transfer;
   int64_t announced = t->handle->head.content_length;
+  size_t size = BLOCK;
   while (size > LEAST_BLOCK && size * 2 * loop->sink_count > ALL_BLOCKS)
     size /= 4;
-  if (!t->inflate && announced > 0 && (uint64_t)announced < size)
-    size = (size_t)announced;
-  return size;
+  bool fits = !t->inflate && announced > 0 && (uint64_t)announced <= size * 2;
+  sink->block = fits ? (size_t)announced : size;
+  sink->due = fits ? sink->block : size / 2;
 }
 
 static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
@@ -65,7 +68,7 @@ static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
   sink->loop = loop;
   sink->fd = t->fd;
   sink->offset = t->offset;
-  sink->block = block_size(loop, t);
+  set_block(sink);
   return sink;
 }
 
@@ -109,7 +112,7 @@ static void begin_to_write(ferry__sink *sink) {
 /* Called while nothing is being written. */
 static bool is_due(const ferry__sink *sink) {
   return sink->filling.used &&
-         (sink->filling.used >= sink->block / 2 ||
+         (sink->filling.used >= sink->due ||
           sink->transfer->state == FERRY__WRITING ||
           ferry__now(sink->loop) >= sink->flush_ms);
 }

@@ -64,6 +64,33 @@ import Testing
         }
     }
 
+    @Test("R95: of a small file a kill leaves a part at most, and the next run begins anew")
+    func killedInASmallFile() async throws {
+        let (kills, size) = (10, 200_000)
+        let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let target = folder + "/f"
+                let command = [
+                    try FerryProgram.path, "download", server.baseURL + "/bytes/\(size)", "-o", target, "--json",
+                ]
+                for kill in 1...kills {
+                    let process = try ChildProcess(command + ["--limit-rate", "100K"])
+                    while bytesOnDisk(target + ".ferry-part") < kill * size / (2 * kills) { usleep(500) }
+                    process.signal(SIGKILL)
+                    _ = process.finish()
+                    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+                    #expect(names == ["f.ferry-part"], "\(names)")
+                }
+                let end = try ChildProcess(command + ["--sha256", digest]).finish()
+                #expect(end.code == 0, "\(end.output)")
+                #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
+                #expect(server.requests.allSatisfy { $0.headers["Range"] == nil })
+            }
+        }
+    }
+
     @Test("R94: a full disk is fileIO with ENOSPC, and nothing else", .enabled(if: mayMount))
     func fullDisk() async throws {
         try await withFolder { folder in

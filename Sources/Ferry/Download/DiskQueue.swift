@@ -14,6 +14,16 @@ struct DiskQueue: Sendable {
         return try result.get()
     }
 
+    /// Likewise what ends later than it returns: `body` is given what is to be called then, once, on any thread.
+    func run<Value: Sendable>(
+        endingLater body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
+    ) async throws(FileFault) -> Value {
+        let result = await withCheckedContinuation { continuation in
+            queue.async { body { continuation.resume(returning: $0) } }
+        }
+        return try result.get()
+    }
+
     /// Likewise what cannot fail.
     func settle(_ body: @escaping @Sendable () -> Void) async {
         await withCheckedContinuation { continuation in

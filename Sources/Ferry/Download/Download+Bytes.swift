@@ -39,7 +39,7 @@ extension Download {
         state.withLock { state in
             if state.hasRestarted { return false }
             state.hasRestarted = true
-            state.metadata = DownloadMetadata(url: plan.url)
+            state.metadata = state.metadata.anew
             (state.received, state.resumedFrom) = (0, 0)
             return true
         }
@@ -72,8 +72,9 @@ extension Download {
     /// The file begins with this answer: the part is emptied, and what is to be known of it is written down. True when it
     /// is to be loaded in segments, which have to be asked for.
     func begin(_ head: Response, total: Int64?, maySplit: Bool) async throws(RequestError) -> Bool {
-        let (part, place) = (self.part, state.withLock { $0.place })
-        var fresh = DownloadMetadata(url: plan.url)
+        let part = self.part
+        let (place, isFresh, known) = state.withLock { ($0.place, $0.isFresh, $0.metadata) }
+        var fresh = known.anew
         fresh.total = total
         if plan.isGet && head.canBeResumed { fresh.validator = ResumeValidator(head.headers) }
         if place?.name == nil {
@@ -81,19 +82,22 @@ extension Download {
         }
         if maySplit, fresh.validator != nil, let total { fresh.segments = segments(of: total) }
         let metadata = fresh
-        let isNoted = metadata.validator != nil && total.map { $0 > Self.small } ?? true
-        try await onDisk(.body) { () throws(FileFault) in
-            if let name = metadata.name { try part.checkTarget(name) }
-            let wasEmpty = try part.length() == 0
-            if !wasEmpty { try part.setLength(0, isDurable: true) }
-            if metadata.segments != nil { try part.setLength(total ?? 0) }
-            if isNoted { try part.write(metadata) } else { try part.removeMetadata() }
+        let isNoted =
+            metadata.validator != nil && (metadata.segments != nil || total.map { $0 > Self.small } ?? true)
+        // Of most files that are small there is nothing to do.
+        if !isFresh || isNoted || metadata.name != nil {
+            try await onDisk(.body) { () throws(FileFault) in
+                if let name = metadata.name { try part.checkTarget(name) }
+                if !isFresh { try part.setLength(0, isDurable: true) }
+                if metadata.segments != nil { try part.setLength(total ?? 0) }
+                if isNoted { try part.write(metadata) } else if !isFresh { try part.removeMetadata() }
+            }
         }
         state.withLock { state in
             state.metadata = metadata
             (state.helpers, state.helperJourneys, state.helperFault) = (nil, [], nil)
             state.isKept = metadata.validator != nil
-            state.isNoted = isNoted
+            (state.isNoted, state.isFresh) = (isNoted, false)
             (state.received, state.resumedFrom) = (0, 0)
             state.claimed = []
         }

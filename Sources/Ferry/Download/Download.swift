@@ -12,6 +12,8 @@ final class Download: Sendable {
         var metadata: DownloadMetadata
         /// Whether another run can go on with the part.
         var isKept = false
+        /// Whether the part was empty when it was opened, with no metadata beside it, and nothing was written since.
+        var isFresh = false
         /// Whether the metadata stands on the disk. That of a small file is written down only when its run fails: should
         /// its process die, the file is loaded anew.
         var isNoted = false
@@ -83,10 +85,13 @@ final class Download: Sendable {
             let names = place.name.map(SafeFileName.part(of:)) ?? SafeFileName.part(ofURL: plan.url)
             let part = try PartFile(
                 in: place.directory, part: names.part, metadata: names.metadata, target: place.name)
-            let length = try part.length()
-            let known = plan.options.resumes && plan.isGet ? part.readMetadata(of: plan.url) : nil
+            let length = part.openedLength
+            self.state.withLock { ($0.part, $0.place) = (part, place) }
+            // Without a part they say nothing.
+            if length == 0 { try part.removeMetadata() }
+            let known = length > 0 && plan.options.resumes && plan.isGet ? part.readMetadata(of: plan.url) : nil
             self.state.withLock { state in
-                (state.part, state.place) = (part, place)
+                state.isFresh = length == 0
                 guard let known, known.validator != nil, known.isOf(length: length) else { return }
                 state.metadata = known
                 (state.isKept, state.isNoted) = (true, true)
@@ -102,6 +107,18 @@ final class Download: Sendable {
     ) async throws(RequestError) -> Value {
         do throws(FileFault) {
             return try await disk.run(body)
+        } catch {
+            throw RequestError(error, url: plan.url, phase: phase)
+        }
+    }
+
+    /// Likewise what ends later than `body` returns.
+    private func onDisk<Value: Sendable>(
+        _ phase: RequestPhase,
+        _ body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
+    ) async throws(RequestError) -> Value {
+        do throws(FileFault) {
+            return try await disk.run(endingLater: body)
         } catch {
             throw RequestError(error, url: plan.url, phase: phase)
         }
@@ -137,30 +154,45 @@ final class Download: Sendable {
         guard let part, let place else { preconditionFailure("a download ends before it began") }
         let options = plan.options
         let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
-        let (length, digest, isFinished) = try await onDisk(.processing) { () throws(FileFault) in
-            let digest = options.sha256 == nil ? nil : try part.sha256(while: { journey.end == nil })
-            let length = try part.length()
-            let isRight =
-                options.expectedLength ?? length == length
-                && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
-            if isRight && journey.end == nil { try part.finish(as: name) } else { return (length, digest, false) }
-            return (length, digest, true)
+        let (length, digest, isInPlace) = try await onDisk(.processing) { end in
+            self.place(part, as: name, unless: { journey.end != nil }, then: end)
         }
-        if !isFinished {
+        if !isInPlace {
             if journey.end != nil { throw journey.error(behind: response, countsAttempts: true) }
             if let expected = options.expectedLength, expected != length {
                 throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
             }
             throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
         }
-        let resumedFrom = state.withLock { state in
-            state.part = nil
-            return state.resumedFrom
-        }
+        let resumedFrom = state.withLock { $0.resumedFrom }
         var path = place.path(of: name)
         if case .file(let given) = plan.target { path = given }
         return DownloadedFile(
             path: path, length: length, resumedFrom: resumedFrom, response: response)
+    }
+
+    private typealias End = (length: Int64, digest: String?, isInPlace: Bool)
+
+    /// Puts the part in its place if it is the right one. Where waiting for the disk does no harm.
+    private func place(
+        _ part: PartFile, as name: String, unless hasEnded: () -> Bool,
+        then end: @escaping @Sendable (Result<End, FileFault>) -> Void
+    ) {
+        let options = plan.options
+        do throws(FileFault) {
+            let digest = options.sha256 == nil ? nil : try part.sha256(while: { !hasEnded() })
+            let length = try part.length()
+            let isRight =
+                options.expectedLength ?? length == length
+                && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
+            guard isRight && !hasEnded() else { return end(.success((length, digest, false))) }
+            try part.place(as: name, hasMetadata: state.withLock { $0.isNoted })
+            // It is the file now, also if the disk refuses its name.
+            state.withLock { $0.part = nil }
+            part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, true))) }
+        } catch {
+            end(.failure(error))
+        }
     }
 
     /// What came is not to be gone on with.

@@ -39,6 +39,13 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
         self = found
     }
 
+    /// Of the same URL, and nothing else is known.
+    var anew: DownloadMetadata {
+        var metadata = self
+        (metadata.validator, metadata.total, metadata.name, metadata.segments) = (nil, nil, nil, nil)
+        return metadata
+    }
+
     var bytes: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]

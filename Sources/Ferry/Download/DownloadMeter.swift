@@ -80,7 +80,7 @@ final class DownloadMeter: Sendable {
             state.received += count
             state.rate.count(state.received, now: now)
             let due = state.reported + Self.interval
-            if now < due && !state.isTimed {
+            if now < due && !state.isTimed && (report != nil || !state.listeners.isEmpty) {
                 state.isTimed = true
                 wait = due - now
             }

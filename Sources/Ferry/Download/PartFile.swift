@@ -7,8 +7,9 @@ import Glibc
 final class PartFile: Sendable {
     /// Open as long as this lives; it may be read and written.
     let descriptor: Int32
-    private let directory: Int32
-    private let directoryPath: String
+    /// Its bytes when it was opened.
+    let openedLength: Int64
+    private let directory: OpenDirectory
     private let part: String
     private let metadata: String
 
@@ -16,33 +17,27 @@ final class PartFile: Sendable {
     init(in directoryPath: String, part: String, metadata: String, target: String?) throws(FileFault) {
         // As a C string it would end there, and be the path of another one.
         if directoryPath.utf8.contains(0) { throw FileFault(directoryPath, errno: EINVAL) }
-        directory = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if directory < 0 { throw FileFault(directoryPath) }
-        do throws(FileFault) {
-            if let target { try Self.check(target, in: directory, path: directoryPath) }
-            descriptor = try Self.make(part, in: directory, path: directoryPath + "/" + part)
-        } catch {
-            close(directory)
-            throw error
-        }
-        self.directoryPath = directoryPath
+        directory = try OpenDirectory(directoryPath)
+        if let target { try Self.check(target, in: directory.descriptor, path: directoryPath) }
+        (descriptor, openedLength) = try Self.make(part, in: directory.descriptor, path: directoryPath + "/" + part)
         self.part = part
         self.metadata = metadata
     }
 
-    deinit {
-        close(descriptor)
-        close(directory)
-    }
+    deinit { close(descriptor) }
 
-    private static func make(_ name: String, in directory: Int32, path: String) throws(FileFault) -> Int32 {
+    private static func make(
+        _ name: String, in directory: Int32, path: String
+    ) throws(FileFault) -> (descriptor: Int32, length: Int64) {
         while true {
             // Not blocking, or a FIFO in its place would hold the caller; with a regular file it means nothing.
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
             let descriptor = openat(directory, name, flags, 0o666)
             if descriptor < 0 { throw FileFault(path) }
             do throws(FileFault) {
-                if try isUsable(descriptor, as: name, in: directory, path: path) { return descriptor }
+                if let length = try lock(descriptor, as: name, in: directory, path: path) {
+                    return (descriptor, length)
+                }
             } catch {
                 close(descriptor)
                 throw error
@@ -51,32 +46,32 @@ final class PartFile: Sendable {
         }
     }
 
-    /// False when it is not, or no longer, what the name stands for.
-    private static func isUsable(
+    /// Its length from then on; `nil` when it is not, or no longer, what the name stands for.
+    private static func lock(
         _ descriptor: Int32, as name: String, in directory: Int32, path: String
-    ) throws(FileFault) -> Bool {
+    ) throws(FileFault) -> Int64? {
         var opened = stat()
         var named = stat()
-        if fstat(descriptor, &opened) != 0 { throw FileFault(path) }
-        guard opened.st_mode & S_IFMT == S_IFREG else {
-            throw FileFault(path, errno: EINVAL, words: "not a regular file")
-        }
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             if errno == EWOULDBLOCK { throw FileFault(path, errno: EBUSY, words: "another download writes to it") }
             // Some file systems have no locks: there nobody is warned.
             if errno != ENOLCK && errno != EOPNOTSUPP { throw FileFault(path) }
         }
+        if fstat(descriptor, &opened) != 0 { throw FileFault(path) }
+        guard opened.st_mode & S_IFMT == S_IFREG else {
+            throw FileFault(path, errno: EINVAL, words: "not a regular file")
+        }
         // Who held the lock before may have put it in its place meanwhile.
         guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == opened.st_ino,
             named.st_dev == opened.st_dev
-        else { return false }
-        if opened.st_nlink == 1 { return true }
+        else { return nil }
+        if opened.st_nlink == 1 { return Int64(opened.st_size) }
         // It has another name somewhere, and what is there is not to be touched.
         if unlinkat(directory, name, 0) != 0 { throw FileFault(path) }
-        return false
+        return nil
     }
 
-    private var partPath: String { directoryPath + "/" + part }
+    private var partPath: String { directory.path + "/" + part }
 
     // MARK: What is there
 
@@ -88,7 +83,7 @@ final class PartFile: Sendable {
 
     /// What is known of it; `nil` when there is nothing to go by.
     func readMetadata(of url: String) -> DownloadMetadata? {
-        let file = openat(directory, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        let file = openat(directory.descriptor, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         if file < 0 { return nil }
         defer { close(file) }
         var bytes: [UInt8] = []
@@ -114,16 +109,16 @@ final class PartFile: Sendable {
     /// Writes the metadata, in the place of older ones in one step.
     func write(_ content: DownloadMetadata) throws(FileFault) {
         let fresh = metadata + "~"
-        let path = directoryPath + "/" + metadata
-        unlinkat(directory, fresh, 0)
-        let file = openat(directory, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let path = directory.path + "/" + metadata
+        unlinkat(directory.descriptor, fresh, 0)
+        let file = openat(directory.descriptor, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         if file < 0 { throw FileFault(path) }
         defer { close(file) }
         do throws(FileFault) {
             try writeAll(content.bytes, to: file, at: 0, path: path)
-            if renameat(directory, fresh, directory, metadata) != 0 { throw FileFault(path) }
+            if renameat(directory.descriptor, fresh, directory.descriptor, metadata) != 0 { throw FileFault(path) }
         } catch {
-            unlinkat(directory, fresh, 0)
+            unlinkat(directory.descriptor, fresh, 0)
             throw error
         }
     }
@@ -139,10 +134,13 @@ final class PartFile: Sendable {
 
     /// Nothing is known of it any more. True to its name also after a crash: before other bytes are written.
     func removeMetadata() throws(FileFault) {
-        if unlinkat(directory, metadata, 0) == 0 {
-            if fsync(directory) != 0 { throw FileFault(directoryPath) }
+        var status = stat()
+        // Mostly there is none, and to look does not hold up others in the directory.
+        if fstatat(directory.descriptor, metadata, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT { return }
+        if unlinkat(directory.descriptor, metadata, 0) == 0 {
+            if fsync(directory.descriptor) != 0 { throw FileFault(directory.path) }
         } else if errno != ENOENT {
-            throw FileFault(directoryPath + "/" + metadata)
+            throw FileFault(directory.path + "/" + metadata)
         }
     }
 
@@ -166,7 +164,9 @@ final class PartFile: Sendable {
     // MARK: Its end
 
     /// Throws what could not be replaced: a directory, a device, a pipe. Whether it is a link to one is looked at, too.
-    func checkTarget(_ name: String) throws(FileFault) { try Self.check(name, in: directory, path: directoryPath) }
+    func checkTarget(_ name: String) throws(FileFault) {
+        try Self.check(name, in: directory.descriptor, path: directory.path)
+    }
 
     private static func check(_ name: String, in directory: Int32, path: String) throws(FileFault) {
         var status = stat()
@@ -178,22 +178,28 @@ final class PartFile: Sendable {
         }
     }
 
-    /// The part is the file from here on: on the disk, under its name, in the place of what had that name.
-    func finish(as name: String) throws(FileFault) {
+    /// The part is the file from here on: its bytes on the disk, under its name, in the place of what had that name. The
+    /// name itself is on the disk when the directory is.
+    func place(as name: String, hasMetadata: Bool) throws(FileFault) {
         if fsync(descriptor) != 0 { throw FileFault(partPath) }
         try checkTarget(name)
-        if renameat(directory, part, directory, name) != 0 { throw FileFault(directoryPath + "/" + name) }
+        if renameat(directory.descriptor, part, directory.descriptor, name) != 0 {
+            throw FileFault(directory.path + "/" + name)
+        }
         // What is left of the metadata after a crash here says nothing without a part.
-        unlinkat(directory, metadata, 0)
+        if hasMetadata { unlinkat(directory.descriptor, metadata, 0) }
         unlock()
-        // Some file systems bring directories to the disk by themselves, and refuse to be asked for it.
-        if fsync(directory) != 0 && errno != EINVAL { throw FileFault(directoryPath) }
+    }
+
+    /// Brings the directory to the disk, together with others who want that of the same one.
+    func syncDirectory(then end: @escaping @Sendable (FileFault?) -> Void) {
+        DirectorySyncs.shared.sync(directory, then: end)
     }
 
     /// Throws it away.
     func remove() {
-        unlinkat(directory, metadata, 0)
-        unlinkat(directory, part, 0)
+        unlinkat(directory.descriptor, metadata, 0)
+        unlinkat(directory.descriptor, part, 0)
     }
 
     /// Lets others at it, from here on and not from when the last reference goes.
