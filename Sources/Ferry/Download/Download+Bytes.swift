@@ -5,10 +5,10 @@ extension Download {
     /// Up to here a file comes in one piece, nearly always: its metadata would be written for nothing.
     private static let small: Int64 = 256 * 1024
 
-    /// Bytes a second for each of those who load at once; 0 = no bound.
-    var rate: UInt64 {
+    /// Bytes a second for one of those who load at once; 0 = no bound.
+    func rate(for question: DownloadMachine.Question) -> UInt64 {
         guard let rate = plan.options.bytesPerSecond else { return 0 }
-        let isInSegments = state.withLock { $0.metadata.segments != nil }
+        let isInSegments = question.isFirst || state.withLock { $0.metadata.segments != nil }
         return UInt64(max(rate / (isInSegments ? plan.options.segments : 1), 1))
     }
 
@@ -22,6 +22,10 @@ extension Download {
             } else if question.validator != nil && plan.isGet {
                 question.offset = state.received
             }
+            // A server that has sent something else before does not serve pieces.
+            if plan.options.segments > 1, plan.isGet, !question.isRanged, !state.hasRestarted {
+                question = DownloadMachine.Question(end: plan.options.leastSegment, isFirst: true)
+            }
             return question
         }
     }
@@ -29,7 +33,12 @@ extension Download {
     /// So many bytes more are in the part.
     func count(_ more: Int64, segment: Int?) {
         state.withLock { state in
-            if let segment { state.metadata.segments?[segment].written += more } else { state.received += more }
+            // The first one was asked for before there were any.
+            if let segment = segment ?? (state.metadata.segments == nil ? nil : 0) {
+                state.metadata.segments?[segment].written += more
+            } else {
+                state.received += more
+            }
         }
         meter.add(more)
     }
@@ -69,9 +78,17 @@ extension Download {
         }
     }
 
-    /// The file begins with this answer: the part is emptied, and what is to be known of it is written down. True when it
-    /// is to be loaded in segments, which have to be asked for.
-    func begin(_ head: Response, total: Int64?, maySplit: Bool) async throws(RequestError) -> Bool {
+    /// What an answer with the beginning of a file is good for.
+    enum Beginning {
+        case whole
+        /// It is the first segment.
+        case segments
+        /// It is a piece to which no other can be added.
+        case nothing
+    }
+
+    /// The file begins with this answer: the part is emptied, and what is to be known of it is written down.
+    func begin(_ head: Response, length: Int64?, total: Int64?) async throws(RequestError) -> Beginning {
         let part = self.part
         let (place, isFresh, known) = state.withLock { ($0.place, $0.isFresh, $0.metadata) }
         var fresh = known.anew
@@ -80,7 +97,10 @@ extension Download {
         if place?.name == nil {
             fresh.name = SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
         }
-        if maySplit, fresh.validator != nil, let total { fresh.segments = segments(of: total) }
+        if let total, let length, length < total {
+            if fresh.validator == nil { return .nothing }
+            fresh.segments = segments(of: total, first: length)
+        }
         let metadata = fresh
         let isNoted =
             metadata.validator != nil && (metadata.segments != nil || total.map { $0 > Self.small } ?? true)
@@ -99,9 +119,9 @@ extension Download {
             state.isKept = metadata.validator != nil
             (state.isNoted, state.isFresh) = (isNoted, false)
             (state.received, state.resumedFrom) = (0, 0)
-            state.claimed = []
+            state.claimed = metadata.segments == nil ? [] : [0]
         }
-        return metadata.segments != nil
+        return metadata.segments == nil ? .whole : .segments
     }
 
     /// Takes back what has come last.

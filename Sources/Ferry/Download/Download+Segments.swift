@@ -2,17 +2,15 @@ import FerryTransport
 import Synchronization
 
 extension Download {
-    /// Where a file of this length is cut; `nil` where it is not.
-    func segments(of total: Int64) -> [DownloadMetadata.Segment]? {
-        let count = min(Int64(plan.options.segments), total / plan.options.leastSegment)
-        // A server that has sent something else before does not serve ranges.
-        guard count > 1, !state.withLock({ $0.hasRestarted }) else { return nil }
-        return (0..<count).map { index in
-            // The last ones are a byte longer, and no product is larger than the file.
-            let (whole, rest) = total.quotientAndRemainder(dividingBy: count)
-            func start(_ index: Int64) -> Int64 { index * whole + max(0, index - (count - rest)) }
-            return DownloadMetadata.Segment(start: start(index), end: start(index + 1))
-        }
+    /// Where a file is cut whose first piece has been asked for.
+    func segments(of total: Int64, first: Int64) -> [DownloadMetadata.Segment] {
+        let rest = total - first
+        let count = max(min(Int64(plan.options.segments), rest / plan.options.leastSegment), 1)
+        // The last ones are a byte longer, and no product is larger than the file.
+        let (whole, over) = rest.quotientAndRemainder(dividingBy: count)
+        func start(_ index: Int64) -> Int64 { first + index * whole + max(0, index - (count - over)) }
+        return [DownloadMetadata.Segment(start: 0, end: first)]
+            + (0..<count).map { DownloadMetadata.Segment(start: start($0), end: start($0 + 1)) }
     }
 
     /// The next segment that nobody works at and that is not there; `nil` when there is none, or no segments.
@@ -43,6 +41,9 @@ extension Download {
         let clerk = Task { await keepAccount() }
         state.withLock { $0.helpers = DownloadHelpers(work: work, clerk: clerk) }
     }
+
+    /// Whether others write to the part, too.
+    var hasHelpers: Bool { state.withLock { $0.helpers != nil } }
 
     /// Until all segments are there; throws why one is not.
     func waitForHelpers() async throws(RequestError) {

@@ -7,6 +7,9 @@ enum DownloadMachine {
         var offset: Int64 = 0
         /// Where the piece ends that was asked for, that byte left out; `nil` for the rest of the file.
         var end: Int64?
+        /// Whether it is for the first piece of a file of which nothing is known: the answer says how long it is, and
+        /// whether the server serves pieces at all.
+        var isFirst = false
         /// What went along as `If-Range`.
         var validator: ResumeValidator?
         /// What the file's length was when it began; `nil` when that was not known.
@@ -54,7 +57,7 @@ enum DownloadMachine {
         if status == 416 && question.isRanged { return unsatisfiable(headers, question) }
         guard isAccepted, !(300..<400).contains(status) else { return .other }
         if status == 206 { return part(headers, contentLength, question) }
-        if question.end != nil { return .restart(.ignoredRange) }
+        if question.end != nil && !question.isFirst { return .restart(.ignoredRange) }
         // Decoded on its way, so that its length is not the file's.
         let length = isEncoded(headers) ? nil : contentLength
         return .take(from: 0, length: length, total: length)
@@ -75,7 +78,9 @@ enum DownloadMachine {
         if question.validator?.isContradicted(by: headers) == true { return mismatch(.otherVersion) }
         if let known = question.total, let total = range.total, known != total { return mismatch(.otherTotal) }
         guard let total = range.total ?? question.total else { return mismatch(.unreadable) }
-        guard bytes.lowerBound == question.offset, bytes.upperBound + 1 == question.end ?? total else {
+        // The first piece is asked for without knowing that there is so much.
+        let end = question.isFirst ? question.end.map { min($0, total) } : question.end
+        guard bytes.lowerBound == question.offset, bytes.upperBound + 1 == end ?? total else {
             return mismatch(.otherRange)
         }
         if isEncoded(headers) { return mismatch(.encoded) }

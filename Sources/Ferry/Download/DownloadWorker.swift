@@ -41,7 +41,7 @@ final class DownloadWorker: BodyCarrier {
             return segment
         }
         let question = download.question(segment: index)
-        built.transfer.ask(question, rate: download.rate)
+        built.transfer.ask(question, rate: download.rate(for: question))
         let count = WrittenCount()
         let isHead = built.transfer.method == "HEAD"
         let run = StreamRun(url: built.transfer.url, tag: tag, core: core, isHeld: true) { [download] total in
@@ -72,20 +72,35 @@ final class DownloadWorker: BodyCarrier {
             download.isWhole(question.offset)
             return .ended(head.result)
         case .restart(let why):
-            guard isLead, download.restart() else { throw mismatch(why, head) }
-            segment.withLock { $0 = nil }
-            return .again
+            return try restart(why, head)
         case .fail(let why): throw mismatch(why, head)
         case .take(let offset, let length, let total):
             try download.checkLength(total, head)
-            if question.end == nil && offset == 0 {
-                // What comes as a whole, from no network, cannot be asked for in pieces.
-                let maySplit = current.map { !$0.run.isWhole } ?? false
-                if try await download.begin(head, total: total, maySplit: maySplit) { return .again }
+            if offset == 0 && (question.end == nil || question.isFirst) {
+                // One that sends the whole file instead is the only one who does, and may do so as fast as all of them.
+                if question.isFirst && head.status != 206 && download.plan.options.bytesPerSecond != nil {
+                    return try restart(.ignoredRange, head)
+                }
+                // Nor is what comes from no network cut.
+                if head.status == 206 && length != total && current?.run.isWhole ?? true {
+                    return try restart(.otherRange, head)
+                }
+                switch try await download.begin(head, length: length, total: total) {
+                case .whole: break
+                case .segments: segment.withLock { $0 = 0 }
+                case .nothing: return try restart(.otherVersion, head)
+                }
             }
             let body = Body(head: head, offset: offset, length: length, total: total)
             return try await take(body, current, of: journey, by: core)
         }
+    }
+
+    /// Asks for the whole file, once, and as long as nobody else writes to the part.
+    private func restart(_ why: DownloadMachine.Mismatch, _ head: Response) throws(RequestError) -> TakenBody {
+        guard isLead, !download.hasHelpers, download.restart() else { throw mismatch(why, head) }
+        segment.withLock { $0 = nil }
+        return .again
     }
 
     private struct Body {
@@ -112,9 +127,12 @@ final class DownloadWorker: BodyCarrier {
         if isLead && segment != nil { download.callHelpers(itinerary, journey, core) }
         let result = try await pour(body, current, of: journey, by: core)
         let taken = try await after(result, body, current)
-        if isLead, segment != nil, case .ended(let result) = taken, result.succeeded {
-            try await download.waitForHelpers()
+        guard isLead, segment != nil, case .ended(let result) = taken, result.succeeded else { return taken }
+        if let next = download.claimSegment() {
+            self.segment.withLock { $0 = next }
+            return .again
         }
+        try await download.waitForHelpers()
         return taken
     }
 

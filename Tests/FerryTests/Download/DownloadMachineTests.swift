@@ -110,6 +110,24 @@ import Testing
         #expect(answered(416, ["Content-Range": "bytes */10"], to: piece) == .restart(.unsatisfiable))
     }
 
+    @Test func theFirstPieceTellsHowMuchThereIs() {
+        let first = Machine.Question(end: 4, isFirst: true)
+        #expect(first.range == "bytes=0-3")
+        #expect(
+            answered(206, ["Content-Range": "bytes 0-3/10"], length: 4, to: first)
+                == .take(from: 0, length: 4, total: 10))
+        // There need not be so much.
+        #expect(
+            answered(206, ["Content-Range": "bytes 0-2/3"], length: 3, to: first) == .take(from: 0, length: 3, total: 3)
+        )
+        #expect(answered(200, length: 10, to: first) == .take(from: 0, length: 10, total: 10))
+        #expect(answered(416, ["Content-Range": "bytes */0"], to: first, isAccepted: false) == .restart(.unsatisfiable))
+        for range in ["bytes 0-2/10", "bytes 0-9/10", "bytes 1-4/10"] {
+            #expect(answered(206, ["Content-Range": range], to: first) == .restart(.otherRange), "\(range)")
+        }
+        #expect(answered(206, ["Content-Range": "bytes 0-3/*"], to: first) == .restart(.unreadable))
+    }
+
     @Test func onlyStrongValidatorsCount() {
         #expect(ResumeValidator(["ETag": "\"a\""]) == .entityTag("\"a\""))
         for tag in ["W/\"a\"", "a", "\"a", "\"", "\"a\"b\""] {
