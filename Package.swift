@@ -151,6 +151,7 @@ let package = Package(
             name: "FerryBenchmarks",
             dependencies: ["Ferry", "FerryCache", "FerryJSON", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
+        .testTarget(name: "FerryBenchmarksTests", dependencies: ["FerryBenchmarks"], swiftSettings: strict),
     ],
     cLanguageStandard: .gnu11,
     cxxLanguageStandard: .cxx17

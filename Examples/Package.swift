@@ -10,8 +10,8 @@ let package = Package(
         .executableTarget(name: "FirstRequest", dependencies: [ferry]),
         .executableTarget(name: "ResumableDownload", dependencies: [ferry]),
         .executableTarget(name: "ManyAtOnce", dependencies: [ferry]),
-        .executableTarget(
-            name: "TokenRefresh", dependencies: [ferry, .product(name: "FerryTesting", package: "ferry")]),
         .executableTarget(name: "WhereTimeGoes", dependencies: [ferry]),
+        .testTarget(
+            name: "TokenRefreshTests", dependencies: [ferry, .product(name: "FerryTesting", package: "ferry")]),
     ]
 )

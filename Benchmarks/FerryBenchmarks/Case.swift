@@ -7,26 +7,34 @@ struct Case: Sendable {
     /// Requests of one run; URLSession gets a tenth, it needs that long.
     var total: Int
     var rivals: [Rival]
+    /// What a round takes, and counting the system calls: for the estimate at the start.
+    var seconds: Double
+    var secondsOfSystemCalls: Double
 
     /// URLSession opens a task for each of the senders; at thousands it takes minutes and says nothing new.
     private static let all = Rival.senders
     private static let ours = Rival.senders.filter { $0 != .urlSession }
 
     static let every: [Case] = [
-        Case(name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all),
+        Case(
+            name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all, seconds: 2,
+            secondsOfSystemCalls: 10),
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000,
-            rivals: all + [.dressed, .waves, .batch, .chain] + Rival.programs),
+            rivals: all + [.dressed, .waves, .batch, .chain] + Rival.programs, seconds: 32, secondsOfSystemCalls: 20),
         Case(
             name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000,
-            rivals: ours + [.wrk, .go]),
-        Case(name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours),
+            rivals: ours + [.wrk, .go], seconds: 18, secondsOfSystemCalls: 9),
+        Case(
+            name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours,
+            seconds: 18, secondsOfSystemCalls: 30),
         Case(
             name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000,
-            rivals: all + Rival.programs),
+            rivals: all + Rival.programs, seconds: 11, secondsOfSystemCalls: 30),
         Case(
             name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 50_000,
-            rivals: [.core, .await, .schema, .convertible, .codable, .foundation]),
+            rivals: [.core, .await, .schema, .convertible, .codable, .foundation], seconds: 13, secondsOfSystemCalls: 14
+        ),
     ]
 
     func load(server: String, rival: Rival, scale: Double) -> Load {
@@ -58,11 +66,21 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case files
     /// Hits from memory and disk, and writes.
     case cache
-    /// The same directory with a million entries: a minute, and 4 GB of disk.
+    /// The same directory with a million entries: 4 GB of disk.
     case cacheMillion = "cache-million"
 
     /// Whether it is measured in every round: by its ratio to a rival.
     var isRepeated: Bool { self == .upload || self == .download }
+
+    /// What it takes once, for the estimate at the start.
+    var seconds: Double {
+        switch self {
+        case .waiting, .slow, .cancel, .crowd, .resume, .download, .upload: 3
+        case .files: 6
+        case .cache: 15
+        case .cacheMillion: 75
+        }
+    }
 
     /// Whether files are loaded, as a server of files has them.
     var isOfFiles: Bool { self == .download || self == .files }

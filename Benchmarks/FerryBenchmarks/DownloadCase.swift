@@ -25,37 +25,18 @@ enum DownloadCase {
         stopwatch.finish(&measurement)
         if file.length == Int64(size) { measurement.ok = 1 } else { measurement.wrong = 1 }
         measurement.add(agent.statistics)
-        measurement.extra = figures(seconds, cpu: measurement.userTime + measurement.systemTime)
+        measurement.extra = CurlTransfer.figures(size, seconds, cpu: measurement.userTime + measurement.systemTime)
         measurement.extra["memory_mb"] = Double(measurement.peakMemory - measurement.baseMemory) / 1024
         await agent.shutdown(grace: .zero)
         return measurement
     }
 
-    /// The curl command, by its own clock, so that its start-up does not count.
+    /// The same by the curl command.
     static func curl(_ server: String) throws -> Measurement {
-        guard let program = findProgram("curl") else { throw BenchmarkError("curl is not installed") }
         let folder = try Folder(inMemory: true)
         defer { folder.remove() }
-        let process = try ChildProcess([
-            program, "-q", "--silent", "--show-error", "--fail", "--noproxy", "*", "--http1.1", "--output",
-            folder.path + "/1g", "--write-out", "%{time_total} %{size_download}", server + path,
-        ])
-        let end = process.finish()
-        let words = end.output.split(separator: " ")
-        guard end.code == 0, words.count == 2, let seconds = Double(words[0]), Int(words[1]) == size else {
-            throw BenchmarkError("curl ended with \(end.code): \(end.output)")
-        }
-        var measurement = Measurement()
-        measurement.ok = 1
-        measurement.seconds = seconds
-        measurement.userTime = end.usage.user
-        measurement.systemTime = end.usage.system
-        measurement.extra = figures(seconds, cpu: end.usage.user + end.usage.system)
-        return measurement
-    }
-
-    private static func figures(_ seconds: Double, cpu: Double) -> [String: Double] {
-        ["mb_per_second": Double(size) / seconds / 1e6, "cpu_ms": cpu / 1000]
+        return try CurlTransfer.measure(
+            server + path, size: size, counted: "size_download", ["--output", folder.path + "/1g"])
     }
 
     /// A file of 1 GB that breaks off at 900 MB, and is gone on with: what the server was asked for the second time.

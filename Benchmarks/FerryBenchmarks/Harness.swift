@@ -7,6 +7,7 @@ struct Harness {
     private let programs: ProgramRivals
     private(set) var table = ResultTable()
     private(set) var serverName = ""
+    private let start = ContinuousClock.now
 
     init(_ options: Options) throws {
         self.options = options
@@ -16,6 +17,7 @@ struct Harness {
     /// All cases in every round, and every rival next to the others: what the machine does meanwhile hits all of them.
     mutating func run() throws {
         defer { programs.remove() }
+        note(Schedule(options: options).text)
         let cases = Case.every.filter { options.includes($0.name) }
         if !cases.isEmpty {
             let server = try Server(preferringNginx: options.usesNginx)
@@ -27,7 +29,8 @@ struct Harness {
             for one in cases where findProgram("strace") != nil { try countSystemCalls(one, server: server.url) }
         }
         for special in SpecialCase.allCases where options.includes(special.rawValue) {
-            try run(special)
+            // What a machine has no room for shall not cost the figures of all others.
+            do { try run(special) } catch { note("\(special.rawValue)  left out: \(error)") }
         }
         if options.includes(Options.json) {
             note("json")
@@ -114,6 +117,8 @@ struct Harness {
     }
 
     private func note(_ text: String) {
-        FileHandle.standardError.write(Data((text + "\n").utf8))
+        let seconds = Int((ContinuousClock.now - start) / .seconds(1))
+        let clock = "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
+        FileHandle.standardError.write(Data("\(clock)  \(text)\n".utf8))
     }
 }

@@ -45,22 +45,32 @@ struct JSONFigures: Codable, Sendable {
         return lines.joined(separator: "\n")
     }
 
-    /// Of 10 MB how fast they are parsed is what counts.
-    var goals: [Goal] {
-        var goals: [Goal] = []
-        for sample in JSONSample.all where sample.name != JSONSample.large.name {
-            for rival in JSONRival.allCases {
-                guard let limit = rival.goal, let row = self[sample, rival] else { continue }
-                goals.append(
-                    Goal(
-                        text: "JSON of \(sample.name), \(rival.rawValue): × faster than JSONDecoder", limit: limit,
-                        isAtMost: false, measured: row.ratio))
+    /// Of these documents; of 10 MB how fast they are parsed is what counts. Without figures nothing was measured.
+    static func goals(of samples: [JSONSample], in figures: JSONFigures?) -> [Goal] {
+        samples.flatMap { sample in
+            if sample.name == JSONSample.large.name { return [parsing(sample, figures)] }
+            return JSONRival.allCases.compactMap { rival in
+                rival.goal.map { speed(sample, rival, atLeast: $0, figures) }
             }
         }
-        if let row = self[.large, .parse] {
-            goals.append(Goal(text: "JSON of 10 MB, parsed: MB/s", limit: 800, isAtMost: false, measured: row.rate))
+    }
+
+    private static func speed(
+        _ sample: JSONSample, _ rival: JSONRival, atLeast limit: Double, _ figures: JSONFigures?
+    ) -> Goal {
+        var goal = Goal(
+            text: "JSON of \(sample.name), \(rival.rawValue): × faster than JSONDecoder", limit: limit, isAtMost: false)
+        goal.measured = figures?[sample, rival]?.ratio
+        if let own = figures?[sample, rival], let other = figures?[sample, .foundation] {
+            goal.sides = Goal.Sides(own: own.microseconds, other: other.microseconds, unit: "µs")
         }
-        return goals
+        return goal
+    }
+
+    private static func parsing(_ sample: JSONSample, _ figures: JSONFigures?) -> Goal {
+        Goal(
+            text: "JSON of \(sample.name), parsed", limit: 800, isAtMost: false,
+            measured: figures?[sample, .parse]?.rate, unit: "MB/s")
     }
 
     private func padded(_ text: String, _ width: Int) -> String {

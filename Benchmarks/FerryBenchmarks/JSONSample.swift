@@ -8,8 +8,9 @@ struct JSONSample {
     let count: Int
 
     static let small = JSONSample(name: "2 KB", questions: 12)
+    static let medium = JSONSample(name: "100 KB", questions: 600)
     static let large = JSONSample(name: "10 MB", questions: 58_000)
-    static let all = [small, JSONSample(name: "100 KB", questions: 600), large]
+    static let all = [small, medium, large]
 
     /// Where servers have the small one.
     static let path = "/questions.json"

@@ -8,7 +8,9 @@ struct Main {
         raiseDescriptorLimit()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
-            if arguments.first == "worker" {
+            if arguments.contains("--help") || arguments.contains("-h") {
+                print(Options.help, terminator: "")
+            } else if arguments.first == "worker" {
                 try await Worker.run(Array(arguments.dropFirst()))
             } else if arguments.first == "soak" {
                 try SoakCommand(Array(arguments.dropFirst())).run()
@@ -28,16 +30,21 @@ struct Main {
     /// `json [ROUNDS [SAMPLE [WAY]]]`: JSON alone, for those who work on it.
     private static func measureJSON(_ arguments: [String]) throws {
         let figures = try JSONBenchmark(arguments).run()
-        print(figures.text + "\ngoals\n" + Report.text(of: figures.goals), terminator: "")
+        let goals = JSONFigures.goals(of: JSONSample.all, in: figures)
+        print(figures.text + "\ngoals\n" + GoalTable(goals: goals, isWhole: false).text, terminator: "")
     }
 
     private static func measure(_ options: Options) throws {
-        if options.wantsHelp { return print(Options.help, terminator: "") }
         if options.wantsList { return print(Options.names.joined(separator: "\n")) }
         let date = Date()
+        try OutputFolder.make(options.output)
         var harness = try Harness(options)
         try harness.run()
-        print(Report(table: harness.table, server: harness.serverName, rounds: options.rounds).text)
+        print(
+            Report(
+                table: harness.table, server: harness.serverName, rounds: options.rounds,
+                isWhole: options.cases.isEmpty
+            ).text)
         if options.wantsMarkdown { print(MarkdownTable(table: harness.table).text) }
         if let folder = options.output {
             print("written to", try ResultFile(harness.table, server: harness.serverName, date: date).write(to: folder))

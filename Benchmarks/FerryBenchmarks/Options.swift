@@ -7,18 +7,20 @@ struct Options {
     var usesNginx = true
     var scale = 1.0
     var output: String? = "Benchmarks/Results"
-    var wantsHelp = false
     var wantsList = false
     var wantsMarkdown = false
 
     static let help = """
         Usage: FerryBenchmarks [OPTIONS]
                FerryBenchmarks json [ROUNDS [SAMPLE [WAY]]]
-               FerryBenchmarks curves [--curve NAME] [--rounds N] [--entries N] [--output FOLDER]
+               FerryBenchmarks curves [--curve NAME] [--rounds N] [--entries N] [--scale F]
+                                     [--output FOLDER]
+               FerryBenchmarks soak [--time TIME] [--output FOLDER] [--alone]
 
         Measures Ferry beside its rivals in one run and prints ratios: among them wrk, Go's net/http and curl's parallel
         mode where they are installed. The second form measures JSON alone. The third plots how the cost grows with
-        requests at once (concurrency), sizes (bodies) and entries (cache, --entries of them at most).
+        requests at once (concurrency), sizes (bodies) and entries (cache, --entries of them at most). The fourth has
+        everything at once with faults on, for five minutes (90s, 5m, 1h), beside URLSession unless --alone.
 
           --case NAME         only this case; may be repeated (see --list)
           --rounds N          rounds over all cases and rivals; medians are taken (5)
@@ -37,7 +39,6 @@ struct Options {
         var rest = arguments[...]
         while let name = rest.popFirst() {
             switch name {
-            case "--help", "-h": wantsHelp = true
             case "--list": wantsList = true
             case "--markdown": wantsMarkdown = true
             default:

@@ -90,15 +90,10 @@ struct ProgramRivals {
             "--parallel-max", "\(min(load.concurrency, mostOfCurl))", "--output", "/dev/null", "--write-out",
             "%{http_code} %{size_download}\\n", load.url + "?[1-\(load.total)]",
         ]).finish()
-        var measurement = Measurement()
+        var measurement = CurlLines.measurement(end.output, length: load.length)
         measurement.seconds = Double(monotonicNanoseconds() - start) / 1e9
         measurement.userTime = end.usage.user
         measurement.systemTime = end.usage.system
-        for line in end.output.split(separator: "\n") {
-            let words = line.split(separator: " ")
-            guard words.count == 2 else { continue }
-            if words[0] == "200" && words[1] == "\(load.length)" { measurement.ok += 1 } else { measurement.wrong += 1 }
-        }
         guard measurement.total > 0 else { throw BenchmarkError("curl ended with \(end.code)") }
         return measurement
     }

@@ -5,6 +5,8 @@ struct Report {
     let table: ResultTable
     let server: String
     let rounds: Int
+    /// Whether all cases were to be measured.
+    let isWhole: Bool
 
     /// Tables for people: medians over the rounds, ratios to the reference of the same round.
     var text: String {
@@ -12,7 +14,7 @@ struct Report {
         for name in table.cases where SpecialCase(rawValue: name) == nil { text += caseTable(name) }
         for name in table.cases where SpecialCase(rawValue: name) != nil { text += specialTable(name) }
         if let json = table.json { text += "\njson\n" + json.text }
-        let goals = Self.text(of: Goal.all(table))
+        let goals = GoalTable(goals: GoalSheet(table: table).all, isWhole: isWhole).text
         return text + (goals.isEmpty ? "" : "\ngoals\n" + goals)
     }
 
@@ -34,7 +36,7 @@ struct Report {
                 table.systemCalls[.init(name: name, rival: rival)].map { fixed($0, 1) } ?? "-", "\(bad)",
             ])
         }
-        return "\n\(name) (\(server), \(rounds) rounds)\n" + Self.columns(lines)
+        return "\n\(name) (\(server), \(rounds) rounds)\n" + columns(lines)
     }
 
     private func specialTable(_ name: String) -> String {
@@ -47,28 +49,4 @@ struct Report {
         }
         return text
     }
-
-    static func text(of goals: [Goal]) -> String {
-        let lines = goals.compactMap { goal -> [String]? in
-            guard let measured = goal.measured, let isReached = goal.isReached else { return nil }
-            return [
-                goal.text, (goal.isAtMost ? "≤ " : "≥ ") + fixed(goal.limit, goal.limit < 100 ? 2 : 0),
-                fixed(measured, measured < 100 ? 2 : 0), isReached ? "reached" : "MISSED",
-            ]
-        }
-        return columns(lines)
-    }
-
-    private static func columns(_ lines: [[String]]) -> String {
-        let count = lines.map(\.count).max() ?? 0
-        let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }
-        return lines.map { line in
-            "  "
-                + line.enumerated().map { column, text in
-                    let space = String(repeating: " ", count: widths[column] - text.count)
-                    return column == 0 ? text + space : space + text
-                }.joined(separator: "  ") + "\n"
-        }.joined()
-    }
-
 }

@@ -23,7 +23,7 @@ struct ResultFile: Encodable {
         self.server = server
         machine = Self.describeMachine()
         json = table.json
-        goals = Goal.all(table)
+        goals = GoalSheet(table: table).all
         entries = table.cases.flatMap { name in
             table.rivals(of: name).map { rival in
                 Entry(
@@ -41,7 +41,6 @@ struct ResultFile: Encodable {
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let name = date.replacingOccurrences(of: ":", with: "-")
         let path = "\(folder)/\(name).json"
         try encoder.encode(self).write(to: URL(fileURLWithPath: path))

@@ -20,38 +20,19 @@ enum UploadCase {
         stopwatch.finish(&measurement)
         if reply.status == 200 { measurement.ok = 1 } else { measurement.wrong = 1 }
         measurement.add(agent.statistics)
-        measurement.extra = figures(seconds, cpu: measurement.userTime + measurement.systemTime)
+        measurement.extra = CurlTransfer.figures(size, seconds, cpu: measurement.userTime + measurement.systemTime)
         measurement.extra["memory_mb"] = Double(measurement.peakMemory - measurement.baseMemory) / 1024
         await agent.shutdown(grace: .zero)
         return measurement
     }
 
-    /// The curl command, by its own clock, so that its start-up does not count.
+    /// The same by the curl command.
     static func curl(_ server: String) throws -> Measurement {
-        guard let program = findProgram("curl") else { throw BenchmarkError("curl is not installed") }
         let file = try SparseFile(size)
         defer { file.remove() }
-        let process = try ChildProcess([
-            program, "-q", "--silent", "--show-error", "--fail", "--noproxy", "*", "--http1.1", "--header", "Expect:",
-            "--upload-file", file.path, "--output", "/dev/null", "--write-out", "%{time_total} %{size_upload}",
-            server + "/hello",
-        ])
-        let end = process.finish()
-        let words = end.output.split(separator: " ")
-        guard end.code == 0, words.count == 2, let seconds = Double(words[0]), Int(words[1]) == size else {
-            throw BenchmarkError("curl ended with \(end.code): \(end.output)")
-        }
-        var measurement = Measurement()
-        measurement.ok = 1
-        measurement.seconds = seconds
-        measurement.userTime = end.usage.user
-        measurement.systemTime = end.usage.system
-        measurement.extra = figures(seconds, cpu: end.usage.user + end.usage.system)
-        return measurement
-    }
-
-    private static func figures(_ seconds: Double, cpu: Double) -> [String: Double] {
-        ["mb_per_second": Double(size) / seconds / 1e6, "cpu_ms": cpu / 1000]
+        return try CurlTransfer.measure(
+            server + "/hello", size: size, counted: "size_upload",
+            ["--header", "Expect:", "--upload-file", file.path, "--output", "/dev/null"])
     }
 }
 

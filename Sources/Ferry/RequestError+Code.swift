@@ -13,6 +13,7 @@ extension RequestError {
             case .none: nil
             case .word(let word): word
             case .number(let number): String(number)
+            case .numbers(let range): "\(range.lowerBound)...\(range.upperBound)"
             case .lengths(let expected, let got): "expected: \(expected.map(String.init) ?? "unknown"), got: \(got)"
             }
         }
@@ -21,6 +22,7 @@ extension RequestError {
             case none
             case word(String)
             case number(Int)
+            case numbers(ClosedRange<Int>)
             case lengths(Int64?, Int64)
         }
 
@@ -39,7 +41,13 @@ extension RequestError {
 
         /// Matches a code likewise.
         public static func ~= (pattern: Code, code: Code) -> Bool {
-            pattern.name == code.name && (pattern.cause == .none || pattern.cause == code.cause)
+            pattern.name == code.name
+                && (pattern.cause == .none || pattern.cause == code.cause || covers(pattern, code))
+        }
+
+        private static func covers(_ pattern: Code, _ code: Code) -> Bool {
+            guard case .numbers(let range) = pattern.cause, case .number(let number) = code.cause else { return false }
+            return range.contains(number)
         }
 
         private static func made<D: RawRepresentable<String>>(_ name: String, _ detail: D) -> Code {
@@ -126,6 +134,10 @@ extension RequestError {
         public static var invalidStatusCode: Code { Code("invalidStatusCode") }
         /// Likewise, this one.
         public static func invalidStatusCode(_ status: Int) -> Code { Code("invalidStatusCode", .number(status)) }
+        /// Any of these, as `catch .invalidStatusCode(500...599)` has it. A pattern: no error has this code itself.
+        public static func invalidStatusCode(_ statuses: ClosedRange<Int>) -> Code {
+            Code("invalidStatusCode", .numbers(statuses))
+        }
         /// The body is of a content type that was not asked for.
         public static var invalidContentType: Code { Code("invalidContentType") }
         /// The body is not JSON.

@@ -6,7 +6,12 @@
 ///         // no connection in time
 ///     } catch .timeout {
 ///         // any other timeout
+///     } catch .invalidStatusCode(500...599) {
+///         // the server is in trouble
 ///     }
+///
+/// A code is matched, not taken apart: no `let` can stand in these patterns. What it carries is a member of the error, as
+/// ``status`` is.
 ///
 /// Nothing in it is secret: the URL has neither user, password nor the values of its query, and no header value and no
 /// body stands in its text. ``response`` alone carries what the server sent.
@@ -50,6 +55,9 @@ public struct RequestError: Error, Sendable {
 
     /// What the server answered, where a whole answer came: `invalidStatusCode`, and faults of processing.
     public var response: Part? { storage.facts.response }
+
+    /// The status of the answer, where a whole one came.
+    public var status: Int? { response?.status }
 
     /// Status, headers and the first bytes of an answer that was not accepted.
     public struct Part: Sendable {

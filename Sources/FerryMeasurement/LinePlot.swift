@@ -2,8 +2,8 @@ internal import Glibc
 
 /// Lines over a common axis, drawn as SVG 1.1 that needs nothing else: no script, no font, no style sheet.
 ///
-/// Linear axes begin at 0 and end at a round number; logarithmic ones go from a power of ten to the next, and their
-/// points are marked. The drawing says its colours itself and stays readable on a light and on a dark page.
+/// Linear axes begin at 0 and end at a round number; logarithmic ones go from a power of ten to another, or across to one
+/// of 1, 2 or 5 times it, and their points are marked. The drawing says its colours itself and stays readable on a light and on a dark page.
 public struct LinePlot: Sendable {
     /// One line and its name in the legend.
     public struct Line: Sendable {
@@ -33,11 +33,12 @@ public struct LinePlot: Sendable {
     private let x: ClosedRange<Double>
     private let y: ClosedRange<Double>
     private let top: Double
+    /// As wide as the figures that stand there.
+    private let left: Double
+    private let right: Double
 
     private static let width = 720.0
     private static let height = 320.0
-    private static let left = 64.0
-    private static let right = 16.0
     private static let bottom = 44.0
     private static let colours = ["#1f6feb", "#d1642e", "#2da160", "#8250df", "#bf3989", "#9a6700"]
 
@@ -49,18 +50,29 @@ public struct LinePlot: Sendable {
         self.lines = lines
         self.scales = scales
         let points = lines.flatMap { Self.shown($0, scales) }
-        x = Self.range(points.map(\.x), scales)
-        y = Self.range(points.map(\.y), scales)
+        x = Self.range(points.map(\.x), scales, steps: [1, 2, 5, 10])
+        y = Self.range(points.map(\.y), scales, steps: [1, 10])
         // Beside the title there is room for two or three.
         top = lines.count > 3 || title.count > 45 ? 64 : 40
+        let (columns, rows) = (Self.ticks(x, scales), Self.ticks(y, scales))
+        let widest = rows.map { Self.width(of: Self.shown($0, scales)) }.max() ?? 0
+        left = max(64, widest + 14)
+        // Half of the last one stands beyond its place, which may be the end of the axis.
+        right = max(16, (columns.last.map { Self.width(of: Self.shown($0, scales)) } ?? 0) / 2 + 2)
     }
 
-    private static func range(_ values: [Double], _ scales: Scales) -> ClosedRange<Double> {
+    /// Of a text of this size in the widest of the usual fonts.
+    private static func width(of text: String) -> Double { Double(text.count) * 7.7 }
+
+    private static func range(_ values: [Double], _ scales: Scales, steps: [Double]) -> ClosedRange<Double> {
         switch scales {
         case .linear: return 0...round(values.max() ?? 1)
         case .logarithmic:
             let low = pow(10, log10(values.min() ?? 1).rounded(.down))
-            return low...max(low * 10, pow(10, log10(values.max() ?? 1).rounded(.up)))
+            let most = values.max() ?? 1
+            let power = pow(10, log10(most).rounded(.down))
+            let end = steps.first { $0 * power >= most } ?? 10
+            return low...max(low * 10, end * power)
         }
     }
 
@@ -84,14 +96,14 @@ public struct LinePlot: Sendable {
         var text = """
             <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(Int(Self.width)) \(Int(Self.height))" \
             font-family="sans-serif" font-size="12" fill="#6e7781">
-            <text x="\(Self.left)" y="20" font-size="15" font-weight="bold">\(Self.escaped(title))</text>
+            <text x="\(left)" y="20" font-size="15" font-weight="bold">\(Self.escaped(title))</text>
 
             """
         for value in Self.ticks(y, scales) { text += across(value) }
         for value in Self.ticks(x, scales) { text += below(value) }
         for (index, line) in lines.enumerated() { text += drawn(line, index) + named(line, index) }
         text += """
-            <text x="\((Self.left + Self.width - Self.right) / 2)" y="\(Self.height - 8)" \
+            <text x="\((left + Self.width - right) / 2)" y="\(Self.height - 8)" \
             text-anchor="middle">\(Self.escaped(xLabel))</text>
             <text x="14" y="\(top - 8)">\(Self.escaped(yLabel))</text>
             </svg>
@@ -105,7 +117,7 @@ public struct LinePlot: Sendable {
         switch scales {
         case .linear: return (0...4).map { range.upperBound * Double($0) / 4 }
         case .logarithmic:
-            let (first, last) = (log10(range.lowerBound).rounded(), log10(range.upperBound).rounded())
+            let (first, last) = (log10(range.lowerBound).rounded(), (log10(range.upperBound) + 1e-9).rounded(.down))
             return stride(from: first, through: last, by: 1).map { pow(10, $0) }
         }
     }
@@ -113,9 +125,9 @@ public struct LinePlot: Sendable {
     private func across(_ value: Double) -> String {
         let place = Self.tenth(y(of: value))
         return """
-            <line x1="\(Self.left)" y1="\(place)" x2="\(Self.width - Self.right)" y2="\(place)" \
+            <line x1="\(left)" y1="\(place)" x2="\(Self.width - right)" y2="\(place)" \
             stroke="#8c959f" stroke-opacity="0.4"/>
-            <text x="\(Self.left - 6)" y="\(Self.tenth(place + 4))" text-anchor="end">\(shown(value))</text>
+            <text x="\(left - 6)" y="\(Self.tenth(place + 4))" text-anchor="end">\(Self.shown(value, scales))</text>
 
             """
     }
@@ -123,13 +135,13 @@ public struct LinePlot: Sendable {
     private func below(_ value: Double) -> String {
         """
         <text x="\(Self.tenth(x(of: value)))" y="\(Self.height - Self.bottom + 18)" \
-        text-anchor="middle">\(shown(value))</text>
+        text-anchor="middle">\(Self.shown(value, scales))</text>
 
         """
     }
 
-    private func shown(_ value: Double) -> String {
-        scales == .logarithmic && value >= 1 ? grouped(UInt64(value)) : Self.number(value)
+    private static func shown(_ value: Double, _ scales: Scales) -> String {
+        scales == .logarithmic && value >= 1 ? grouped(UInt64(value)) : number(value)
     }
 
     private func drawn(_ line: Line, _ index: Int) -> String {
@@ -145,12 +157,14 @@ public struct LinePlot: Sendable {
         return text
     }
 
-    /// In the legend: beside the title, or in a row of its own.
+    /// In the legend: beside the title, or in a row of its own, one name after another.
     private func named(_ line: Line, _ index: Int) -> String {
         let isBelow = top > 40
-        let step = isBelow ? (Self.width - Self.left - Self.right) / Double(max(lines.count, 4)) : 120
-        let place =
-            isBelow ? Self.left + step * Double(index) : Self.width - Self.right - step * Double(lines.count - index)
+        let room = Self.width - left - right
+        let places = lines.map { isBelow ? Double($0.name.count) * 6.8 + 34 : 120 }
+        let before = places[..<index].reduce(0, +)
+        let sum = places.reduce(0, +)
+        let place = isBelow ? left + before * min(1, room / sum) : Self.width - right - sum + before
         let baseline = isBelow ? 40.0 : 20
         return """
             <rect x="\(Self.tenth(place))" y="\(baseline - 9)" width="12" height="10" \
@@ -161,7 +175,7 @@ public struct LinePlot: Sendable {
     }
 
     private func x(of value: Double) -> Double {
-        Self.left + (Self.width - Self.left - Self.right) * share(value, x)
+        left + (Self.width - left - right) * share(value, x)
     }
 
     private func y(of value: Double) -> Double {

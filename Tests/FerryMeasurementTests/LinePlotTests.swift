@@ -28,6 +28,32 @@ import Testing
         #expect(svg.contains(">1,000</text>"))
     }
 
+    @Test func noFigureIsCutAtTheEdges() throws {
+        let plot = LinePlot(
+            title: "t", xLabel: "bytes", yLabel: "µs",
+            lines: [.init(name: "n", points: [(100, 1), (10_485_760, 1_000_000)])], scales: .logarithmic)
+        let svg = plot.svg
+        // 7.7 is a digit of the widest of the usual fonts.
+        for match in svg.matches(of: #/<text x="([\d.]+)" y="[\d.]+" text-anchor="(middle|end)">([\d,]+)</text>/#) {
+            let width = Double(match.3.count) * 7.7
+            let end = try #require(Double(match.1)) + (match.2 == "middle" ? width / 2 : 0)
+            #expect(end <= 720 && end - width >= 0, "\(match.3)")
+        }
+        #expect(svg.contains(">10,000,000</text>") && !svg.contains(">100,000,000</text>"), "little beyond the last")
+    }
+
+    @Test func namesInTheLegendDoNotTouch() throws {
+        let names = ["C core alone", "Ferry, await", "Ferry, closures", "Go net/http", "wrk", "URLSession"]
+        let lines = names.map { LinePlot.Line(name: $0, points: [(1, 1)]) }
+        let svg = LinePlot(title: "t", xLabel: "x", yLabel: "y", lines: lines).svg
+        let starts = svg.matches(of: #/<rect x="([\d.]+)"/#).compactMap { Double($0.1) }
+        try #require(starts.count == names.count)
+        for (index, name) in names.enumerated() {
+            let end = starts[index] + 18 + Double(name.count) * 6.5
+            #expect(end < (index + 1 < starts.count ? starts[index + 1] : 720), "\(name)")
+        }
+    }
+
     @Test func manyNamesHaveARowOfTheirOwn() {
         let lines = (1...6).map { LinePlot.Line(name: "client \($0)", points: [(1, 1)]) }
         let svg = LinePlot(title: "t", xLabel: "x", yLabel: "y", lines: lines).svg

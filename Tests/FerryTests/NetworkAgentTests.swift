@@ -61,7 +61,7 @@ import Testing
             #expect(error.code == .invalidStatusCode(404))
             #expect(error.phase == .processing)
             #expect(error.mayHaveBeenProcessed)
-            #expect(error.response?.status == 404)
+            #expect(error.response?.status == 404 && error.status == 404)
             #expect(error.response?.headers == ["X": "1"])
             #expect(error.response?.body.count == 4096)
         }

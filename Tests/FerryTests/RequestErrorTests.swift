@@ -77,6 +77,32 @@ import Testing
         }
     }
 
+    @Test func aRangeOfStatusesMatchesEachOfThemAndNothingElse() {
+        let error = RequestError(.invalidStatusCode(503))
+        #expect(Code.invalidStatusCode(500...599) ~= error)
+        #expect(!(Code.invalidStatusCode(400...499) ~= error))
+        #expect(!(Code.invalidStatusCode(500...599) ~= RequestError(.invalidStatusCode)))
+        #expect(!(Code.invalidStatusCode(500...599) ~= RequestError(.http2Stream)))
+        #expect(Code.invalidStatusCode(500...599) != error.code)
+        #expect(Code.invalidStatusCode(500...599).description == "invalidStatusCode(500...599)")
+    }
+
+    @Test func anErrorOfUnknownTypeMatchesInASwitchOverTheCast() {
+        func say(_ body: () throws -> Void) -> String {
+            do { try body() } catch let error as RequestError {
+                switch error {
+                case .invalidStatusCode(400...499): return "refused"
+                case .invalidStatusCode: return "trouble"
+                default: return "\(error.code)"
+                }
+            } catch { return "another" }
+            return "nothing"
+        }
+        #expect(say { throw RequestError(.invalidStatusCode(404)) } == "refused")
+        #expect(say { throw RequestError(.invalidStatusCode(500)) } == "trouble")
+        #expect(say { throw RequestError(.cancelled) } == "cancelled")
+    }
+
     @Test func codesHaveABareName() {
         #expect(Code.incompleteBody(expected: 100, got: 3).name == "incompleteBody")
         #expect(Code.incompleteBody(expected: 100, got: 3).description == "incompleteBody(expected: 100, got: 3)")

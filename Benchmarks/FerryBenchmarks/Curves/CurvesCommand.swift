@@ -11,43 +11,26 @@ struct CurvesCommand {
     /// All others share 64 connections; wrk opens one for each at once.
     private static let mostOfWrk = 1000
 
-    private var folder: String? = "Benchmarks/Results"
-    private var rounds = 3
-    private var names = ["concurrency", "bodies", "cache"]
-    private var mostEntries = 1_000_000
+    private let options: CurvesOptions
 
-    init(_ arguments: [String]) throws {
-        var rest = arguments[...]
-        while let name = rest.popFirst() {
-            guard let value = rest.popFirst() else {
-                throw BenchmarkError("curves: \(name) is unknown or needs a value")
-            }
-            switch name {
-            case "--output": folder = value == "none" ? nil : value
-            case "--curve": names = [value]
-            case "--rounds": rounds = max(1, Int(value) ?? 1)
-            case "--entries": mostEntries = Int(value) ?? mostEntries
-            default: throw BenchmarkError("curves: unknown option \(name)")
-            }
-        }
-    }
+    init(_ arguments: [String]) throws { options = try CurvesOptions(arguments) }
 
     func run() throws {
         let date = Date()
+        try OutputFolder.make(options.folder)
         let programs = try ProgramRivals()
         defer { programs.remove() }
         let server = try Server(preferringNginx: true)
         defer { server.stop() }
-        for name in names {
+        for kind in options.kinds {
             let curve: Curve =
-                switch name {
-                case "concurrency": try concurrency(server.url, programs)
-                case "bodies": try bodies(server.url, programs)
-                case "cache": try cache()
-                default: throw BenchmarkError("curves: concurrency, bodies or cache, not \(name)")
+                switch kind {
+                case .concurrency: try concurrency(server.url, programs)
+                case .bodies: try bodies(server.url, programs)
+                case .cache: try cache()
                 }
             print(Self.text(curve))
-            if let folder { try write(curve, date, to: folder) }
+            if let folder = options.folder { try write(curve, date, to: folder) }
         }
     }
 
@@ -58,7 +41,7 @@ struct CurvesCommand {
         let lines = try measured(rivals, Self.concurrencies) { rival, count in
             if rival == .urlSession && count > Self.mostOfURLSession { return nil }
             if rival == .wrk && count > Self.mostOfWrk { return nil }
-            let total = rival == .urlSession ? 4_000 : max(30_000, 2 * count)
+            let total = max(count, scaled(rival == .urlSession ? 4_000 : max(30_000, 2 * count)))
             return Load(url: server + "/hello", total: total, concurrency: count, length: 12)
         } by: {
             try measure($0, $1, programs)
@@ -73,7 +56,7 @@ struct CurvesCommand {
         let rivals = [Rival.core, .await, .go, .wrk, .urlSession].filter(programs.has)
         let lines = try measured(rivals, Nginx.sizes) { rival, size in
             let bytes = rival == .urlSession ? 100_000_000 : 600_000_000
-            let total = max(48, min(rival == .urlSession ? 3_000 : 20_000, bytes / size))
+            let total = max(48, scaled(min(rival == .urlSession ? 3_000 : 20_000, bytes / size)))
             return Load(url: server + "/bytes/\(size)", total: total, concurrency: 16, length: size)
         } by: {
             try measure($0, $1, programs)
@@ -85,7 +68,7 @@ struct CurvesCommand {
 
     private func cache() throws -> Curve {
         var lines = ["from the disk", "with 32 MB of memory"].map { Curve.Line(client: $0, points: []) }
-        for entries in Self.entries where entries <= mostEntries {
+        for entries in Self.entries where entries <= options.mostEntries {
             note("cache  \(entries)")
             let load = Load(url: "", total: entries, concurrency: 0, length: 0)
             let figures = try WorkerProcess.measure("cache-curve", load).extra
@@ -100,17 +83,19 @@ struct CurvesCommand {
 
     // MARK: Measuring
 
+    private func scaled(_ total: Int) -> Int { Int(Double(total) * options.scale) }
+
     /// The median of the rounds, in each of which all clients take their turn at each size.
     private func measured(
         _ rivals: [Rival], _ sizes: [Int], load: (Rival, Int) -> Load?,
         by measure: (Rival, Load) throws -> Measurement
     ) throws -> [Curve.Line] {
         var figures: [Rival: [Int: [Double]]] = [:]
-        for round in 0..<rounds {
+        for round in 0..<options.rounds {
             for size in sizes {
                 for rival in rivals {
                     guard let load = load(rival, size) else { continue }
-                    note("round \(round + 1)/\(rounds)  \(size)  \(rival.title)")
+                    note("round \(round + 1)/\(options.rounds)  \(size)  \(rival.title)")
                     figures[rival, default: [:]][size, default: []].append(try measure(rival, load).cpuPerRequest)
                 }
             }
@@ -145,7 +130,6 @@ struct CurvesCommand {
     }
 
     private func write(_ curve: Curve, _ date: Date, to folder: String) throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let name = "\(folder)/\(date.formatted(.iso8601).replacingOccurrences(of: ":", with: "-"))-curve-\(curve.name)"
         let plot = LinePlot(
             title: curve.title, xLabel: curve.sizeLabel, yLabel: curve.figureLabel,

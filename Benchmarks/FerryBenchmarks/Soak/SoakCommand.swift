@@ -34,6 +34,7 @@ struct SoakCommand {
 
     func run() throws {
         let date = Date()
+        try OutputFolder.make(folder)
         let workers = hasRival ? ["soak-ferry", "soak-urlSession"] : ["soak-ferry"]
         let started = try workers.map { try Worker(name: $0, seconds: seconds) }
         let reports = try started.map { try $0.finish() }
@@ -82,7 +83,6 @@ struct SoakCommand {
     }
 
     private func write(_ reports: [SoakReport], _ date: Date, to folder: String) throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let name = date.formatted(.iso8601).replacingOccurrences(of: ":", with: "-") + "-soak"
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]

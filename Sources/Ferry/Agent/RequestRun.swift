@@ -3,8 +3,8 @@ import FerryTransport
 
 /// The run of one request type: makes its value and calls the closure or the delegate.
 ///
-/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it. So are
-/// `caching` and `prepared`, and in the task that goes between two visits to the processing queue.
+/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it. So is
+/// what `caching` holds, and in the task that goes between two visits to the processing queue.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<Reply<R.Value>, RequestError>) -> Void)
@@ -19,7 +19,6 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     let servers: Servers
     /// `nil` when neither the cache nor other runs have a part in it. Set before the run begins.
     var caching: Caching?
-    var prepared: Prepared?
     private var receiver: Receiver?
     private var figures: RequestMetrics?
     private var reply: Result<Reply<R.Value>, RequestError>?

@@ -3,12 +3,20 @@ import FerryCache
 import FerryTransport
 
 extension RequestRun {
-    /// What the cache has to do with a run.
-    struct Caching {
+    /// What the cache has to do with a run. On the heap: runs that wait by the thousand have none.
+    final class Caching {
         var plan: CachePlan?
         var mode: CacheMode
         /// Gets what the cache has, before the network is asked.
         var cached: (@Sendable (Reply<R.Value>) -> Void)?
+        /// Made by what went before the end of the run.
+        var prepared: Prepared?
+
+        init(plan: CachePlan?, mode: CacheMode, cached: (@Sendable (Reply<R.Value>) -> Void)?) {
+            self.plan = plan
+            self.mode = mode
+            self.cached = cached
+        }
     }
 
     /// A reply that was made before the run came to its end.
@@ -24,7 +32,7 @@ extension RequestRun {
         guard caching?.mode.asksNetwork == true, answer.isHit else { return false }
         let made = make(answer, core)
         if case .success = made.reply {
-            prepared = made
+            caching?.prepared = made
             return false
         }
         caching?.plan.map { core.drop($0) }
@@ -64,15 +72,14 @@ extension RequestRun {
     private func prepare(_ answer: Answer, _ plan: CachePlan, _ core: AgentCore) -> KeptResponse? {
         var made = make(answer, core)
         made.isKept = true
-        prepared = made
+        caching?.prepared = made
         guard case .success(let reply) = made.reply else { return nil }
         return core.kept(reply.response, of: request, plan)
     }
 
     /// [processing queue] The reply of a run that has come to its end.
     func conclude(_ answer: Answer, _ core: AgentCore) -> (Result<Reply<R.Value>, RequestError>, ProcessingTimes) {
-        var made = prepared ?? make(answer, core)
-        prepared = nil
+        var made = caching?.prepared.take() ?? make(answer, core)
         if !made.isKept, case .success(let reply) = made.reply, let plan = caching?.plan, !answer.isHit,
             let kept = core.kept(reply.response, of: request, plan)
         {

@@ -118,6 +118,10 @@ extension CurlCommand {
         var suffix = ""
         if let fileName = part.fileName { suffix += ";filename=" + Self.formQuoted(fileName) }
         if let type = part.contentType { suffix += ";type=" + type }
+        for field in part.headers {
+            let value = redacted ? Redaction.header(field.name, field.value, sensitive: sensitiveHeaders) : field.value
+            suffix += ";headers=" + Self.formQuoted("\(field.name): \(value)")
+        }
         switch part.content {
         case .file(let path):
             words += ["-F", ShellText.quoted("\(name)=@\(Self.formQuoted(Self.filePath(path)))\(suffix)")]

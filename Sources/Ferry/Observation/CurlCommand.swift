@@ -22,6 +22,8 @@ struct CurlCommand: Sendable {
         var content: Content
         var fileName: String?
         var contentType: String?
+        /// Further fields; curl has a word for them since 7.83.
+        var headers = Headers()
     }
 
     enum HTTPVersion: String, Sendable {

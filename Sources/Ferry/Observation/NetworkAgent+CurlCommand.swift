@@ -85,7 +85,8 @@ extension CurlCommand.Body {
 extension CurlCommand.Part {
     fileprivate init(_ part: Multipart.Part) throws(BodyFault) {
         self.init(
-            name: part.name, content: .input, fileName: part.filename, contentType: part.contentType)
+            name: part.name, content: .input, fileName: part.filename, contentType: part.contentType,
+            headers: part.headers)
         switch part.body {
         case let file as FileBody: content = .file(path: file.path)
         case is StreamBody, is OnceBody: break

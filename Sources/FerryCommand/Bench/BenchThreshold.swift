@@ -41,19 +41,19 @@ struct BenchThreshold: Sendable, Equatable {
         if case .change = limit { true } else { false }
     }
 
-    init(_ text: String) throws(InputError) {
+    init(_ text: String) throws(UsageError) {
         let text = String(text.filter { $0 != " " && $0 != "\t" })
         self.text = text
         guard let sign = text.firstIndex(where: { $0 == ">" || $0 == "<" }) else {
-            throw InputError("--fail-if: '\(text)' has no >, <, >= or <=")
+            throw UsageError("--fail-if: '\(text)' has no >, <, >= or <=")
         }
         let rest = text[sign...]
         guard let comparison = Comparison.allCases.first(where: { rest.hasPrefix($0.rawValue) }) else {
-            throw InputError("--fail-if: '\(text)' has no >, <, >= or <=")
+            throw UsageError("--fail-if: '\(text)' has no >, <, >= or <=")
         }
         let name = String(text[..<sign])
         guard let figure = Figure.named(name) else {
-            throw InputError("--fail-if: unknown figure '\(name)'; there are \(Figure.names.joined(separator: ", "))")
+            throw UsageError("--fail-if: unknown figure '\(name)'; there are \(Figure.names.joined(separator: ", "))")
         }
         self.figure = figure
         self.comparison = comparison
@@ -79,15 +79,15 @@ struct BenchThreshold: Sendable, Equatable {
 
     private var name: String { figure.name }
 
-    private static func limit(_ limit: String, of figure: Figure, in text: String) throws(InputError) -> Limit {
+    private static func limit(_ limit: String, of figure: Figure, in text: String) throws(UsageError) -> Limit {
         let isSigned = limit.hasPrefix("+") || limit.hasPrefix("-")
         if limit.hasSuffix("%"), let percent = Self.number(limit.dropLast()) {
             if isSigned { return .change(percent / 100) }
             if figure.isShareOfRequests { return .share(percent / 100) }
-            throw InputError("--fail-if: '\(text)' wants +\(limit) or -\(limit), against the baseline")
+            throw UsageError("--fail-if: '\(text)' wants +\(limit) or -\(limit), against the baseline")
         }
         if !isSigned, let value = figure.unit.value(of: limit) { return .value(value) }
-        throw InputError("--fail-if: '\(text)': '\(limit)' is no \(figure.unit.what)")
+        throw UsageError("--fail-if: '\(text)': '\(limit)' is no \(figure.unit.what)")
     }
 
     /// No `nan` or `inf`, which a `Double` takes for numbers.

@@ -6,7 +6,7 @@ struct BenchVerdict: Sendable {
     private let baseline: BenchReport?
 
     init(_ arguments: ParsedArguments) throws {
-        thresholds = try arguments.all("fail-if").map { text throws(InputError) in try BenchThreshold(text) }
+        thresholds = try arguments.all("fail-if").map { text throws(UsageError) in try BenchThreshold(text) }
         baseline = try arguments.last("baseline").map { path throws(InputError) in try Self.report(at: path) }
         if baseline == nil, let threshold = thresholds.first(where: \.needsBaseline) {
             throw UsageError("--fail-if '\(threshold.text)' needs --baseline")

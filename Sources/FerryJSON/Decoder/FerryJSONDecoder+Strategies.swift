@@ -30,17 +30,21 @@ extension FerryJSONDecoder {
         case deferredToData
         /// A string in base 64 (RFC 4648, section 4).
         case base64
+        /// Made by a closure.
         case custom(@Sendable (_ decoder: any Decoder) throws -> Data)
     }
 
     /// How numbers that JSON cannot write are written.
     public enum NonConformingFloatDecodingStrategy: Sendable {
+        /// They are an error.
         case `throw`
+        /// Written as these strings.
         case convertFromString(positiveInfinity: String, negativeInfinity: String, nan: String)
     }
 
     /// How keys are written.
     public enum KeyDecodingStrategy: Sendable {
+        /// As they stand.
         case useDefaultKeys
         /// `created_at` in the document is `createdAt` in the type.
         case convertFromSnakeCase

@@ -26,7 +26,18 @@ public struct JSON: Sendable {
 
     /// The kinds of values that JSON knows.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
-        case null, bool, number, string, array, object
+        /// `null`
+        case null
+        /// `true` or `false`
+        case bool
+        /// An integer or a number with a fraction or an exponent.
+        case number
+        /// A text.
+        case string
+        /// Values in their order.
+        case array
+        /// Values by their keys.
+        case object
     }
 
     /// What kind of value stands here.

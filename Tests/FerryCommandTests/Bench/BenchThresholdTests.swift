@@ -61,9 +61,9 @@ func madeReport(
         "", "p99", "p98>1ms", "p99>1", "p99>ms", "p99>1%", "p99>+10ms", "p99>+x%", "p99>nan%", "p99=1ms", "rps<1ms",
         "failed>", ">1", "memory>5", "p99>infs", "p99>1 minute",
     ])
-    func whatIsNotUnderstoodIsABadInput(_ text: String) async throws {
-        #expect(throws: InputError.self) { try BenchThreshold(text) }
-        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "-n", "1", "--fail-if", text]) == .badInput)
+    func whatIsNotUnderstoodIsWrongUsage(_ text: String) async throws {
+        #expect(throws: UsageError.self) { try BenchThreshold(text) }
+        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "-n", "1", "--fail-if", text]) == .usage)
     }
 
     @Test func theFiguresAreNamedWhenOneIsUnknown() {

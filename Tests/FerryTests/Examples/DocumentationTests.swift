@@ -58,7 +58,7 @@ import Testing
         let front = try String(contentsOfFile: Self.articles + "/Ferry.md", encoding: .utf8)
         for page in try Self.pages() where page.hasPrefix(Self.articles) && !page.hasSuffix("/Ferry.md") {
             let name = page.split(separator: "/").last.map { $0.dropLast(3) } ?? ""
-            #expect(front.contains("<doc:\(name)>"), "\(name)")
+            #expect(front.contains("<doc:\(name)>") || front.contains("``/\(name)``"), "\(name)")
         }
     }
 }

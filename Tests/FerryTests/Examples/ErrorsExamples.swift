@@ -18,6 +18,8 @@ import Testing
             return "nobody there"  // certainly nothing was done
         } catch .invalidStatusCode(409) {
             return "done before"
+        } catch .invalidStatusCode(500...599) {
+            return "the server is in trouble"
         } catch let error where error.mayHaveBeenProcessed {
             return "look before sending it again"
         } catch {
@@ -30,7 +32,9 @@ import Testing
         throw RequestError(.decoding, message: "the answer has no total")
     }
 
-    @Test(arguments: [(200, "done"), (409, "done before"), (500, "look before sending it again")])
+    @Test(arguments: [
+        (200, "done"), (409, "done before"), (503, "the server is in trouble"), (404, "look before sending it again"),
+    ])
     func codesAreMatchedInTheirOrder(status: Int, said: String) async {
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response(status: status)))
         #expect(await transfer(by: agent) == said)

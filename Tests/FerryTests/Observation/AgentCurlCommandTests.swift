@@ -80,13 +80,17 @@ import Testing
         try await withLoopbackServer { server in
             var form = Multipart()
             form.append("t", "it's; \"text\"")
-            form.append("b", [UInt8](arrayLiteral: 0, 1), filename: "b.bin", contentType: "a/b")
+            form.append(
+                "b", [UInt8](arrayLiteral: 0, 1), filename: "b.bin", contentType: "a/b",
+                headers: ["Content-Language": "de"])
             let request = Upload(arguments: ["a": 1], body: .multipart(form))
             let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
             let end = try run(agent.curlCommand(for: request, redacted: false))
             try #require(end.code == 0, "\(end.output)")
             let seen = try #require(server.requests.last)
-            let names = ["name=\"a\"", "name=\"t\"", "name=\"b\"; filename=\"b.bin\""]
+            let names = [
+                "name=\"a\"", "name=\"t\"", "name=\"b\"; filename=\"b.bin\"", "\r\nContent-Language: de\r\n",
+            ]
             #expect(names.allSatisfy { seen.text.contains($0) } && seen.text.contains("it's; \"text\""))
             #expect(seen.body.firstRange(of: [0x0A, 0, 1, 0x0D]) != nil)
             await agent.shutdown(grace: .zero)

@@ -61,6 +61,7 @@ import Testing
                 .init(name: "a", content: .bytes(Array("canary".utf8))),
                 .init(name: "b", content: .bytes([0] + Array("canary".utf8)), fileName: "f", contentType: "x/y"),
                 .init(name: "c", content: .file(path: "/f")),
+                .init(name: "d", content: .input, headers: ["Authorization": "canary", "X-Mine": "canary"]),
             ]),
         ]
         for body in bodies {

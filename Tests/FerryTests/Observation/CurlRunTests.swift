@@ -154,6 +154,11 @@ import Testing
         given.append(.init(name: "zero", content: .bytes([0, 1, 2])))
         given.append(.init(name: "zerof", content: .bytes([0, 1, 2]), fileName: "z.bin", contentType: "x/y"))
         given.append(.init(name: "a=b", content: .bytes([0x3D])))
+        let fields: Headers = ["X-One": "a;b, \"c\" \\d", "X-Two": "it's; type=x/z", "X-One": "again"]
+        given.append(.init(name: "h", content: .bytes(Array("text".utf8)), headers: fields))
+        given.append(
+            .init(name: "hf", content: .bytes([0, 1]), fileName: "h.bin", contentType: "x/y", headers: fields))
+        given.append(.init(name: "hz", content: .bytes([0, 2]), headers: fields))
         let request = try sent(
             server, CurlCommand(method: .post, url: server.baseURL + "/hello", body: .multipart(given)))
         let parts = try self.parts(request)
@@ -164,7 +169,9 @@ import Testing
             let name = given.name == "a=b" ? "a%3Db" : given.name
             #expect(part.head.hasPrefix("Content-Disposition: form-data; name=\"\(name)\""))
             #expect(part.head.contains("filename=") == (given.fileName != nil))
-            if let type = given.contentType { #expect(part.head.hasSuffix("Content-Type: \(type)")) }
+            let lines = part.head.split(separator: "\r\n").dropFirst().map(String.init)
+            if let type = given.contentType { #expect(lines.contains("Content-Type: \(type)")) }
+            #expect(lines.filter { $0.hasPrefix("X-") } == given.headers.map { "\($0.name): \($0.value)" })
         }
     }
 

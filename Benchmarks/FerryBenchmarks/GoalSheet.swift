@@ -1,0 +1,221 @@
+/// All goals, and what a run says of them.
+struct GoalSheet {
+    let table: ResultTable
+
+    /// In the order of the design: the speed that was promised first, then what else is kept an eye on.
+    var all: [Goal] { promised + further }
+
+    // MARK: What was promised
+
+    private var promised: [Goal] {
+        requests + waiting + bodies + documents + cache + groups + download + rivals
+    }
+
+    private static let small = "get12@64"
+
+    /// The peer where there is one, otherwise the C core alone.
+    private var reference: Rival { table.reference(of: Self.small) }
+    private var referenceWords: String { reference == .peer ? "the peer" : "the C core alone" }
+
+    private var requests: [Goal] {
+        let small = Self.small
+        return [
+            cpu("12 bytes, 64 at once, await: CPU × \(referenceWords)", 1.25, small, .await, against: reference),
+            cpu("URLSession: CPU × await", 15, isAtMost: false, small, .urlSession, against: .await),
+            cpu("tasks on the loop's executor: CPU × \(referenceWords)", 1.1, small, .executor, against: reference),
+            cpu("closures on a queue: CPU × await", 1.2, small, .closures, against: .await),
+        ]
+    }
+
+    private var waiting: [Goal] {
+        let crowds = [("get12@1000", "1,000"), ("get12@10000", "10,000")].flatMap { name, count in
+            [Rival.await, .executor, .closures].map { rival in
+                ratio("\(count) at once, \(rival.rawValue): CPU × 64 at once", 1.2, name, rival, to: Self.small, rival)
+            }
+        }
+        return crowds + [
+            special("100,000 waiting, closures: memory of each", 2048, "bytes", .waiting, .closures, "bytes_each"),
+            special(
+                "100,000 waiting, await: memory of each, task included", 2048, "bytes", .waiting, .await, "bytes_each"),
+        ]
+    }
+
+    private var bodies: [Goal] {
+        let large = "get64k@64"
+        return [
+            cpu(
+                "64 KB, 64 at once, await: CPU × \(referenceWords)", 1.25, large, .await,
+                against: table.reference(of: large))
+        ]
+    }
+
+    private var documents: [Goal] {
+        let ways = [
+            (Rival.schema, "a schema", 1.15), (.convertible, "JSONConvertible", 1.4), (.codable, "Codable", 1.8),
+        ]
+        let network = ways.map { rival, words, limit in
+            cpu("GET of 2 KB of JSON, \(words): CPU × bytes", limit, "json2k@64", rival, against: .await)
+        }
+        return network + JSONFigures.goals(of: [.small], in: table.json)
+    }
+
+    private var cache: [Goal] {
+        [
+            special(
+                "cache hits from memory, 2 KB with schema", 300_000, isAtMost: false, "a second and core", .cache,
+                .await,
+                "memory_hits_per_core"),
+            special(
+                "cache hits from the disk", 60_000, isAtMost: false, "a second and core", .cache, .await,
+                "disk_hits_per_core"),
+            special(
+                "cache writes of 2 KB", 30_000, isAtMost: false, "a second", .cache, .await, "writes_per_second"),
+            quotient(
+                "a request while 30,000 writes a second go on: time × alone", 1.15, .cache, .await, "slowed",
+                of: "request_us_while_writing", "request_us_alone", "µs"),
+        ]
+    }
+
+    private var groups: [Goal] {
+        [
+            cpu("batches of 100: CPU × await", 1.1, Self.small, .batch, against: .await),
+            cpu("chains of 10: CPU × await", 1.1, Self.small, .chain, against: .await),
+        ]
+    }
+
+    private var download: [Goal] {
+        [
+            special("file of 1 GB loaded: memory above the start", 8, "MB", .download, .await, "memory_mb"),
+            ratio(
+                "file of 1 GB loaded: rate × the curl command", 0.9, isAtMost: false, "download", .await,
+                to: "download", .curl,
+                "MB/s"
+            ) { $0.extra["mb_per_second"] ?? .nan },
+        ]
+    }
+
+    private var rivals: [Goal] {
+        [
+            cpu("12 bytes, 64 at once, await: CPU × Go net/http", 1, Self.small, .await, against: .go),
+            cpu("1,000 at once, await: CPU × Go net/http", 1, "get12@1000", .await, against: .go),
+        ]
+    }
+
+    // MARK: What else is kept an eye on
+
+    private var further: [Goal] {
+        loads + held + millions + files + JSONFigures.goals(of: [.medium, .large], in: table.json)
+    }
+
+    private var loads: [Goal] {
+        [
+            cpu("3 header fields and 4 arguments: CPU × await", 1.3, Self.small, .dressed, against: .await),
+            cpu("batches of 100: CPU × a task group of the same 100", 1.1, Self.small, .batch, against: .waves),
+            ratio(
+                "one at a time, await: median latency × \(referenceWords)", 1.5, "get12@1", .await, to: "get12@1",
+                table.reference(of: "get12@1")
+            ) { $0.p50 },
+        ]
+    }
+
+    private var held: [Goal] {
+        [
+            special(
+                "a batch of 100,000, 64 at once: memory of each that waits", 1024, "bytes", .waiting, .batch,
+                "bytes_each"),
+            quotient(
+                "a batch of 100,000: CPU of a member × that of 10,000", 1.1, .crowd, .batch, "cpu_growth",
+                of: "cpu_large",
+                "cpu_small", "µs"),
+            special(
+                "10,000 in flight for 500 ms, closures: answered", 10_000, isAtMost: false, "", .slow, .closures,
+                "answered"),
+            special("10,000 in flight, closures: memory of each", 20_480, "bytes", .slow, .closures, "bytes_each"),
+            special(
+                "10,000 in flight for 500 ms, await: answered", 10_000, isAtMost: false, "", .slow, .await, "answered"),
+            special(
+                "10,000 in flight, await: memory of each, task included", 20_480, "bytes", .slow, .await, "bytes_each"),
+            special(
+                "10,000 cancelled at once: results, each once", 10_000, isAtMost: false, "", .cancel, .closures,
+                "results"),
+            special(
+                "10,000 cancelled at once: longest time the loop was held", 20, "ms", .cancel, .closures,
+                "longest_hold_ms"),
+        ]
+    }
+
+    private var millions: [Goal] {
+        [
+            quotient(
+                "a hit among 1,000,000 on the disk: CPU × among 10,000", 2, .cacheMillion, .await, "ratio",
+                of: "hit_us_of_1000000", "hit_us_of_10000", "µs"),
+            special(
+                "the first hit of 1,000,000, opening included", 100, "ms", .cacheMillion, .await, "open_ms"),
+        ]
+    }
+
+    private var files: [Goal] {
+        [
+            ratio(
+                "file of 1 GB sent: rate × the curl command", 0.9, isAtMost: false, "upload", .await, to: "upload",
+                .curl,
+                "MB/s"
+            ) { $0.extra["mb_per_second"] ?? .nan },
+            special("file of 1 GB sent: memory above the start", 8, "MB", .upload, .await, "memory_mb"),
+            ratio(
+                "file of 1 GB loaded: CPU × the curl command", 1.2, "download", .await, to: "download", .curl, "ms"
+            ) { $0.extra["cpu_ms"] ?? .nan },
+            special("gone on at 900 MB of 1 GB: asked for again", 0, "bytes", .resume, .await, "asked_again_bytes"),
+            quotient(
+                "1,000 files of 100 KB, 32 at once: rate × one after another", 3, isAtMost: false, .files, .await,
+                "ratio",
+                of: "many_per_second", "one_per_second", "a second"),
+        ]
+    }
+
+    // MARK: How one is made
+
+    private func cpu(
+        _ text: String, _ limit: Double, isAtMost: Bool = true, _ name: String, _ rival: Rival, against other: Rival
+    ) -> Goal {
+        ratio(text, limit, isAtMost: isAtMost, name, rival, to: name, other)
+    }
+
+    private func ratio(
+        _ text: String, _ limit: Double, isAtMost: Bool = true, _ name: String, _ rival: Rival, to other: String,
+        _ otherRival: Rival, _ unit: String = "µs", of figure: (Measurement) -> Double = { $0.cpuPerRequest }
+    ) -> Goal {
+        var goal = Goal(text: text, limit: limit, isAtMost: isAtMost)
+        goal.measured = table.ratio(name, rival, to: other, otherRival, figure)
+        if let own = table.median(name, rival, figure), let other = table.median(other, otherRival, figure) {
+            goal.sides = Goal.Sides(own: own, other: other, unit: unit)
+        }
+        return goal
+    }
+
+    /// A figure that a special case has brought.
+    private func special(
+        _ text: String, _ limit: Double, isAtMost: Bool = true, _ unit: String, _ special: SpecialCase, _ rival: Rival,
+        _ name: String
+    ) -> Goal {
+        Goal(
+            text: text, limit: limit, isAtMost: isAtMost, measured: extra(special, rival, name), unit: unit)
+    }
+
+    /// A ratio that a special case has brought, with both of its sides.
+    private func quotient(
+        _ text: String, _ limit: Double, isAtMost: Bool = true, _ special: SpecialCase, _ rival: Rival, _ name: String,
+        of own: String, _ other: String, _ unit: String
+    ) -> Goal {
+        var goal = Goal(text: text, limit: limit, isAtMost: isAtMost, measured: extra(special, rival, name))
+        if let own = extra(special, rival, own), let other = extra(special, rival, other) {
+            goal.sides = Goal.Sides(own: own, other: other, unit: unit)
+        }
+        return goal
+    }
+
+    private func extra(_ special: SpecialCase, _ rival: Rival, _ name: String) -> Double? {
+        let figure = table.median(special.rawValue, rival) { $0.extra[name] ?? .nan }
+        return figure.flatMap { $0.isNaN ? nil : $0 }
+    }
+}

@@ -1,0 +1,46 @@
+import FoundationEssentials
+import Testing
+
+@testable import FerryBenchmarks
+
+/// On what the programs have printed.
+@Suite struct ProgramReportTests {
+    @Test func aPeersLineBecomesAMeasurement() throws {
+        let line = """
+            {"bad":3,"cpu_sys_s":0.005328,"cpu_user_s":0.015985,"maxrss_kb":27576,"p50_us":85.427,"p99_us":234.42,\
+            "rps":41981.073420783265}
+            """
+        let measurement = try JSONDecoder().decode(PeerReport.self, from: Data(line.utf8)).measurement(total: 1000)
+        #expect(measurement.ok == 997 && measurement.wrong == 3)
+        #expect((measurement.userPerRequest - 15.985).magnitude < 1e-9)
+        #expect((measurement.systemPerRequest - 5.328).magnitude < 1e-9)
+        #expect((measurement.rate - 41_981).magnitude < 1)
+        #expect(measurement.p50 == 85.427 && measurement.p99 == 234.42 && measurement.peakMemory == 27_576)
+    }
+
+    @Test func aPeerNeedNotSayWhatWasWrongAndCannotCountMoreThanThereWere() throws {
+        func read(_ bad: String) throws -> Measurement {
+            let line = #"{"cpu_user_s":1,"cpu_sys_s":1,"rps":0,"p50_us":1,"p99_us":1,"maxrss_kb":1\#(bad)}"#
+            return try JSONDecoder().decode(PeerReport.self, from: Data(line.utf8)).measurement(total: 10)
+        }
+        #expect(try read("").ok == 10)
+        #expect(try read("").rate == 0)
+        #expect(try read(#","bad":99"#).wrong == 10)
+        #expect(try read(#","bad":-1"#).wrong == 0)
+        #expect(throws: DecodingError.self) { try read("]") }
+    }
+
+    @Test func curlsLinesAreCountedByStatusAndLength() {
+        let output = "200 12\n200 12\n200 11\n404 12\n000 0\nnoise\n\n200 12"
+        let measurement = CurlLines.measurement(output, length: 12)
+        #expect(measurement.ok == 3 && measurement.wrong == 3)
+        #expect(CurlLines.measurement("", length: 12).total == 0)
+    }
+
+    @Test func curlsClockCountsOnlyForTheWholeBody() {
+        #expect(CurlTransfer.seconds("0.006165 100000", size: 100_000) == 0.006165)
+        #expect(CurlTransfer.seconds("0.006165 99999", size: 100_000) == nil)
+        #expect(CurlTransfer.seconds("0,006165 100000", size: 100_000) == nil)
+        #expect(CurlTransfer.seconds("", size: 0) == nil)
+    }
+}
