@@ -97,7 +97,11 @@ final class AgentCore: TransferReceiver {
             refuse(run, RequestError(error, url: run.url))
             return take(id)
         }
-        if !run.handedOver(as: id) { transport.cancel(id) }
+        if !run.handedOver(as: id) { return transport.cancel(id) }
+        guard let group = run.inherited else { return }
+        // It may have been changed before the transfer had an id.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if let now = group.priority?.ring, now != built.transfer.ring { transport.setRing(now, of: id) }
     }
 
     /// Answers a run that never came to the transport.

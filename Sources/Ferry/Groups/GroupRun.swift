@@ -87,7 +87,11 @@ final class GroupRun: Sendable {
         reporter?.report { self.progress }
     }
 
-    func setPriority(_ priority: RequestPriority) { ownPriority.store(priority.rawValue, ordering: .relaxed) }
+    /// Runs that are looked at after this, or handed over, see it.
+    func setPriority(_ priority: RequestPriority) {
+        ownPriority.store(priority.rawValue, ordering: .relaxed)
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+    }
 
     /// [the task that carries its members] False when it was ended before.
     func begin() -> Bool {

@@ -193,6 +193,34 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Changes the priority when a request is logged: its transfer is made then, and not yet handed over.
+    private final class Changer: LogSink {
+        let task = Mutex<RequestTask<String>?>(nil)
+        var minimumLevel: LogLevel { .trace }
+
+        func log(_ entry: LogEntry) {
+            if entry.level == .trace { task.withLock { $0 }?.setPriority(.high) }
+        }
+    }
+
+    @Test func aPriorityThatIsChangedBetweenTwoStepsOfAStartHolds() async {
+        let stub = StubTransport(always: .hold)
+        let changer = Changer()
+        let agent = NetworkAgent.with(stub) { $0.logSink = changer }
+        let (gate, open) = AsyncStream<Void>.makeStream()
+        let task = agent.start(
+            ChainRequest(value: "a").onValue { _ in for await _ in gate { break } }.then { Echo($0) }
+        ) { _ in }
+        changer.task.withLock { $0 = task }
+        open.yield()
+        while !stub.events.contains(where: { if case .priorityChanged(1, .high) = $0 { true } else { false } }) {
+            await Task.yield()
+        }
+        #expect(stub.requests.map(\.priority) == [.normal])
+        stub.releaseAll()
+        await agent.shutdown()
+    }
+
     @Test func itIsKeptByTheAgentAndThenLetGo() async {
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent.with(stub)
