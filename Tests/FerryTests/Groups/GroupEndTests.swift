@@ -25,7 +25,7 @@ import Testing
         let queue = DispatchQueue(label: "test")
         let (closure, inClosure) = AsyncStream<Void>.makeStream()
         let gate = DispatchSemaphore(value: 0)
-        if standing == .answered { queue.async { gate.wait() } }
+        if standing == .answered || standing == .unbegun { queue.async { gate.wait() } }
         let outcome = GroupOutcome<String>()
         let chain = ChainRequest(Echo("first"))
             .onValue { _ in
@@ -52,6 +52,39 @@ import Testing
         gate.signal()
         if standing == .finished {
             #expect(try await outcome.result.get() == "secondthird")
+        } else {
+            #expect(await outcome.error?.code == .cancelled)
+        }
+        await agent.shutdown()
+        #expect(outcome.count == 1)
+        #expect(task.state == (standing == .finished ? .finished : .cancelled))
+    }
+
+    @Test("A cancel counts in every state of a batch", arguments: [Standing.unbegun, .inBatch, .answered, .finished])
+    func cancelInEveryStateOfABatch(_ standing: Standing) async throws {
+        let stub = StubTransport { standing == .inBatch && $0.url.hasSuffix("/3") ? .hold : .response() }
+        let agent = NetworkAgent.with(stub)
+        let queue = DispatchQueue(label: "test")
+        let gate = DispatchSemaphore(value: 0)
+        if standing == .answered || standing == .unbegun { queue.async { gate.wait() } }
+        let outcome = GroupOutcome<[Int]>()
+        let (end, whenGone) = AsyncStream<Void>.makeStream()
+        var token: Token? = Token(whenGone)
+        let task = Self.$carried.withValue(token) {
+            agent.start(
+                BatchRequest((0..<6).map { Count(number: $0) }, atMost: 4), on: queue, completion: outcome.take)
+        }
+        token = nil
+        switch standing {
+        case .inBatch: await stub.waitForHeld(1)
+        case .answered: await end.finished()
+        case .finished: _ = await outcome.result
+        case .unbegun, .atFirst, .inClosure: break
+        }
+        task.cancel()
+        gate.signal()
+        if standing == .finished {
+            #expect(try await outcome.result.get() == Array(0..<6))
         } else {
             #expect(await outcome.error?.code == .cancelled)
         }

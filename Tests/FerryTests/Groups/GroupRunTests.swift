@@ -252,6 +252,26 @@ import Testing
 
     private struct Holder: RequestObserver { let token: Token? }
 
+    @Test func aBatchIsLetGoWithItsMembers() async {
+        let stub = StubTransport(["/moved": .redirect(to: "/there"), "/there": .hold, "/plain": .hold])
+        let agent = NetworkAgent.with(stub)
+        let (end, whenGone) = AsyncStream<Void>.makeStream()
+        var token: Token? = Token(whenGone)
+        weak let gone = token
+        let outcome = GroupOutcome<[String]>()
+        var members = ["plain", "moved"].map { Echo($0) }
+        for index in members.indices { members[index].observers = [Holder(token: token)] }
+        agent.start(BatchRequest(members), completion: outcome.take)
+        (token, members) = (nil, [])
+        await stub.waitForHeld(2)
+        #expect(gone != nil)
+        stub.releaseAll()
+        #expect(await outcome.error == nil)
+        await agent.shutdown()
+        #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.journeys.isEmpty && $0.table.count == 0 })
+        await end.finished()
+    }
+
     @Test func anAgentThatIsLetGoStillEndsItsGroups() async throws {
         let stub = StubTransport(always: .hold)
         let outcome = GroupOutcome<String>()
