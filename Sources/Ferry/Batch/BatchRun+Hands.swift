@@ -10,13 +10,13 @@ extension BatchRun: AnswerReading {
     nonisolated(nonsending) func work(from first: Work? = nil, groups: Int = 1) async {
         await withDiscardingTaskGroup { children in
             var next = first
-            if next == nil { next = await self.next() }
+            if next == nil { next = await self.next(after: nil) }
             while let work = next {
                 if errands.load(ordering: .relaxed) >= Self.errandsOfGroup * groups {
                     return await self.work(from: work, groups: groups + 1)
                 }
                 perform(work, &children)
-                next = await self.next()
+                next = await self.next(after: work)
             }
         }
     }
@@ -31,8 +31,8 @@ extension BatchRun: AnswerReading {
 
     // MARK: What there is to do
 
-    private nonisolated(nonsending) func next() async -> Work? {
-        switch state.withLock({ $0.next() }) {
+    private nonisolated(nonsending) func next(after last: Work?) async -> Work? {
+        switch state.withLock({ $0.next(after: last) }) {
         case .work(let work): return work
         case .leave: return nil
         case .rest: break
@@ -43,7 +43,7 @@ extension BatchRun: AnswerReading {
         #endif
         return await withUnsafeContinuation { hand in
             let next = state.withLock { state in
-                let next = state.next()
+                let next = state.next(after: nil)
                 if case .rest = next { state.work.rest(hand) }
                 return next
             }

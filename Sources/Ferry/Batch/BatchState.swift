@@ -13,6 +13,8 @@ struct BatchState {
     private(set) var machine: BatchMachine
     var members: [BatchMember]
     var work = Queue()
+    /// A hand begins a member; another waits with the next, so that they begin in their order.
+    private var isBeginning = false
     /// What runs is being ended.
     var isEnding = false
     /// By somebody outside.
@@ -35,10 +37,13 @@ struct BatchState {
         _ = machine.interrupt()
     }
 
-    mutating func next() -> Next {
+    /// What there is for a hand, which has done `last`.
+    mutating func next(after last: Queue.Work?) -> Next {
+        if case .begin = last { isBeginning = false }
         if let work = work.pop() { return .work(work) }
-        if let index = machine.next() {
+        if !isBeginning, let index = machine.next() {
             members[index] = .beginning
+            isBeginning = true
             return .work(.begin(index))
         }
         return machine.end == nil ? .rest : .leave
