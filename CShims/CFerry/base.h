@@ -65,4 +65,18 @@ void ferry__pool_give(ferry__pool *pool, void *bytes);
 void ferry__block_free(void *bytes);
 void ferry__pool_close(ferry__pool *pool);
 
+/* ---- libcurl's memory (memory.c) ----------------------------------------- */
+
+enum { FERRY__SHELVES = 130 };
+
+typedef struct ferry__shelf {
+  void **first; /* each block begins with the place of the next */
+  uint32_t count;
+} ferry__shelf;
+
+/* curl_global_init with the functions of memory.c. They are not taken where
+ * the application has initialised libcurl before, and all else is the same. */
+CURLcode ferry__memory_initialise(void);
+void ferry__shelves_clear(ferry__shelf *shelves);
+
 #endif

@@ -229,6 +229,7 @@ static void free_parts(ferry_loop *loop) {
   ferry__hosts_free(loop);
   ferry__sockets_free(loop);
   ferry__pool_close(&loop->pool);
+  ferry__shelves_clear(loop->shelves);
   free(loop->table.slots);
   free(loop->scratch);
   free(loop->shards);
@@ -347,7 +348,7 @@ static void close_handle(uv_handle_t *handle, void *unused) {
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void initialise(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
+static void initialise(void) { ferry__memory_initialise(); }
 void ferry__initialise(void) { pthread_once(&once, initialise); }
 
 int ferry_loop_start(const ferry_options *options, ferry_loop **out) {

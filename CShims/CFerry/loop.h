@@ -94,6 +94,7 @@ struct ferry_loop {
   ferry__table table;
   ferry__wheel wheel;
   ferry__pool pool;
+  ferry__shelf shelves[FERRY__SHELVES];
   ferry__port *port;
   ferry__inflate *inflates;
   unsigned inflate_count, sink_count;

@@ -1,3 +1,4 @@
+import CAllocations
 import CFerry
 
 // The core's callbacks, and the way a `CoreRecord` travels through C: the loop holds one reference, taken before it
@@ -59,7 +60,11 @@ func coreOnPull(
 }
 
 func coreOnCall(_ context: UnsafeMutableRawPointer?) {
-    record(context).change { $0.calls += 1 }
+    let allocations = allocations_of_thread()
+    record(context).change {
+        $0.calls += 1
+        $0.allocations = allocations
+    }
 }
 
 func coreOnStopped(_ context: UnsafeMutableRawPointer?) {

@@ -32,6 +32,8 @@ final class CoreRecord: Sendable {
         /// The results themselves, of a loop that keeps them.
         var kept: [KeptResult] = []
         var calls = 0
+        /// What the loop's thread had asked for until the last of them.
+        var allocations = 0
         var isStopped = false
         /// Callbacks after on_stopped, which is a fault of the core.
         var late = 0
