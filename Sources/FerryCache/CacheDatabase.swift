@@ -19,7 +19,7 @@ struct CacheDatabase: ~Copyable {
     init(path: String, isNew: Bool, inode: UInt64, epoch: Int, patience: Int64) throws(CacheFault) {
         let connection = try SQLiteConnection(path: path)
         connection.setPatience(patience)
-        if !isNew { try Self.check(connection) }
+        if !isNew { try Self.check(connection, path) }
         // Both last for the file. A new one must say so before its first page is written.
         guard try connection.text("PRAGMA journal_mode=WAL") == "wal" else {
             throw CacheFault(.io, "no write-ahead log here")
@@ -32,9 +32,13 @@ struct CacheDatabase: ~Copyable {
         self.epoch = epoch
     }
 
-    private static func check(_ connection: borrowing SQLiteConnection) throws(CacheFault) {
+    private static func check(_ connection: borrowing SQLiteConnection, _ path: String) throws(CacheFault) {
         guard try connection.number("PRAGMA application_id") == Int64(application) else {
             throw CacheFault(.foreign, "somebody else's database")
+        }
+        // Its header has a version for writing, and SQLite only reads what a later one than its own has written.
+        if connection.isReadOnly, access(path, W_OK) == 0 {
+            throw CacheFault(.damaged, "a file that may be written, a header that says otherwise")
         }
         let statement = try connection.prepare("SELECT sql FROM sqlite_master ORDER BY rowid")
         var found: [String] = []

@@ -15,6 +15,7 @@ final class CacheWriter: @unchecked Sendable {
         let begin: SQLiteStatement
         let end: SQLiteStatement
         let put: SQLiteStatement
+        let find: SQLiteStatement
         let remove: SQLiteStatement
         let touch: SQLiteStatement
         let evict: SQLiteStatement
@@ -32,6 +33,7 @@ final class CacheWriter: @unchecked Sendable {
             end = try database.connection.prepare("COMMIT")
             put = try database.connection.prepare(
                 "INSERT OR REPLACE INTO entries(key, used, record) VALUES(?1, ?2, ?3)")
+            find = try database.connection.prepare("SELECT used FROM entries WHERE key=?1")
             remove = try database.connection.prepare("DELETE FROM entries WHERE key=?1")
             touch = try database.connection.prepare("UPDATE OR REPLACE entries SET used=?2 WHERE key=?1")
             evict = try database.connection.prepare(
@@ -124,8 +126,9 @@ final class CacheWriter: @unchecked Sendable {
     }
 
     private func put(_ entry: CacheEntry, under key: CacheDigest, _ session: Session) throws(CacheFault) {
+        let use = nextUse()
         try session.put.bind(key.number, at: 1)
-        try session.put.bind(nextUse(), at: 2)
+        try session.put.bind(use, at: 2)
         let record = entry.sealed(under: key)
         let result = record.withUnsafeBytes { bytes -> Result<Void, CacheFault> in
             Result { () throws(CacheFault) in
@@ -134,6 +137,12 @@ final class CacheWriter: @unchecked Sendable {
             }
         }
         try result.get()
+        // Where the index is damaged the row that this one replaces may stand, and be found, beside it.
+        defer { session.find.reset() }
+        try session.find.bind(key.number, at: 1)
+        guard try session.find.step(), session.find.number(0) == use else {
+            throw CacheFault(.damaged, "what was written is not what is found")
+        }
     }
 
     private func touch(_ key: CacheDigest, _ session: Session) throws(CacheFault) {

@@ -45,6 +45,9 @@ struct SQLiteConnection: ~Copyable {
         return try statement.step() ? statement.number(0) : nil
     }
 
+    /// Whether SQLite takes it for one that may only be read: by the file's permissions, or by its header.
+    var isReadOnly: Bool { sqlite3_db_readonly(raw, "main") == 1 }
+
     /// Rows that the last statement changed.
     var changes: Int64 { sqlite3_changes64(raw) }
 

@@ -43,9 +43,8 @@ import Testing
 
     @Test("R101: two processes of eight tasks read whole entries only", .timeLimit(.minutes(5)))
     func twoProcessesOfEightTasksReadWholeEntriesOnly() throws {
-        let seconds = runsLong ? 60 : 4
         let probes = try (0..<2).map { _ in
-            try ChildProcess([probeProgram, "mix", folder.store, "\(seconds)", "8"])
+            try ChildProcess([probeProgram, "mix", folder.store, "60", "8"])
         }
         for probe in probes {
             let end = probe.finish()

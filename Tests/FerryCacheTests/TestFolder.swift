@@ -8,8 +8,13 @@ import Testing
 final class TestFolder: Sendable {
     let path: String
 
-    init() throws {
-        path = FileManager.default.temporaryDirectory.appending(path: "ferry-cache-\(UUID().uuidString)").path
+    /// `inMemory`: where nothing waits for a disk, if there is such a place.
+    init(inMemory: Bool = false) throws {
+        let memory = "/dev/shm"
+        let parent =
+            inMemory && access(memory, W_OK) == 0
+            ? URL(filePath: memory) : FileManager.default.temporaryDirectory
+        path = parent.appending(path: "ferry-cache-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
 
@@ -44,6 +49,3 @@ var probeProgram: String {
     let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? ownExecutable
     return URL(filePath: bundle).deletingLastPathComponent().appending(path: "FerryCacheProbe").path
 }
-
-/// `FERRY_LONG_TESTS=1` has the long tests run in full.
-let runsLong = ProcessInfo.processInfo.environment["FERRY_LONG_TESTS"] == "1"
