@@ -37,7 +37,7 @@ struct PlanBenchSummary: Sendable {
             + "\(fixed(cpu, 1)) µs of CPU a request\n"
     }
 
-    /// One line, fields in alphabetical order.
+    /// One line, fields in alphabetical order, as `Schemas/plan-bench-report.schema.json` says.
     var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -48,7 +48,7 @@ struct PlanBenchSummary: Sendable {
 
 extension PlanBenchSummary: Encodable {
     private enum Key: String, CodingKey {
-        case plan, runs, ok, failed, requests, seconds, steps, rps
+        case version, plan, runs, ok, failed, requests, seconds, steps, rps
         case latency = "latency_us"
         case cpu = "cpu_us_per_request"
     }
@@ -63,6 +63,7 @@ extension PlanBenchSummary: Encodable {
 
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
+        try object.encode(1, forKey: .version)
         try object.encode(name, forKey: .plan)
         try object.encode(runs, forKey: .runs)
         try object.encode(totals.latencies.count, forKey: .ok)

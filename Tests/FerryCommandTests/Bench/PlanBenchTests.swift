@@ -91,6 +91,20 @@ import Testing
         }
     }
 
+    @Test func theObjectIsAsItsSchemaSays() async throws {
+        let folder = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        let path = folder + "/Sources/FerryCommand/Schemas/plan-bench-report.schema.json"
+        let schema = try SchemaFile.schema(at: path)
+        let described = try JSON(parsing: Data(contentsOf: URL(filePath: path)))["properties"]
+        let plan = try plan(#"{"requests": {"a": "/hello", "gone": "/status/404"}, "run": {"chain": ["a", "gone"]}}"#)
+        try await withLoopbackServer { server in
+            let start = try PlanStart(plan, base: server.baseURL)
+            let json = try JSON(parsing: await PlanBench.perform(start, try load("-n", "4", "-c", "2")).json)
+            try schema.check(json)
+            for (name, _) in try #require(json.object) { #expect(described?[name] != nil, "\(name) is not described") }
+        }
+    }
+
     @Test func theCommandStartsAServerOfItsOwn() throws {
         let file = try TemporaryFile(
             Array(#"{"requests": {"a": "/hello", "b": "/bytes/10"}, "run": {"batch": ["a", "b"]}}"#.utf8))
