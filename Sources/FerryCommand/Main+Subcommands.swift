@@ -27,7 +27,8 @@ enum Main {
         }
         guard let command = subcommands.first(where: { $0.name == first }) else {
             let kind = first.hasPrefix("-") ? "option" : "subcommand"
-            Console.error("ferry: unknown \(kind) \(first) (see ferry --help)\n")
+            let suggestion = Suggestion.text(for: first, in: subcommands.map { $0.name })
+            Console.error("ferry: unknown \(kind) \(oneLine(first))\(suggestion) (see ferry --help)\n")
             return .usage
         }
         return await run(command, Array(arguments.dropFirst()))

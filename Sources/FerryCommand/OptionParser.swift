@@ -140,6 +140,8 @@ extension ParsedArguments {
         if missingValue { return UsageError("option \(shown) needs a value") }
         if known != nil { return UsageError("option \(shown) takes no value") }
         // getopt_long names an unknown letter, but not an unknown word.
-        return UsageError("unknown option \(number == 0 ? word : shown)")
+        guard number == 0 else { return UsageError("unknown option \(shown)") }
+        let name = String(word.prefix { $0 != "=" })
+        return UsageError("unknown option \(word)\(Suggestion.text(for: name, in: options.map { "--" + $0.name }))")
     }
 }

@@ -32,12 +32,23 @@ import Testing
         (["--bad"], "unknown option --bad"),
         (["-q"], "unknown option -q"),
         (["x", "--bad=1"], "unknown option --bad=1"),
+        (["--jsno=1"], "unknown option --jsno=1 (did you mean --json?)"),
+        (["--haeder", "A: b"], "unknown option --haeder (did you mean --header?)"),
+        (["--secure"], "unknown option --secure (did you mean --insecure?)"),
         (["--repeat"], "option --repeat needs a value"),
         (["-H"], "option -H needs a value"),
         (["--json=yes"], "option --json takes no value"),
     ])
     func wrongOptionsAreNamed(line: [String], message: String) {
         #expect(throws: UsageError(message)) { try ParsedArguments(line, of: Self.options) }
+    }
+
+    @Test(arguments: [
+        ("fecth", " (did you mean fetch?)"), ("bnech", " (did you mean bench?)"), ("ru", " (did you mean run?)"),
+        ("upload", ""), ("x", ""), ("", ""), (String(repeating: "fetch", count: 100_000), ""),
+    ])
+    func aWordThatIsAlmostOneSuggestsIt(word: String, suggestion: String) {
+        #expect(Suggestion.text(for: word, in: Main.subcommands.map { $0.name }) == suggestion)
     }
 
     @Test func parsingBeginsAnewEachTime() throws {
