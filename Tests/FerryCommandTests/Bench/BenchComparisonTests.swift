@@ -29,7 +29,13 @@ import Testing
                 folder.appending(path: "ferry").path, "bench", server.baseURL + "/hello", "-n", "20", "-c", "2", "-H",
                 "X-A: b", "--compare", "urlsession", "--json",
             ]
-            let end = try ChildProcess(line).finish()
+            #if FERRY_ASAN
+            // URLSession does not free all of libcurl's URLs.
+            let environment = ["ASAN_OPTIONS": "detect_leaks=0"]
+            #else
+            let environment: [String: String] = [:]
+            #endif
+            let end = try ChildProcess(line, environment: environment).finish()
             #expect(end.code == 0)
             let report = try JSONDecoder().decode(BenchReport.self, from: Data(end.output.utf8))
             #expect(report.ok == 20 && report.comparison?.ok == 20 && report.comparison?.name == "URLSession")
