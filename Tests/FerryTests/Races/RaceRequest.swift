@@ -22,7 +22,7 @@ struct RaceRequest: Request {
         if target.path == "/busy" { retryPolicy = .quick }
         if target.path == "/held" { timeouts = Timeouts(idle: .milliseconds(30)) }
         if target.method != .post { return }
-        let bytes = target.body!
+        let bytes = Data(target.body!)
         body =
             choice % 2 == 0
             ? .data(bytes)
