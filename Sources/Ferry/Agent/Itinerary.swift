@@ -15,6 +15,8 @@ struct Itinerary: Sendable {
     let retryPolicy: RetryPolicy
     let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
+    /// Where a token may go; none where it may go anywhere.
+    let tokenOrigins: [HostKey]
     let isIdempotent: Bool
     /// Answers a challenge of the server's.
     let digest: Credential?
@@ -24,6 +26,12 @@ struct Itinerary: Sendable {
     let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
     /// What is to leave, in the form the transport takes.
     let build: @Sendable (OutgoingRequest) throws(RequestError) -> BuiltRequest
+
+    /// Whether the agent's token is meant for this URL, which is the request's own.
+    func takesToken(to url: String) -> Bool {
+        guard usesAuthenticator else { return false }
+        return tokenOrigins.isEmpty || HostKey(url: url).map(tokenOrigins.contains) ?? false
+    }
 }
 
 extension AgentCore {
@@ -53,13 +61,14 @@ extension AgentCore {
         meter: UploadMeter? = nil, in group: GroupRun? = nil
     ) -> Itinerary {
         let builder = builder
+        let takesToken = tokens != nil && request.usesAuthenticator
         return Itinerary(
             info: watch?.info ?? info(of: request, url: url, number: number, in: group), watch: watch, url: url,
             tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, groupDeadline: group?.deadline,
             redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
-            usesAuthenticator: request.usesAuthenticator,
+            usesAuthenticator: takesToken, tokenOrigins: takesToken ? servers.ownOrigins(of: request) : [],
             isIdempotent: request.isIdempotent, digest: builder.digest(of: request),
             meter: meter,
             outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },

@@ -118,7 +118,7 @@ struct Travel {
                 return adapted
             }
         }
-        if itinerary.usesAuthenticator { outgoing = try await withToken(outgoing) }
+        if itinerary.takesToken(to: bare.url) { outgoing = try await withToken(outgoing) }
         added = outgoing.headers.filter { !bare.headers.contains($0) }
         return outgoing
     }

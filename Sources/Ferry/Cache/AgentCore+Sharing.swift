@@ -85,8 +85,8 @@ extension Itinerary {
         return Itinerary(
             info: info, watch: nil, url: url, tag: nil, deadline: nil, groupDeadline: nil,
             redirectPolicy: redirectPolicy, retryPolicy: retryPolicy, proxy: proxy,
-            usesAuthenticator: usesAuthenticator, isIdempotent: isIdempotent, digest: digest, meter: nil,
-            outgoing: outgoing,
+            usesAuthenticator: usesAuthenticator, tokenOrigins: tokenOrigins, isIdempotent: isIdempotent,
+            digest: digest, meter: nil, outgoing: outgoing,
             build: { outgoing throws(RequestError) in
                 var built = try build(outgoing)
                 built.transfer.timeouts.deadline = 0

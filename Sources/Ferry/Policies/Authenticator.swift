@@ -13,7 +13,11 @@
 ///
 /// Runs that a refresh starts itself, in its own task, carry no token and wait for no refresh, so it cannot wait for
 /// itself. A run is sent again once; when the new token is not accepted either, or the refresh fails, it ends with the
-/// answer it has: so do all that were under way with the same token, without another refresh. On a redirect the token goes only to the origin that was asked first.
+/// answer it has: so do all that were under way with the same token, without another refresh.
+///
+/// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself. To
+/// an absolute URL of another origin it does not go, and a refusal from there refreshes nothing; where the configuration
+/// names no servers it goes anywhere. On a redirect it goes only to the origin that was asked first.
 public protocol Authenticator<Token>: Sendable {
     /// What is put on requests.
     associatedtype Token: Sendable

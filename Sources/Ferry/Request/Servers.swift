@@ -56,6 +56,14 @@ final class Servers: Sendable {
         return !origins.contains(origin)
     }
 
+    /// The origins that secrets of the configuration are meant for: base and CDN, and the one that the request names
+    /// for itself. None where the configuration names no servers, and they go anywhere.
+    func ownOrigins(of request: some Request) -> [HostKey] {
+        if origins.isEmpty { return [] }
+        let own = (request.usesCDN ? request.cdnURL : request.baseURL).flatMap { try? BaseURL($0) }
+        return own.flatMap { HostKey(url: $0.prefix) }.map { origins + [$0] } ?? origins
+    }
+
     private static func isAbsolute(_ path: String) -> Bool {
         // Nearly every path begins with a slash, and then it has no scheme.
         if path.utf8.first == 0x2F { return false }

@@ -25,6 +25,49 @@ import Testing
         }
     }
 
+    @Test("Neither token nor refresh for an absolute URL of a foreign server", arguments: Way.allCases)
+    func foreignURL(way: Way) async throws {
+        let foreign = try LoopbackServer()
+        foreign.handle("/there") { _ in LoopbackResponse(status: 401) }
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.cdnURL = "http://cdn.invalid"
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            let error = await agent.result(Call(foreign.baseURL + "/there"), way).error
+            #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
+            let complete = Whole(custom: OutgoingRequest(url: foreign.baseURL + "/there"))
+            #expect(await agent.result(complete, way).error?.attempts == 1)
+            #expect(foreign.requestCount == 2 && tokens.count("/token") == 0)
+            for sent in foreign.requests { expectNoSecret(in: sent) }
+            // The base, spelled out, is no foreign server.
+            let reply = try await agent.result(Call(server.baseURL + "/data"), way).get()
+            #expect(reply.text == "data ")
+            #expect(tokens.issued == 1)
+        }
+    }
+
+    @Test("The server that a request names for itself gets the token; without a base all do", arguments: [true, false])
+    func ownServer(hasBase: Bool) async throws {
+        let own = try LoopbackServer()
+        let tokens = TokenServer(on: own)
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, path: own.baseURL + "/token")
+            if !hasBase { $0.baseURL = nil }
+        } _: { _, agent in
+            let data = hasBase ? Whole(path: "/data", baseURL: own.baseURL) : Whole(path: own.baseURL + "/data")
+            let replies = try await agent.sendBothWays(data)
+            #expect(replies.map(\.text) == ["data ", "data "])
+            #expect(tokens.issued == 1)
+        }
+    }
+
+    private struct Whole: Request {
+        var custom: OutgoingRequest?
+        var path = ""
+        var baseURL: String?
+    }
+
     @Test("A token that was refreshed behind a redirect stays with its origin as well")
     func refreshedBehindRedirect() async throws {
         let second = try LoopbackServer()
