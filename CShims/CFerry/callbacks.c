@@ -44,9 +44,8 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
  * body or the end, or by another request. */
 static bool is_challenge(const ferry__transfer *t, int status) {
   const ferry__extras *x = t->extras;
-  return x && x->schemes &&
-         ((status == 401 && (x->targets & FERRY_FOR_SERVER)) ||
-          (status == 407 && (x->targets & FERRY_FOR_PROXY)));
+  return x && ((status == 401 && x->schemes) ||
+               (status == 407 && x->proxy_schemes));
 }
 
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {

@@ -36,7 +36,8 @@ static bool is_proxy(const ferry_proxy *p) {
          is_address(p->address) && is_text(p->user, most) &&
          is_text(p->password, most) &&
          /* A colon would end the user's name (RFC 7617, 2). */
-         !(p->user && p->kind == FERRY_PROXY_HTTP && strchr(p->user, ':'));
+         !(p->user && p->kind == FERRY_PROXY_HTTP && !p->schemes &&
+           strchr(p->user, ':'));
 }
 
 static bool is_value(const char *text) {
@@ -53,6 +54,12 @@ static unsigned known_schemes(void) {
          (features & FERRY_FEATURE_NEGOTIATE ? FERRY_SCHEME_NEGOTIATE : 0);
 }
 
+/* Only an HTTP proxy challenges, and somebody has to answer it. */
+static bool can_answer(const ferry_proxy *p) {
+  return !p->schemes || (p->kind == FERRY_PROXY_HTTP && p->user &&
+                         (p->schemes & known_schemes()));
+}
+
 static size_t size_of(const char *text) { return text ? strlen(text) + 1 : 0; }
 
 ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
@@ -64,8 +71,8 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
        (!extras->encodings || !is_text(extras->encodings, MOST_SECRET) ||
         !is_value(extras->encodings))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE};
-  if ((p && !is_proxy(p)) ||
-      (c && (!(c->schemes & known_schemes()) || !c->targets ||
+  if ((p && (!is_proxy(p) || !can_answer(p))) ||
+      (c && (!(c->schemes & known_schemes()) ||
              !is_text(c->user, MOST_SECRET) ||
              !is_text(c->password, MOST_SECRET))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
@@ -87,9 +94,14 @@ static const char *copy(char **to, const char *text) {
 
 /* Which user a connection is: it is never another's. */
 static uint64_t identity_of(const ferry__extras *x) {
-  const char *parts[] = {x->proxy_user, x->proxy_password, NULL, NULL};
+  enum { BOUND = FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE };
+  const char *parts[4] = {NULL, NULL, NULL, NULL};
   uint64_t hash = 0;
-  if (x->schemes & (FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE)) {
+  if (!x->proxy_schemes || (x->proxy_schemes & BOUND)) {
+    parts[0] = x->proxy_user;
+    parts[1] = x->proxy_password;
+  }
+  if (x->schemes & BOUND) {
     parts[2] = x->user;
     parts[3] = x->password;
   }
@@ -106,6 +118,7 @@ char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,
   x->encodings = copy(&text, from->encodings);
   if (from->proxy) {
     x->proxy_kind = from->proxy->kind;
+    x->proxy_schemes = from->proxy->schemes;
     x->proxy_origin = text;
     memcpy(text, "http://", 7);
     text += 7;
@@ -118,7 +131,6 @@ char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,
   }
   if (from->credentials) {
     x->schemes = from->credentials->schemes;
-    x->targets = from->credentials->targets;
     x->user = copy(&text, from->credentials->user);
     x->password = copy(&text, from->credentials->password);
   }
@@ -175,36 +187,10 @@ ferry__fault ferry__extras_route(ferry__transfer *t) {
 
 /* ---- On the handle ------------------------------------------------------- */
 
-static bool set_proxy(CURL *e, const ferry__extras *x) {
-  static const long kinds[] = {
-      [FERRY_PROXY_HTTP] = CURLPROXY_HTTP,
-      [FERRY_PROXY_SOCKS5] = CURLPROXY_SOCKS5,
-      [FERRY_PROXY_SOCKS5_NAMES] = CURLPROXY_SOCKS5_HOSTNAME,
-  };
-  if (SET(CURLOPT_PROXY, x->proxy) ||
-      SET(CURLOPT_PROXYTYPE, kinds[x->proxy_kind]))
-    return false;
-  /* What is said to the server is not said to the proxy, nor the other way
-   * round. */
-  SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-  SET(CURLOPT_PROXYHEADER, x->proxy_headers);
-  if (x->proxy_user) {
-    SET(CURLOPT_PROXYUSERNAME, x->proxy_user);
-    SET(CURLOPT_PROXYPASSWORD, x->proxy_password ? x->proxy_password : "");
-    SET(CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
-    SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_BASIC);
-  } else {
-    SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_NONE);
-  }
-  /* A literal by now, so that nothing is left for libcurl to look up. */
-  return !x->chosen.data || !SET(CURLOPT_CONNECT_TO, &x->chosen);
-}
-
 /* One scheme alone would be sent unasked, and a body held back for it. One
- * that no server asks for stands beside it. Only a body that is pulled is
- * better held back, as it cannot go out twice: for it the best one stands
- * alone. */
-static long schemes_of(const ferry__transfer *t) {
+ * that no server asks for stands beside it. Only where the body cannot go out
+ * twice it is better held back: then the best one stands alone. */
+static long schemes_of(unsigned schemes, bool holds) {
   static const struct {
     unsigned ours;
     unsigned long curls;
@@ -216,9 +202,9 @@ static long schemes_of(const ferry__transfer *t) {
   };
   unsigned long all = CURLAUTH_AWS_SIGV4;
   for (size_t i = 0; i < sizeof best_first / sizeof *best_first; i++) {
-    if (!(t->extras->schemes & best_first[i].ours))
+    if (!(schemes & best_first[i].ours))
       continue;
-    if (t->body_kind == FERRY_BODY_PULL)
+    if (holds)
       return (long)best_first[i].curls;
     all |= best_first[i].curls;
   }
@@ -238,31 +224,59 @@ static int on_progress(void *data, curl_off_t down, curl_off_t so_far,
   return 1;
 }
 
-static bool set_credentials(CURL *e, ferry__handle *handle,
-                            const ferry__transfer *t) {
+static bool set_proxy(CURL *e, ferry__handle *handle,
+                      const ferry__transfer *t) {
+  static const long kinds[] = {
+      [FERRY_PROXY_HTTP] = CURLPROXY_HTTP,
+      [FERRY_PROXY_SOCKS5] = CURLPROXY_SOCKS5,
+      [FERRY_PROXY_SOCKS5_NAMES] = CURLPROXY_SOCKS5_HOSTNAME,
+  };
   const ferry__extras *x = t->extras;
-  if (x->targets & FERRY_FOR_PROXY) {
+  if (SET(CURLOPT_PROXY, x->proxy) ||
+      SET(CURLOPT_PROXYTYPE, kinds[x->proxy_kind]))
+    return false;
+  /* What is said to the server is not said to the proxy, nor the other way
+   * round. */
+  SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+  SET(CURLOPT_PROXYHEADER, x->proxy_headers);
+  long schemes = (long)CURLAUTH_BASIC;
+  if (x->proxy_schemes) {
+    /* The body leaves when a tunnel stands, and never before that. */
+    bool holds = t->body_kind == FERRY_BODY_PULL && !t->host->secure;
+    schemes = schemes_of(x->proxy_schemes, holds);
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, handle);
   }
-  if ((x->targets & FERRY_FOR_SERVER) &&
-      (SET(CURLOPT_HTTPAUTH, schemes_of(t)) ||
-       SET(CURLOPT_USERNAME, x->user) || SET(CURLOPT_PASSWORD, x->password)))
-    return false;
-  return !(x->targets & FERRY_FOR_PROXY) || !x->proxy ||
-         (!SET(CURLOPT_PROXYAUTH, schemes_of(t)) &&
-          !SET(CURLOPT_PROXYUSERNAME, x->user) &&
-          !SET(CURLOPT_PROXYPASSWORD, x->password));
+  if (x->proxy_user) {
+    if (SET(CURLOPT_PROXYUSERNAME, x->proxy_user) ||
+        SET(CURLOPT_PROXYPASSWORD,
+            x->proxy_password ? x->proxy_password : "") ||
+        SET(CURLOPT_PROXYAUTH, schemes))
+      return false;
+    SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_BASIC);
+  } else {
+    SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_NONE);
+  }
+  /* A literal by now, so that nothing is left for libcurl to look up. */
+  return !x->chosen.data || !SET(CURLOPT_CONNECT_TO, &x->chosen);
+}
+
+static bool set_credentials(CURL *e, const ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
+  bool holds = t->body_kind == FERRY_BODY_PULL;
+  return !SET(CURLOPT_HTTPAUTH, schemes_of(x->schemes, holds)) &&
+         !SET(CURLOPT_USERNAME, x->user) &&
+         !SET(CURLOPT_PASSWORD, x->password);
 }
 
 bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   CURL *e = handle->easy;
   const ferry__extras *x = t->extras;
   handle->unusual = 1;
-  if (x->proxy && !set_proxy(e, x))
+  if (x->proxy && !set_proxy(e, handle, t))
     return false;
-  if (x->schemes && !set_credentials(e, handle, t))
+  if (x->schemes && !set_credentials(e, t))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     SET(CURLOPT_ACCEPT_ENCODING, NULL);

@@ -216,7 +216,9 @@ static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
 static void settle(ferry_loop *loop, ferry__transfer *t) {
   /* Nor does one live on that has answered challenges. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
-                 !t->late && !(t->extras && t->extras->schemes);
+                 !t->late &&
+                 !(t->extras &&
+                   (t->extras->schemes || t->extras->proxy_schemes));
   if (t->fault.code && t->handle->words[0])
     t->words = strdup(t->handle->words);
   ferry__read_figures(t);

@@ -243,7 +243,7 @@ struct ferry__extras {
   struct curl_slist *proxy_headers;
   ferry__host *via; /* the proxy's name */
   uint64_t identity; /* who its connection is; 0 = anybody */
-  uint8_t proxy_kind, schemes, targets, encodings_kind;
+  uint8_t proxy_kind, proxy_schemes, schemes, encodings_kind;
   char choice[72];
   struct curl_slist chosen; /* for CURLOPT_CONNECT_TO; data NULL = none */
 };

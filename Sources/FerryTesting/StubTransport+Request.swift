@@ -51,10 +51,7 @@ extension StubTransport {
             method = HTTPMethod(request.method)
             headers = Headers(request.headers)
             isIdempotent = request.isIdempotent
-            credential = request.credentials.flatMap { credentials in
-                credentials.targets.contains(.server)
-                    ? Credential(user: credentials.user, password: credentials.password) : nil
-            }
+            credential = request.credentials.map { Credential(user: $0.user, password: $0.password) }
             timeouts = Timeouts(
                 connect: bound(request.timeouts.connect), idle: bound(request.timeouts.idle),
                 total: bound(request.timeouts.total), deadline: bound(request.timeouts.deadline))

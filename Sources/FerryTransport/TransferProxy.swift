@@ -12,9 +12,11 @@ package struct TransferProxy: Sendable, Hashable {
     package var kind: Kind
     /// `name:port` or `[v6]:port`.
     package var address: String
-    /// Sent at once, without a challenge; no colon in it.
+    /// Without schemes sent at once, without a challenge; no colon in it then.
     package var user: String?
     package var password: String?
+    /// What challenges of an HTTP proxy (407) are answered with: the best of these that is asked for.
+    package var schemes: TransferCredentials.Schemes = []
 
     package init(kind: Kind, address: String, user: String? = nil, password: String? = nil) {
         self.kind = kind

@@ -96,7 +96,9 @@ extension TransferProxy? {
         return self.address.withCString { address in
             self.user.withOptionalCString { user in
                 self.password.withOptionalCString { password in
-                    var core = ferry_proxy(address: address, user: user, password: password, kind: self.kind.rawValue)
+                    var core = ferry_proxy(
+                        address: address, user: user, password: password, kind: self.kind.rawValue,
+                        schemes: self.schemes.rawValue)
                     return body(&core)
                 }
             }
@@ -110,7 +112,7 @@ extension TransferCredentials? {
         return self.user.withCString { user in
             self.password.withCString { password in
                 var core = ferry_credentials(
-                    user: user, password: password, schemes: self.schemes.rawValue, targets: self.targets.rawValue)
+                    user: user, password: password, schemes: self.schemes.rawValue)
                 return body(&core)
             }
         }

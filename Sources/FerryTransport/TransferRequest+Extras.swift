@@ -19,7 +19,7 @@ extension TransferRequest {
         set { extras = Extras(proxy: newValue, credentials: credentials, encodings: acceptedEncodings) }
     }
 
-    /// What challenges of the server or the proxy are answered with, within the transfer.
+    /// What challenges of the server are answered with, within the transfer.
     package var credentials: TransferCredentials? {
         get { extras?.credentials }
         set { extras = Extras(proxy: proxy, credentials: newValue, encodings: acceptedEncodings) }

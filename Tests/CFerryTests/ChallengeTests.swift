@@ -9,10 +9,8 @@ extension CoreTests {
         private static let all =
             FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST | FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE
 
-        private func ann(
-            _ schemes: Int, _ targets: Int = FERRY_FOR_SERVER, password: String = "secret"
-        ) -> CoreExtras {
-            CoreExtras(credentials: .init(user: "ann", password: password, schemes: schemes, targets: targets))
+        private func ann(_ schemes: Int, password: String = "secret") -> CoreExtras {
+            CoreExtras(credentials: .init(user: "ann", password: password, schemes: schemes))
         }
 
         /// Answers with a challenge until the right credentials come.
@@ -209,12 +207,10 @@ extension CoreTests {
                 server.script([
                     .plain, .expectHead, .send(no), .expectHead, .send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve,
                 ])
-                let both = FERRY_FOR_SERVER | FERRY_FOR_PROXY
-                for targets in [FERRY_FOR_PROXY, both] {
+                for (port, extras) in [(1, nil), (2, ann(FERRY_SCHEME_DIGEST, password: "other"))] {
                     let result = try await core.run(
-                        CoreRequest("GET", "https://localhost:\(targets)/hello").with {
-                            $0.extras = ann(FERRY_SCHEME_BASIC, targets)
-                        }.through(server))
+                        CoreRequest("GET", "https://localhost:\(port)/hello").with { $0.extras = extras }
+                            .through(server, user: "ann", password: "secret", schemes: FERRY_SCHEME_BASIC))
                     #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
                 }
                 #expect(server.requests.map(\.method) == ["CONNECT", "CONNECT", "GET", "CONNECT", "CONNECT", "GET"])
@@ -229,10 +225,8 @@ extension CoreTests {
                 let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 90000000\r\n\r\n"
                 server.script([.plain, .expectHead, .send(no), .pattern(bytes: 90_000_000)])
                 let result = try await core.run(
-                    CoreRequest("GET", "https://localhost:1/hello").with {
-                        $0.extras = ann(FERRY_SCHEME_BASIC, FERRY_FOR_PROXY)
-                        $0.total = 20_000
-                    }.through(server))
+                    CoreRequest("GET", "https://localhost:1/hello").with { $0.total = 20_000 }
+                        .through(server, user: "ann", password: "secret", schemes: FERRY_SCHEME_BASIC))
                 #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES), "\(result.fault)")
                 #expect(result.phase == FERRY_PHASE_CONNECT)
             }
@@ -243,9 +237,8 @@ extension CoreTests {
                 let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 3\r\n\r\nabc"
                 server.script(path: "/hello", uses: 1, [.send(no), .serve])
                 server.script(path: "/never", [.expectHead, .send(no), .restart])
-                let get = CoreRequest("GET", "http://one.challenges.test/hello").with {
-                    $0.extras = ann(FERRY_SCHEME_BASIC, FERRY_FOR_PROXY)
-                }.through(server)
+                let get = CoreRequest("GET", "http://one.challenges.test/hello")
+                    .through(server, user: "ann", password: "secret", schemes: FERRY_SCHEME_BASIC)
                 let result = try await core.run(get)
                 #expect(result.fault == .ok && result.status == 200 && result.text == "Hello, ferry")
                 #expect(server.requests.map { $0.headers["Proxy-Authorization"] } == [nil, basic])

@@ -9,11 +9,13 @@ let tunnel: LoopbackScript = [.expectHead, .send("HTTP/1.1 200 OK\r\n\r\n"), .st
 extension CoreRequest {
     /// Through a proxy that listens on `server`'s port.
     func through(
-        _ server: LoopbackServer, _ kind: Int = FERRY_PROXY_HTTP, user: String? = nil, password: String? = nil
+        _ server: LoopbackServer, _ kind: Int = FERRY_PROXY_HTTP, user: String? = nil, password: String? = nil,
+        schemes: Int = 0
     ) -> CoreRequest {
         with {
             var extras = $0.extras ?? CoreExtras()
-            extras.proxy = .init(kind: kind, address: "127.0.0.1:\(server.port)", user: user, password: password)
+            extras.proxy = .init(
+                kind: kind, address: "127.0.0.1:\(server.port)", user: user, password: password, schemes: schemes)
             $0.extras = extras
         }
     }

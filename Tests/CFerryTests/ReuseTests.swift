@@ -266,14 +266,14 @@ extension CoreTests {
                     })
                 odd.append(plain.with { $0.flags = .publicOnly })
                 odd.append(plain.through(server, user: "ann", password: "b"))
+                odd.append(plain.through(server, user: "ann", password: "b", schemes: FERRY_SCHEME_DIGEST))
                 odd.append(plain.through(server, FERRY_PROXY_SOCKS5, user: "ann").with { $0.idle = 50 })
                 odd.append(plain.with { $0.extras = CoreExtras(proxy: .init(address: "127.0.0.1:1")) })
                 odd.append(
                     plain.with {
                         $0.extras = CoreExtras(
                             credentials: .init(
-                                user: "ann", password: "b", schemes: FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST,
-                                targets: FERRY_FOR_SERVER | FERRY_FOR_PROXY))
+                                user: "ann", password: "b", schemes: FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST))
                         $0.url = Array((server.baseURL + "/basic-auth/ann/b").utf8)
                     })
                 odd.append(plain.with { $0.extras = CoreExtras(encodings: "br", encodingsKind: FERRY_ENCODINGS_THESE) })

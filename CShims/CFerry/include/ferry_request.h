@@ -57,10 +57,12 @@ enum {
 /* Strings end with a NUL and are copied. */
 typedef struct ferry_proxy {
   const char *_Nonnull address; /* "name:port", "[::1]:port" */
-  /* Sent at once, without a challenge; NULL = none. No colon in `user`. */
+  /* NULL = none. Without `schemes` they are sent at once, without a challenge,
+   * and `user` has no colon. */
   const char *_Nullable user;
   const char *_Nullable password;
-  uint8_t kind; /* FERRY_PROXY_… */
+  uint8_t kind;    /* FERRY_PROXY_… */
+  uint8_t schemes; /* of an HTTP proxy: as of ferry_credentials; 0 = Basic */
 } ferry_proxy;
 
 enum {
@@ -70,20 +72,19 @@ enum {
   FERRY_SCHEME_NEGOTIATE = 1u << 3,
 };
 
-enum { FERRY_FOR_SERVER = 1u << 0, FERRY_FOR_PROXY = 1u << 1 };
-
-/* What challenges (401, 407) are answered with, within the transfer: the
- * best of these schemes that is asked for. Nothing of them is sent before,
+/* What challenges of the server (401) are answered with, within the transfer:
+ * the best of these schemes that is asked for. Nothing of them is sent before,
  * and the body goes out again after a challenge. One that is pulled cannot:
  * it is held back for the best scheme of all, Basic being sent at once; where
- * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Refused when libcurl
- * was built for none of the schemes (ferry_features()). The result is the last
- * answer's, and `attempts` does not count the rounds. */
+ * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Likewise those of a
+ * proxy (407) with its own user and schemes; a tunnel stands before the body
+ * leaves, so that there nothing is held back, and nothing sent unasked.
+ * Refused when libcurl was built for none of the schemes (ferry_features()).
+ * The result is the last answer's, and `attempts` does not count the rounds. */
 typedef struct ferry_credentials {
   const char *_Nonnull user;
   const char *_Nonnull password;
   uint8_t schemes; /* FERRY_SCHEME_… */
-  uint8_t targets; /* FERRY_FOR_… */
 } ferry_credentials;
 
 enum {

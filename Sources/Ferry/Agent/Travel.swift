@@ -82,7 +82,7 @@ struct Travel {
 
     private mutating func send() async throws(RequestError) -> Answer {
         if leg == nil { leg = try await prepared() }
-        guard let leg else { preconditionFailure("nothing was prepared") }
+        guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
         // Without user and password: from here on it is shown, and is the response's.
         url = try core.builder.checked(leg.url)
         for interceptor in core.configuration.interceptors {

@@ -7,13 +7,13 @@ struct CoreExtras: Sendable {
         var address: String
         var user: String?
         var password: String?
+        var schemes = 0
     }
 
     struct Credentials: Sendable {
         var user: String
         var password: String
         var schemes: Int
-        var targets = Int(FERRY_FOR_SERVER)
     }
 
     var proxy: Proxy?
@@ -45,7 +45,8 @@ extension CoreExtras.Proxy? {
             self.user.withCopy { user in
                 self.password.withCopy { password in
                     var core = ferry_proxy(
-                        address: address, user: user, password: password, kind: UInt8(self.kind))
+                        address: address, user: user, password: password, kind: UInt8(self.kind),
+                        schemes: UInt8(self.schemes))
                     return use(&core)
                 }
             }
@@ -59,7 +60,7 @@ extension CoreExtras.Credentials? {
         return self.user.withCString { user in
             self.password.withCString { password in
                 var core = ferry_credentials(
-                    user: user, password: password, schemes: UInt8(self.schemes), targets: UInt8(self.targets))
+                    user: user, password: password, schemes: UInt8(self.schemes))
                 return use(&core)
             }
         }

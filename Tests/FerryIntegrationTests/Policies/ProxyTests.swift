@@ -187,15 +187,39 @@ import Testing
         #expect(served.count == 3)
     }
 
-    @Test("a digest is computed for a proxy that asks for one", arguments: [Nginx.Site.http, .tls])
-    func digest(site: Nginx.Site) async throws {
+    @Test(
+        "a provider's credential opens a proxy for bodies of all kinds", arguments: [Squid.Scheme.basic, .digest],
+        [Nginx.Site.http, .tls])
+    func provider(scheme: Squid.Scheme, site: Nginx.Site) async throws {
         let nginx = try Nginx.shared
-        let squid = try Squid(.digest, forbidding: 1)
+        let squid = try Squid(scheme, forbidding: 1)
         var configuration = try configuration(through(squid, .locked))
         configuration.credentialProvider = Provider()
-        try await withAgent(configuration) { agent in
-            let echo = try await agent.send(GetEcho(nginx.url("/echo", site), .post, body: .string("text"))).value
-            #expect(echo.length == 4 && echo["Proxy-Authorization"] == nil)
+        let folder = try ServerFolder()
+        try folder.write("text", to: "body")
+        var form = Multipart(boundary: "b")
+        form.append("f", "text")
+        try await withAgent(configuration) { [form] agent in
+            for body in [.string("text"), .file(folder.file("body")), .stream { Once() }, .multipart(form)]
+                as [RequestBody]
+            {
+                let echo = try await agent.send(GetEcho(nginx.url("/echo", site), .put, body: body)).value
+                // The form has its lines around it.
+                #expect(echo.length == 4 || echo.length > 50)
+                #expect(echo["Proxy-Authorization"] == nil)
+            }
+        }
+        let lines = try await squid.log("", count: 1)
+        if scheme == .digest { #expect(lines.allSatisfy { !$0.proxyAuthorization.hasPrefix("Basic") }) }
+    }
+
+    /// A stream of one piece.
+    private struct Once: AsyncSequence, AsyncIteratorProtocol {
+        var isOver = false
+        func makeAsyncIterator() -> Once { self }
+        mutating func next() async -> [UInt8]? {
+            defer { isOver = true }
+            return isOver ? nil : Array("text".utf8)
         }
     }
 

@@ -231,15 +231,15 @@ import Testing
         }
     }
 
-    @Test("What was met once holds for the retry behind it")
-    func retryBehindChallenge() async throws {
+    @Test("What was met once holds for the retry behind it", arguments: [nil, "Bearer canary-stale"])
+    func retryBehindChallenge(stale: String?) async throws {
         let provider = Provider { _ in Self.right }
         let count = Mutex(0)
         try await withProvider(provider) {
             $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             server.handle("/x") { request in
-                if request.headers["Authorization"] == nil {
+                if request.headers["Authorization"] != Self.basicField {
                     return LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
                 }
                 let number = count.withLock { count in
@@ -248,7 +248,9 @@ import Testing
                 }
                 return LoopbackResponse(status: number < 3 ? 503 : 200)
             }
-            let reply = try await agent.send(Call("/x"))
+            var call = Call("/x")
+            if let stale { call.headers = ["Authorization": stale] }
+            let reply = try await agent.send(call)
             #expect(reply.status == 200)
             #expect(provider.challenges.count == 1)
         }
