@@ -27,9 +27,7 @@ extension Travel {
         if schemes.isEmpty { return nil }
         let info = itinerary.info
         guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else { return nil }
-        guard found.isUsable else {
-            throw RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
-        }
+        guard found.isUsable else { throw .unusableCredential(url: url) }
         leave(result)
         switch asker {
         case .server: credential = Granted(credential: found, schemes: schemes)

@@ -87,6 +87,7 @@ final class RequestBuilder: Sendable {
         let own = request.headers
         let authorization = request.authorization
         if let digest = authorization?.digest, !own.contains("Authorization") {
+            guard digest.isUsable else { throw .unusableCredential(url: joined.url) }
             built.transfer.credentials = TransferCredentials(
                 user: digest.user, password: digest.password, schemes: .digest)
         }
@@ -286,6 +287,13 @@ extension HeaderBlock {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw RequestError(
                 preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)
+extension RequestError {
+    /// A NUL would end it for libcurl, and something else be sent.
+    static func unusableCredential(url: String) -> RequestError {
+        RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
+    }
+}
+
         }
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw RequestError(

@@ -19,6 +19,17 @@ import Testing
         return stub.requests.map(\.credential)
     }
 
+    @Test(arguments: [("kim\0", "pw"), ("kim", "p\0w")], [true, false])
+    func aNULInItIsRefusedBeforeAnythingIsSent(credential: (String, String), isAdapted: Bool) async {
+        var configuration = NetworkConfiguration.test
+        if isAdapted { configuration.adapters = [Adapt { _, _ in }] }
+        let stub = StubTransport(always: .response())
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let full = Full(authorization: .digest(credential.0, credential.1))
+        #expect(await code { () throws(RequestError) in try await agent.send(full) } == .invalidRequest)
+        #expect(stub.requests.isEmpty)
+    }
+
     @Test func itIsReadyForTheFirstChallenge() async throws {
         #expect(try await sent([.response()]) == [kim])
     }
