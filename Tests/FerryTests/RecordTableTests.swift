@@ -15,6 +15,25 @@ import Testing
         #expect(seen.allSatisfy { $0 > UInt64(UInt32.max) })
     }
 
+    @Test func whatIsAnsweredCountsNoMoreAndIsFoundUntilItIsRemoved() {
+        var table = RecordTable<String>()
+        let (kept, left) = (table.insert("kept"), table.insert("left"))
+        #expect(table.answer(kept) { _ in true } == "kept")
+        #expect(table.answer(left) { _ in false } == "left")
+        #expect(table.count == 0 && table.all == ["kept"] && table[kept] == "kept" && table[left] == nil)
+        #expect(table.answer(kept) { _ in true } == nil && table.answer(left) { _ in true } == nil)
+        let late = table.insertAnswered("late")
+        #expect(table.count == 0 && Set(table.all) == ["kept", "late"])
+        for id in [kept, late] {
+            #expect(table.remove(id) != nil && table.remove(id) == nil)
+        }
+        #expect(table.count == 0 && table.all.isEmpty)
+        // Their places are taken again by others, who count.
+        let next = [table.insert("a"), table.insert("b")]
+        #expect(table.count == 2 && Set(next).isDisjoint(with: [kept, left, late]))
+        #expect(table.remove(next[0]) == "a" && table.count == 1)
+    }
+
     @Test func lateIdsFindNothing() {
         var table = RecordTable<String>()
         let id = table.insert("a")

@@ -7,6 +7,7 @@ import Synchronization
 /// It outlives its agent until every run is answered: while the table holds runs, it holds itself.
 final class AgentCore: TransferReceiver {
     struct State {
+        /// Runs by their transfer; those that go by queues until they are delivered.
         var table = RecordTable<Run>()
         /// Runs that take more than one plain transfer.
         var journeys: [ObjectIdentifier: Journey] = [:]
@@ -118,7 +119,14 @@ final class AgentCore: TransferReceiver {
         var turn: [CallbackRun] = []
         run.answer(answer, into: &turn)
         if turn.isEmpty { return }
-        state.withLock { $0.undelivered += turn.count }
+        state.withLock { state in
+            state.undelivered += turn.count
+            for run in turn {
+                // Whoever cancels all finds it there.
+                let id = state.table.insertAnswered(run)
+                if !run.handedOver(as: id) { state.table.remove(id) }
+            }
+        }
         process(turn)
     }
 
@@ -149,7 +157,8 @@ final class AgentCore: TransferReceiver {
             defer { runs.deinitialize() }
             let idle = state.withLock { state in
                 for index in results.indices {
-                    guard let run = state.table.remove(results[index].id) else { continue }
+                    let id = results[index].id
+                    guard let run = state.table.answer(id, keepsPlace: { $0.keepsPlace(as: id) }) else { continue }
                     if run.goesByQueues { state.undelivered += 1 }
                     runs[index] = run
                 }
@@ -188,7 +197,10 @@ final class AgentCore: TransferReceiver {
     func process(_ turn: [CallbackRun]) {
         processingQueue.async {
             dispatchPrecondition(condition: .onQueue(self.processingQueue))
-            var rest = turn.filter { $0.process(self) }[...]
+            // Nearly always none goes on, and all go to one queue: then the turn is handed on as it is.
+            var going: Set<ObjectIdentifier> = []
+            for run in turn where !run.process(self) { going.insert(ObjectIdentifier(run)) }
+            var rest = going.isEmpty ? turn : turn.filter { !going.contains(ObjectIdentifier($0)) }
             while let queue = rest.first?.queue {
                 if rest.allSatisfy({ $0.queue === queue }) {
                     self.deliver(Array(rest), on: queue)
@@ -211,6 +223,11 @@ final class AgentCore: TransferReceiver {
         }
     }
 }
+                // Those come again, and keep their places: they stand in the same order.
+                var again = cancelled[...]
+                for run in runs {
+                    if run === again.first { again.removeFirst() } else { state.table.remove(run.id) }
+                }
 
 extension RequestError {
     static func queueFull(url: String) -> RequestError {

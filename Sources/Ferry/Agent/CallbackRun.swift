@@ -65,20 +65,20 @@ class CallbackRun: Run, @unchecked Sendable {
     }
 
     override final func cancelled() -> TransferID? {
-        switch life.withLock({ $0.machine.cancel() }) {
-        case .stopTransfer: noteCancel()
-        case .replaceResult, .none: nil
+        let (action, journey) = life.withLock { ($0.machine.cancel(), $0.journey) }
+        if let journey {
+            journey.end(.cancelled)
+            return nil
+        }
+        switch action {
+        case .stopTransfer: return noteCancel()
+        case .replaceResult, .none: return nil
         }
     }
 
     final func cancel() {
         guard let core = life.withLock({ $0.core }) else { return }
-        let id = cancelled()
-        if let journey = life.withLock({ $0.journey }) {
-            journey.end(.cancelled)
-        } else if let id {
-            core.transport.cancel(id)
-        }
+        core.cancel(self)
     }
 
     final func setPriority(_ priority: RequestPriority) {

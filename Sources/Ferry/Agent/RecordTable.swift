@@ -5,6 +5,7 @@ import FerryTransport
 struct RecordTable<Record> {
     private struct Place {
         var generation: UInt32 = 1
+        /// Of a free place the next free one + 1, 0 = none. Of a taken one whether its run is answered.
         var next: UInt32 = 0
         var record: Record?
     }
@@ -12,6 +13,7 @@ struct RecordTable<Record> {
     private var places: [Place] = []
     /// The first free place + 1; 0 = none.
     private var free: UInt32 = 0
+    /// Those that are not answered.
     private(set) var count = 0
 
     /// From the top: 8 bits for the loop that is to carry it, 24 for the generation, 32 for the index; never below 2³².
@@ -24,35 +26,64 @@ struct RecordTable<Record> {
         } else {
             index = Int(free - 1)
             free = places[index].next
+            places[index].next = 0
             places[index].record = record
         }
         return TransferID(loop) << 56 | TransferID(places[index].generation) << 32 | TransferID(index)
     }
 
+    /// Takes in the record of a run that is answered already.
+    mutating func insertAnswered(_ record: Record) -> TransferID {
+        let id = insert(record)
+        places[Int(id & 0xFFFF_FFFF)].next = Self.answered
+        count -= 1
+        return id
+    }
+
+    /// The record of a run that is answered now, once. It counts no more; its place it loses, or keeps until it is removed.
+    mutating func answer(_ id: TransferID, keepsPlace: (Record) -> Bool) -> Record? {
+        guard let index = index(of: id), places[index].next != Self.answered,
+            let record = places[index].record.take()
+        else { return nil }
+        count -= 1
+        if keepsPlace(record) {
+            places[index].record = record
+            places[index].next = Self.answered
+        } else {
+            release(index)
+        }
+        return record
+    }
+
     private static var lastGeneration: UInt32 { 0xFF_FFFF }
+    private static var answered: UInt32 { .max }
 
     private static func generation(of id: TransferID) -> UInt32 {
         UInt32(truncatingIfNeeded: id >> 32) & lastGeneration
     }
 
+    /// Lets go of a record, answered or not.
+    @discardableResult
     mutating func remove(_ id: TransferID) -> Record? {
-        let index = Int(id & 0xFFFF_FFFF)
-        guard index < places.count, places[index].generation == Self.generation(of: id),
-            let record = places[index].record.take()
-        else { return nil }
-        places[index].generation = places[index].generation == Self.lastGeneration ? 1 : places[index].generation + 1
-        places[index].next = free
-        free = UInt32(index + 1)
-        count -= 1
+        guard let index = index(of: id), let record = places[index].record.take() else { return nil }
+        if places[index].next != Self.answered { count -= 1 }
+        release(index)
         return record
     }
 
-    subscript(id: TransferID) -> Record? {
+    private func index(of id: TransferID) -> Int? {
         let index = Int(id & 0xFFFF_FFFF)
-        guard index < places.count, places[index].generation == Self.generation(of: id) else { return nil }
-        return places[index].record
+        return index < places.count && places[index].generation == Self.generation(of: id) ? index : nil
     }
 
-    /// All records. O(places).
+    private mutating func release(_ index: Int) {
+        places[index].generation = places[index].generation == Self.lastGeneration ? 1 : places[index].generation + 1
+        places[index].next = free
+        free = UInt32(index + 1)
+    }
+
+    subscript(id: TransferID) -> Record? { index(of: id).flatMap { places[$0].record } }
+
+    /// All records, those of answered runs too. O(places).
     var all: [Record] { places.compactMap(\.record) }
 }

@@ -49,6 +49,10 @@ class Run: @unchecked Sendable {
         link.compareExchange(expected: 0, desired: id, ordering: .acquiringAndReleasing).exchanged
     }
 
+    /// Whether its place in the table is kept, now that it is answered: until it is delivered by a queue. From here on its
+    /// id is this one, also where its answer came before it was handed over.
+    final func keepsPlace(as id: TransferID) -> Bool { goesByQueues && (self.id == id || handedOver(as: id)) }
+
     /// Notes a cancel; returns the id that the transport must be told, if it knows it already.
     final func noteCancel() -> TransferID? {
         let (exchanged, id) = link.compareExchange(

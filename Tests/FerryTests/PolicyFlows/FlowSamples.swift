@@ -66,7 +66,10 @@ private func withWatchedAgent(
 extension AgentCore {
     /// No run is known any more.
     var isAtRest: Bool {
-        state.withLock { $0.table.count == 0 && $0.journeys.isEmpty && $0.resting == 0 && $0.undelivered == 0 }
+        state.withLock { state in
+            state.table.count == 0 && state.table.all.isEmpty && state.journeys.isEmpty && state.resting == 0
+                && state.undelivered == 0
+        }
     }
 }
 

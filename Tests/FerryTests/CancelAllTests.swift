@@ -1,0 +1,111 @@
+import Dispatch
+import Ferry
+import FerryTesting
+import Synchronization
+import Testing
+
+/// A request that says when its processing begins, and waits there where it is told to.
+struct Halting: Request {
+    let entered: Gate
+    var gate: DispatchSemaphore?
+    var path = "/halting"
+    var tag: String?
+
+    func completionPreprocessor(_ reply: Reply<Response>) {
+        entered.open()
+        gate?.wait()
+    }
+}
+
+/// What `cancelAll` finds: every run whose result has not been delivered.
+@Suite(.timeLimit(.minutes(2))) struct CancelAllTests {
+    /// How a run comes to its answer.
+    enum Course: CaseIterable {
+        /// By one plain transfer.
+        case plain
+        /// By one that is sent again.
+        case retried
+        /// By code of the application's.
+        case adapted
+        /// By the cache.
+        case cached
+    }
+
+    @Test("A run that was processed and not yet delivered ends cancelled", arguments: Course.allCases)
+    func processed(course: Course) async throws {
+        var configuration = NetworkConfiguration.test
+        var answers = [StubTransport.Answer.response()]
+        switch course {
+        case .plain: break
+        case .retried:
+            configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+            answers = [.response(status: 503), .response()]
+        case .adapted: configuration.adapters = [Adapt { _, _ in }]
+        case .cached: break
+        }
+        let agent = NetworkAgent(configuration: configuration, stub: StubTransport(answers: answers))
+        let queue = DispatchQueue(label: "test")
+        queue.suspend()
+        let outcomes = [Outcome<Response>(), Outcome<Response>()]
+        for (outcome, tag) in zip(outcomes, ["a", "b"]) {
+            let entered = Gate()
+            let run = Halting(entered: entered, tag: tag)
+            if course == .cached {
+                agent.start(run, cache: .reload, on: queue, completion: outcome.take)
+            } else {
+                agent.start(run, on: queue, completion: outcome.take)
+            }
+            await entered.pass()
+        }
+        agent.cancelAll(tagged: "a")
+        queue.resume()
+        #expect(await outcomes[0].code == .cancelled)
+        #expect(await outcomes[1].code == nil)
+        await agent.shutdown()
+        #expect(outcomes.map(\.count) == [1, 1])
+    }
+
+    @Test("A run whose answer waits for its processing is not sent again", arguments: [nil, "mine"])
+    func notSentAgain(tag: String?) async throws {
+        var configuration = NetworkConfiguration.test
+        configuration.retryPolicy = .exponential(attempts: 3, base: .zero)
+        let stub = StubTransport { $0.url.hasSuffix("/halting") ? .response() : .response(status: 503) }
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let (entered, gate) = (Gate(), DispatchSemaphore(value: 0))
+        let (blocker, outcome) = (Outcome<Response>(), Outcome<Response>())
+        agent.start(Halting(entered: entered, gate: gate, tag: "other"), completion: blocker.take)
+        await entered.pass()
+        let run = agent.start(Get("/x", tag: tag), completion: outcome.take)
+        while run.state != .finishing { await Task.yield() }
+        if let tag { agent.cancelAll(tagged: tag) } else { agent.cancelAll() }
+        #expect(run.state == .cancelled)
+        gate.signal()
+        #expect(await outcome.code == .cancelled)
+        #expect(await blocker.code == (tag == nil ? .cancelled : nil))
+        #expect(stub.requests.count == 2)
+        await agent.shutdown()
+    }
+
+    @Test("What was delivered stays as it is, and nothing is kept of it")
+    func delivered() async throws {
+        let token = AsyncStream<Void>.makeStream()
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        for _ in 0..<2 {
+            let outcome = Outcome<Response>()
+            let task = agent.start(Get(), completion: outcome.take)
+            #expect(await outcome.code == nil)
+            agent.cancelAll()
+            #expect(task.state == .finished && outcome.count == 1)
+        }
+        do {
+            let held = Token(token.continuation)
+            let outcome = Outcome<Response>()
+            agent.start(Get()) { result in
+                withExtendedLifetime(held) {}
+                outcome.take(result)
+            }
+            #expect(await outcome.code == nil)
+        }
+        await token.stream.finished()
+    }
+}
