@@ -36,6 +36,21 @@ import Testing
         #expect(await outcome.code == .shutdown)
     }
 
+    @Test(.timeLimit(.minutes(2))) func codeThatBlocksDoesNotHoldUpTheEndOfTheGrace() async {
+        let stub = StubTransport { $0.url.hasSuffix("/halting") ? .response() : .hold }
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let (entered, gate) = (Gate(), DispatchSemaphore(value: 0))
+        agent.start(Halting(entered: entered, gate: gate)) { _ in }
+        await entered.pass()
+        let awaited = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForHeld(1)
+        let shutdown = Task { await agent.shutdown(grace: .milliseconds(10)) }
+        #expect(await eventually(within: .seconds(20)) { stub.events.contains(.shutdown) })
+        gate.signal()
+        #expect(await awaited.value == .shutdown)
+        await shutdown.value
+    }
+
     @Test func graceOfZeroEndsAtOnce() async {
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent(configuration: .test, stub: stub)

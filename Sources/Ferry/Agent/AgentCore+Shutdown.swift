@@ -47,7 +47,7 @@ extension AgentCore {
         } else if grace < .seconds(1_000_000_000) {
             let (seconds, attoseconds) = grace.components
             let nanoseconds = Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
-            processingQueue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds), execute: timer)
+            timerQueue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds), execute: timer)
         }
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in

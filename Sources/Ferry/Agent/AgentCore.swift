@@ -43,6 +43,7 @@ final class AgentCore: TransferReceiver {
     nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let callbackQueue: DispatchQueue
+    let timerQueue = DispatchQueue(label: "ferry.timers")
     let state = Mutex(State())
     let maxRuns: Int
     private let numbers = Atomic<UInt64>(0)

@@ -209,7 +209,7 @@ final class StreamRun: Run, @unchecked Sendable {
         guard let rest, rest <= Self.drained else { return core.cancel(self) }
         if wasPaused { core.transport.resume(id) }
         // A server that takes its time for it is not worth its place among those that run.
-        core.processingQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
+        core.timerQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
             if let self { core.cancel(self) }
         }
     }
