@@ -27,6 +27,7 @@ extension RequestError {
         facts.attempts = trail?.attempts(result) ?? result.attempts
         facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed || trail?.earlier.mayHaveBeenProcessed == true
         facts.redirects = trail?.redirects ?? []
+        facts.measured = RequestMetrics(result, trail)
         self.init(facts)
     }
 
@@ -45,6 +46,7 @@ extension RequestError {
         facts.attempts = response.attempts
         facts.mayHaveBeenProcessed = response.attempts > 0
         facts.redirects = response.redirects
+        facts.measured = response.metrics
         facts.response = Part(
             status: response.status, headers: Headers(response.headers.fields),
             body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))

@@ -85,6 +85,8 @@ public struct RequestError: Error, Sendable {
         var mayHaveBeenProcessed = false
         var redirects: [Redirect] = []
         var response: Part?
+        /// For observers; `nil` of a run that never left.
+        var measured: RequestMetrics?
         /// In groups, outermost first.
         var places: [GroupPlace] = []
         /// What the others of a batch had brought.

@@ -30,4 +30,17 @@ extension RequestError {
         facts.mayHaveBeenProcessed = facts.mayHaveBeenProcessed || earlier.mayHaveBeenProcessed
         return RequestError(facts)
     }
+
+    /// The same, of a run that took so long, and of whose attempts the last one had these figures. One that speaks of an
+    /// answer knows already.
+    func measured(_ elapsed: Duration, _ last: RequestMetrics?) -> RequestError {
+        if response != nil || attempts == 0 { return self }
+        var facts = facts
+        var measured = facts.measured ?? last ?? RequestMetrics()
+        measured.total = elapsed
+        measured.redirects = redirects.count
+        measured.attempts = max(attempts - redirects.count, 0)
+        facts.measured = measured
+        return RequestError(facts)
+    }
 }

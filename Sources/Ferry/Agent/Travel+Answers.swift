@@ -42,7 +42,10 @@ extension Travel {
     mutating func leave(_ result: TransferResult) {
         if hasLeft { return }
         hasLeft = true
-        if !isIntercepted { earlier.add(result) }
+        if !isIntercepted {
+            earlier.add(result)
+            left = RequestMetrics(result)
+        }
         carrier?.goOn(from: result)
     }
 

@@ -26,6 +26,8 @@ struct Travel {
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
     var earlier = EarlierAttempts()
+    /// Of the last of them.
+    var left: RequestMetrics?
     /// Nothing more is wanted of the answer at hand.
     var hasLeft = false
     /// The answer at hand came from an interceptor.
@@ -63,7 +65,9 @@ struct Travel {
         var answer = first
         while true {
             switch await next(after: answer) {
-            case .deliver(.refused(let error)): return .refused(error.after(earlier, redirects.history))
+            case .deliver(.refused(let error)):
+                let error = error.after(earlier, redirects.history)
+                return .refused(error.measured(start.duration(to: .now), left))
             case .deliver(let answer): return answer
             // What follows a redirect is sent as it is: the adapters meant the first server.
             case .again: if redirects.history.isEmpty { leg = nil }

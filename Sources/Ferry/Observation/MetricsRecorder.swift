@@ -72,13 +72,15 @@ public final class MetricsRecorder: RequestObserver {
     /// Adds up what was measured.
     public func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
         guard run.kind == .request else { return }
-        latency.record(metrics.total)
+        // A run that never left took no time to speak of, and says nothing of any server.
+        let hasLatency = metrics.attempts > 0 || metrics.total > .zero || metrics.cache != nil
+        if hasLatency { latency.record(metrics.total) }
         add(metrics.bytesSent, to: .bytesSent)
         add(metrics.bytesReceived, to: .bytesReceived)
         if metrics.attempts > 1 { add(UInt64(metrics.attempts - 1), to: .retries) }
         if metrics.redirects > 0 { add(UInt64(metrics.redirects), to: .redirects) }
         if metrics.isReusedConnection { add(1, to: .reusedConnections) }
-        host(of: run)?.latency.record(metrics.total)
+        if hasLatency { host(of: run)?.latency.record(metrics.total) }
     }
 
     // MARK: Counting

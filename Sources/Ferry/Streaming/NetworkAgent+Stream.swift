@@ -29,7 +29,7 @@ extension AgentCore {
         do throws(RequestError) {
             url = try builder.outgoing(request, at: servers).url
         } catch {
-            conclude(begin(request, url: error.url), error)
+            conclude(begin(request, url: error.url), error, .refused(error))
             throw error
         }
         let watch = begin(request, url: url)
@@ -45,26 +45,29 @@ extension AgentCore {
         }
         do throws(RequestError) {
             let head = try builder.response(of: answer, url: url)
-            let source: Reading.Source = carrier.run.map { .run($0) } ?? .whole(head.body)
+            // What plays the network in tests gives answers as a whole.
+            let run = carrier.run.flatMap { $0.isWhole ? nil : $0 }
+            let source: Reading.Source = run.map { .run($0) } ?? .whole(head.body)
             do throws(RequestError) {
                 try builder.checkHead(head, of: request)
             } catch {
-                throw await carrier.run?.explained(error, head) ?? error
+                throw await run?.explained(error, head) ?? error
             }
             if !head.isFromCache { health.succeeded(head.url) }
             return StreamedResponse(
                 head: head, body: ResponseBody(Reading(source, head: head, watch: watch, health: health)))
         } catch {
             health.failed(answer.url ?? url, error)
-            conclude(watch, error)
+            conclude(watch, error, answer)
             throw error
         }
     }
 
-    private func conclude(_ watch: RunWatch?, _ error: RequestError) {
+    private func conclude(_ watch: RunWatch?, _ error: RequestError, _ answer: Answer) {
+        guard let watch else { return }
         let outcome = RunOutcome(error)
-        watch?.willStop(outcome, RequestMetrics())
-        watch?.didStop(outcome)
+        watch.willStop(outcome, RequestMetrics(answer, ProcessingTimes(isMeasured: false)))
+        watch.didStop(outcome)
     }
 }
 

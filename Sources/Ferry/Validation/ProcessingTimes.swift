@@ -28,7 +28,8 @@ extension RequestMetrics {
         switch answer {
         case .result(let result): self.init(result)
         case .arrived(let result, let trail): self.init(result, trail)
-        case .refused, .unsent: self.init()
+        case .refused(let error): self = error.facts.measured ?? RequestMetrics()
+        case .unsent: self.init()
         }
         processing = times.processing
         decoding = times.decoding

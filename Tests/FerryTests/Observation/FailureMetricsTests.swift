@@ -1,0 +1,105 @@
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// What observers are told of runs that end without an answer of their own.
+@Suite(.timeLimit(.minutes(2))) struct FailureMetricsTests {
+    private final class Figures: RequestObserver {
+        private let seen = Mutex<[RequestMetrics]>([])
+        var all: [RequestMetrics] { seen.withLock { $0 } }
+        func metrics(_ run: RunInfo, _ metrics: RequestMetrics) { seen.withLock { $0.append(metrics) } }
+    }
+
+    enum Way: CaseIterable {
+        case awaited, closure, streamed
+    }
+
+    /// Runs it once, and gives the error and what was measured.
+    private func failure(
+        _ call: Call, _ way: Way, _ stub: StubTransport, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+        during: (NetworkAgent) async -> Void = { _ in }
+    ) async throws -> (RequestError, RequestMetrics) {
+        let figures = Figures()
+        let recorder = MetricsRecorder()
+        var configuration = NetworkConfiguration.test
+        configure(&configuration)
+        configuration.observers = [figures, recorder]
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let run = Task { () -> RequestError? in
+            switch way {
+            case .awaited: await agent.result(call, .awaited).error
+            case .closure: await agent.result(call, .closure).error
+            case .streamed: await agent.streamFailure(call)
+            }
+        }
+        await during(agent)
+        let error = try #require(await run.value)
+        await agent.shutdown()
+        #expect(figures.all.count == 1)
+        let metrics = try #require(figures.all.first)
+        // A run that never left has no latency.
+        #expect(recorder.snapshot.latency.count == (error.attempts > 0 ? 1 : 0))
+        #expect(recorder.snapshot.requests.started == 1)
+        return (error, metrics)
+    }
+
+    @Test("Redirects that lead nowhere are counted", arguments: Way.allCases)
+    func tooManyRedirects(way: Way) async throws {
+        let (error, metrics) = try await failure(
+            Call(), way, StubTransport(always: .redirect(to: "/y")), { $0.redirectPolicy = .follow(upTo: 2) })
+        #expect(error.code == .tooManyRedirects)
+        #expect(metrics.redirects == 2 && metrics.attempts == 1 && metrics.total > .zero)
+        #expect(metrics.bytesReceived > 0)
+    }
+
+    @Test("A status that is refused is measured", arguments: Way.allCases)
+    func refusedStatus(way: Way) async throws {
+        let (error, metrics) = try await failure(Call(), way, StubTransport(always: .response(status: 404)))
+        #expect(error.code == .invalidStatusCode(404))
+        #expect(metrics.attempts == 1 && metrics.bytesReceived > 0)
+    }
+
+    @Test("A run that is cancelled before its second attempt has its first one measured", arguments: Way.allCases)
+    func cancelled(way: Way) async throws {
+        let count = Mutex(0)
+        let second = Gate()
+        let adapter = Adapt { _, _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if !isFirst { await second.pass() }
+        }
+        let (error, metrics) = try await failure(
+            Call(), way, StubTransport(always: .response(status: 503)),
+            {
+                $0.adapters = [adapter]
+                $0.retryPolicy = .quick
+            },
+            during: { agent in
+                #expect(await eventually { second.arrived == 1 })
+                agent.cancelAll()
+            })
+        second.open()
+        #expect(error.code == .cancelled && error.attempts == 1)
+        #expect(metrics.attempts == 1 && metrics.total > .zero)
+    }
+
+    @Test("A source that fails is measured as far as it came", arguments: Way.allCases)
+    func failingSource(way: Way) async throws {
+        var call = Call("/x", method: .post)
+        call.body = .stream { Pieces(pieces: [Array("abc".utf8)], failsAtEnd: true) }
+        let (error, metrics) = try await failure(call, way, StubTransport(always: .response()))
+        #expect(error.code == .uploadSource)
+        #expect(metrics.attempts == error.attempts && metrics.bytesSent == error.bytesSent)
+    }
+
+    @Test("Of a run that never left nothing is measured", arguments: Way.allCases)
+    func neverLeft(way: Way) async throws {
+        let (error, metrics) = try await failure(Call("http://:/"), way, StubTransport(always: .response()))
+        #expect(error.code == .invalidURL && metrics.attempts == 0)
+        #expect(metrics.total == .zero && metrics.queue == .zero && metrics.bytesSent == 0)
+    }
+}
