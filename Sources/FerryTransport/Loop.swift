@@ -23,7 +23,8 @@ final class Loop: Sendable {
         options.on_pull = onPull
         options.on_call = onCall
         options.on_stopped = onStopped
-        options.max_transfers = UInt32(clamping: maxTransfers)
+        // The core keeps a table of connections for so many.
+        options.max_transfers = UInt32(clamping: min(maxTransfers, 1 << 20))
         options.max_per_host = UInt32(clamping: maxPerHost)
         options.idle_ms = configuration.idleConnectionTime
         options.insecure = configuration.isInsecure ? 1 : 0

@@ -11,18 +11,24 @@ package final class Transport: Transporting {
     private let turn = Atomic<UInt>(0)
 
     package init(_ configuration: TransportConfiguration = .init()) throws(TransferFailure) {
-        let count = min(max(1, configuration.loops), 256)
+        // Limits hold for all loops together: none has less than one.
+        let (most, mostPerHost) = (max(1, configuration.maxTransfers), max(1, configuration.maxTransfersPerHost))
+        let count = min(max(1, configuration.loops), 256, most)
         let jar = configuration.keepsCookies ? try CookieJar() : nil
         var loops: [Loop] = []
-        for _ in 0..<count {
-            // Limits hold for all loops together.
+        for index in 0..<count {
             loops.append(
                 try Loop(
-                    configuration, maxTransfers: max(1, configuration.maxTransfers / count),
-                    maxPerHost: max(1, configuration.maxTransfersPerHost / count), jar: jar))
+                    configuration, maxTransfers: Self.share(of: most, index, count),
+                    maxPerHost: max(1, Self.share(of: mostPerHost, index, count)), jar: jar))
         }
         self.loops = loops
         self.jar = jar
+    }
+
+    /// Of as many, what one of several has.
+    private static func share(of whole: Int, _ index: Int, _ count: Int) -> Int {
+        whole / count + (index < whole % count ? 1 : 0)
     }
 
     package var cookies: [TransferCookie] { jar?.cookies ?? [] }

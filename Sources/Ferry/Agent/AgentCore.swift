@@ -41,9 +41,10 @@ final class AgentCore: TransferReceiver {
     /// `nil` without an authenticator. Set once, in `init`, as it names the core. Unsafe, and safe, because no other thread
     /// has the core before `init` hands it to the transport, which it does last; from then on it is only read.
     nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
+    /// Code of the application's runs here, and may block it: what must happen in time has a queue of its own.
     let processingQueue = DispatchQueue(label: "ferry.processing")
-    let callbackQueue: DispatchQueue
     let timerQueue = DispatchQueue(label: "ferry.timers")
+    let callbackQueue: DispatchQueue
     let state = Mutex(State())
     let maxRuns: Int
     private let numbers = Atomic<UInt64>(0)
@@ -59,9 +60,15 @@ final class AgentCore: TransferReceiver {
         cache = configuration.cache.map { ResponseCache($0) }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
-        maxRuns = limits.queueLength.map { max(limits.concurrentTransfers, 1) + max($0, 0) } ?? .max
+        maxRuns = limits.queueLength.map { Self.sum(max(limits.concurrentTransfers, 1), max($0, 0)) } ?? .max
         tokens = configuration.authenticator.map { session(of: $0) }
         transport.attach(self)
+    }
+
+    /// Of two that are not negative; one that is too large is no bound.
+    private static func sum(_ one: Int, _ other: Int) -> Int {
+        let (sum, isTooLarge) = one.addingReportingOverflow(other)
+        return isTooLarge ? .max : sum
     }
 
     private func session(of authenticator: some Authenticator) -> any TokenSession {
@@ -203,12 +210,9 @@ final class AgentCore: TransferReceiver {
             for run in turn where !run.process(self) { going.insert(ObjectIdentifier(run)) }
             var rest = going.isEmpty ? turn : turn.filter { !going.contains(ObjectIdentifier($0)) }
             while let queue = rest.first?.queue {
-                if rest.allSatisfy({ $0.queue === queue }) {
-                    self.deliver(Array(rest), on: queue)
-                    return
-                }
+                if rest.allSatisfy({ $0.queue === queue }) { return self.deliver(rest, on: queue) }
                 self.deliver(rest.filter { $0.queue === queue }, on: queue)
-                rest = rest.filter { $0.queue !== queue }[...]
+                rest = rest.filter { $0.queue !== queue }
             }
         }
     }
@@ -219,16 +223,18 @@ final class AgentCore: TransferReceiver {
             if !cancelled.isEmpty { self.process(cancelled) }
             self.state.withLock { state in
                 state.undelivered -= runs.count - cancelled.count
-                return state.becameIdle()
-            }.act()
-        }
-    }
-}
                 // Those come again, and keep their places: they stand in the same order.
                 var again = cancelled[...]
                 for run in runs {
                     if run === again.first { again.removeFirst() } else { state.table.remove(run.id) }
                 }
+                return state.becameIdle()
+            }.act()
+            // Not under the lock: with it ends what only its closure holds.
+            withExtendedLifetime(runs) {}
+        }
+    }
+}
 
 extension RequestError {
     static func queueFull(url: String) -> RequestError {

@@ -50,6 +50,7 @@ import Testing
         configuration.idleConnectionTime = .seconds(20)
         configuration.loops = 2  // threads, each with connections of its own
         #expect(configuration.tls.minimumVersion == .v13 && configuration.http2 == .negotiated)
+        configuration.limits.queueLength = 10_000
         #expect(Preview(path: "http://127.0.0.1/").addressPolicy == .publicOnly)
     }
 }

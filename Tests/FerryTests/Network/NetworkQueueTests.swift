@@ -31,6 +31,51 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test("No limit is too large or too small to be kept to", arguments: [Int.max, Int.max - 1, 1, 0, -1, Int.min])
+    func extremes(value: Int) async throws {
+        try await withLoopbackServer { server in
+            for change in [
+                { $0.queueLength = value }, { $0.concurrentTransfers = value }, { $0.transfersPerHost = value },
+                { ($0.concurrentTransfers, $0.queueLength) = (value, value) },
+                { ($0.concurrentTransfers, $0.queueLength) = (value, 1) },
+                { ($0.concurrentTransfers, $0.queueLength) = (1, value) },
+            ] as [(inout Limits) -> Void] {
+                for loops in [1, 2] {
+                    var configuration = NetworkConfiguration(baseURL: server.baseURL)
+                    configuration.loops = loops
+                    change(&configuration.limits)
+                    await withNetworkAgent(configuration: configuration) { agent in
+                        let code = await code { () throws(RequestError) in try await agent.send(Get("/hello")) }
+                        #expect(code == nil)
+                    }
+                }
+            }
+            for part in [\Limits.headerBytes, \.bodyBytes] {
+                var configuration = NetworkConfiguration(baseURL: server.baseURL)
+                configuration.limits[keyPath: part] = value
+                await withNetworkAgent(configuration: configuration) { agent in
+                    let code = await code { () throws(RequestError) in try await agent.send(Get("/hello")) }
+                    #expect((code == nil) == (value > 1))
+                }
+            }
+        }
+    }
+
+    @Test("A limit holds for all loops together", arguments: [(1, 4), (10, 4), (3, 2)])
+    func limitOfSeveralLoops(most: Int, loops: Int) async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
+        var configuration = NetworkConfiguration(baseURL: server.baseURL, loops: loops)
+        configuration.limits.concurrentTransfers = most
+        let agent = NetworkAgent(configuration: configuration)
+        let outcomes = (0..<most + 4).map { _ in Outcome<Response>() }
+        for outcome in outcomes { agent.start(Get("/hold"), completion: outcome.take) }
+        #expect(await eventually { agent.statistics.running == most && agent.statistics.waiting == 4 })
+        server.signal("go")
+        for outcome in outcomes { #expect(await outcome.code == nil) }
+        await agent.shutdown()
+    }
+
     @Test func queueLengthIsABound() async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
