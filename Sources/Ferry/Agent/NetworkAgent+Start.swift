@@ -35,11 +35,13 @@ extension NetworkAgent {
         let servers = core.builder.servers
         let run: RequestRun<R>
         do throws(RequestError) {
-            var built = try core.builder.build(request, at: servers)
+            // A journey builds it anew: what can be read once is left for that.
+            let travels = core.travelsFirst(request)
+            var built = try core.builder.build(request, at: servers, opensBody: !travels)
             built.transfer.reportsStart = true
             built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let url = built.transfer.url
-            let journey = core.travelsFirst(request) ? Journey(tag: request.tag, of: core) : nil
+            let journey = travels ? Journey(tag: request.tag, of: core) : nil
             run = RequestRun(
                 request, url: url, watch: core.begin(request, url: url, number: number), number: number, queue: queue,
                 core: core, journey: journey, servers: servers, receiver: receiver)

@@ -81,8 +81,9 @@ extension AgentCore {
     ) -> AwaitedRun {
         var built: BuiltRequest
         let servers = builder.servers
+        let travels = travelsFirst(request)
         do throws(RequestError) {
-            built = try builder.build(request, at: servers)
+            built = try builder.build(request, at: servers, opensBody: !travels)
         } catch {
             let run = AwaitedRun(
                 url: error.url, tag: request.tag, watch: begin(request, url: error.url, in: group), reader: reader)
@@ -91,7 +92,7 @@ extension AgentCore {
         }
         let url = built.transfer.url
         let journey =
-            travelsFirst(request)
+            travels
             ? Journey(tag: request.tag, of: self, in: group, inherits: group != nil && request.inheritsPriority) : nil
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers,

@@ -151,6 +151,23 @@ import Testing
         }
     }
 
+    @Test("A body that can be read once reaches the server on all ways", arguments: Way.allCases, [true, false])
+    func bodyOfOneReading(way: Way, hasAuthenticator: Bool) async throws {
+        try await withFlow {
+            if hasAuthenticator {
+                $0.authenticator = Session(token: TokenServer.token(1))
+            } else {
+                $0.adapters = [Adapt { request, _ in request.headers["X-Adapted"] = "1" }]
+            }
+        } _: { server, agent in
+            server.handle("/body") { LoopbackResponse(text: $0.text) }
+            var call = Call("/body", method: .post)
+            call.body = .stream(once: Pieces(pieces: [Array("abc".utf8)]))
+            let reply = try await agent.result(call, way).get()
+            #expect(reply.text == "abc")
+        }
+    }
+
     @Test("Redirect, refresh and retry in one run")
     func allTogether() async throws {
         try await withFlow {
