@@ -49,6 +49,17 @@ import Testing
         }
     }
 
+    @Test func whatHTTPHasNoPlaceForIsRefused() async {
+        for body in [RequestBody.string("text"), .bytes([]), .stream { Pieces(pieces: []) }] {
+            let error = await refusal(Full(method: .head, body: body))
+            #expect(error?.code == .invalidRequest(.framing) && error?.message.contains("HEAD") == true)
+        }
+        let form = await refusal(Full(method: .head, arguments: ["a": 1], argumentEncoding: .form))
+        #expect(form?.code == .invalidRequest(.framing))
+        let connect = await refusal(Full(method: "CONNECT"))
+        #expect(connect?.code == .invalidRequest(.method) && connect?.message.contains("CONNECT") == true)
+    }
+
     @Test func encodingsCanBeForced() async throws {
         let query = try await seen(Full(method: .post, arguments: ["a": 1], argumentEncoding: .query))
         #expect(query.url == "http://h/x?a=1")

@@ -33,7 +33,7 @@ public protocol Request<Value>: Runnable {
     /// `false`.
     var usesCDN: Bool { get }
 
-    /// The default is `.get`.
+    /// The default is `.get`. Any token may be one but `CONNECT`, which is `invalidRequest(method)`.
     var method: HTTPMethod { get }
 
     /// Header fields; they win over the configuration's of the same name and over ``authorization``. The default is
@@ -46,8 +46,8 @@ public protocol Request<Value>: Runnable {
     /// Where the arguments go. The default is `.automatic`.
     var argumentEncoding: ArgumentEncoding { get }
 
-    /// The body, allowed with any method; arguments that would go there are left out. The default is `nil`; POST, PUT
-    /// and PATCH then announce an empty one.
+    /// The body, allowed with any method but HEAD, where it is `invalidRequest(framing)`; arguments that would go there
+    /// are left out. The default is `nil`; POST, PUT and PATCH then announce an empty one.
     var body: RequestBody? { get }
 
     /// Credentials of this request. The default is `nil`.

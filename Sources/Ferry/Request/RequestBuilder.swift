@@ -155,6 +155,11 @@ final class RequestBuilder: Sendable {
             throw RequestError(
                 preparing: .invalidRequest(.method), message: "the method is not a token", url: transfer.url)
         }
+        // What follows an answer to it is no HTTP (RFC 9110, 9.3.6).
+        if method.rawValue == "CONNECT" {
+            throw RequestError(
+                preparing: .invalidRequest(.method), message: "CONNECT is spoken to proxies only", url: transfer.url)
+        }
         transfer.method = method.rawValue
         transfer.timeouts = request.timeouts.map(packed) ?? timeouts
         if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
@@ -177,6 +182,20 @@ final class RequestBuilder: Sendable {
     private func fill(
         _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
+    ) throws(RequestError) -> String? {
+        let contentType = try place(
+            body, arguments: arguments, encoding: encoding, method: method, in: &built)
+        if case .none = built.transfer.body { return contentType }
+        if method == .head {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "HEAD carries no body", url: built.transfer.url)
+        }
+        return contentType
+    }
+
+    private func place(
+        _ body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding, method: HTTPMethod,
+        in built: inout BuiltRequest
     ) throws(RequestError) -> String? {
         var takesArguments = false
         if !arguments.isEmpty {
@@ -268,6 +287,13 @@ final class RequestBuilder: Sendable {
     }
 }
 
+extension RequestError {
+    /// A NUL would end it for libcurl, and something else be sent.
+    static func unusableCredential(url: String) -> RequestError {
+        RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
+    }
+}
+
 /// Why nothing of this configuration can be sent. In a box: an error is large, and is passed by on every request.
 private final class Refusal: Sendable {
     let error: RequestError
@@ -287,13 +313,6 @@ extension HeaderBlock {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw RequestError(
                 preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)
-extension RequestError {
-    /// A NUL would end it for libcurl, and something else be sent.
-    static func unusableCredential(url: String) -> RequestError {
-        RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
-    }
-}
-
         }
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw RequestError(
