@@ -37,6 +37,8 @@ import Testing
         configuration.proxy = .environment  // http_proxy, https_proxy, all_proxy, no_proxy
         configuration.proxy = .schemes(http: .none, https: .url("socks5h://gate:1080"))
         #expect("\(configuration.proxy)" == "http: none, https: socks5h://gate:1080")
+        configuration.proxy = .socks5("gate", resolvesNames: .local)
+        #expect("\(configuration.proxy)" == "http: socks5://gate:1080, https: socks5://gate:1080")
         configuration.tls = TLSConfiguration(
             authorityFile: "/etc/shop/authorities.pem",
             pinnedKeys: ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="],
@@ -48,9 +50,9 @@ import Testing
         configuration.limits.concurrentTransfers = 256
         configuration.limits.transfersPerHost = 32
         configuration.idleConnectionTime = .seconds(20)
+        configuration.limits.queueLength = 10_000
         configuration.loops = 2  // threads, each with connections of its own
         #expect(configuration.tls.minimumVersion == .v13 && configuration.http2 == .negotiated)
-        configuration.limits.queueLength = 10_000
         #expect(Preview(path: "http://127.0.0.1/").addressPolicy == .publicOnly)
     }
 }

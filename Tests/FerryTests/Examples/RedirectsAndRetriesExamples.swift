@@ -21,6 +21,8 @@ import Testing
             hop.host.hasSuffix(".example.com") ? .follow : .refuse
         }
         configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(100))
+        configuration.retryBudget = RetryBudget(ratio: 0.1, minimumPerSecond: 1, burst: 20)
+        #expect(configuration.retryBudget.burst == 20)
         #expect(configuration.redirectPolicy.limit == 3 && configuration.retryPolicy.attempts == 4)
         #expect(Stock(item: 7).retryPolicy?.statuses.contains(500) == true)
     }
