@@ -86,6 +86,43 @@ struct Halting: Request {
         await agent.shutdown()
     }
 
+    /// Runs its jobs on a queue that can be held up.
+    private final class Holdup: TaskExecutor {
+        let queue = DispatchQueue(label: "test.executor")
+        private let jobs = Mutex(0)
+        var count: Int { jobs.withLock { $0 } }
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            jobs.withLock { $0 += 1 }
+            queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
+    }
+
+    @Test("A task that is about to go on does not", arguments: [(nil, true), ("mine", true), ("other", false)])
+    func awaited(tag: String?, isMeant: Bool) async throws {
+        var configuration = NetworkConfiguration.test
+        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        let stub = StubTransport { $0.number == 1 ? .hold : .response() }
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let executor = Holdup()
+        let task = Task(executorPreference: executor) {
+            await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) }
+        }
+        await stub.waitForHeld(1)
+        // Behind this nothing of the task runs any more: it waits for its answer.
+        await withCheckedContinuation { continuation in executor.queue.async { continuation.resume() } }
+        executor.queue.suspend()
+        let before = executor.count
+        stub.releaseAll(with: .response(status: 503))
+        #expect(await eventually { executor.count > before })
+        if let tag { agent.cancelAll(tagged: tag) } else { agent.cancelAll() }
+        executor.queue.resume()
+        #expect(await task.value == (isMeant ? .cancelled : nil))
+        #expect(stub.requests.count == (isMeant ? 1 : 2))
+        await agent.shutdown()
+    }
+
     @Test("What was delivered stays as it is, and nothing is kept of it")
     func delivered() async throws {
         let token = AsyncStream<Void>.makeStream()

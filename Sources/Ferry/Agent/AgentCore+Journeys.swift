@@ -34,12 +34,14 @@ extension AgentCore {
         return await travel.run(after: first)
     }
 
-    /// Makes sure that a journey is known which goes on.
-    func enter(_ journey: Journey) {
-        let isLate = state.withLock { state in
+    /// Makes sure that a journey is known which goes on. One that comes from a plain transfer had been answered, and was
+    /// known to nobody, when the cancels of all runs were at this number.
+    func enter(_ journey: Journey, since number: UInt32? = nil) {
+        let (isLate, isCancelled) = state.withLock { state in
             if state.journeys[ObjectIdentifier(journey)] == nil { state.enter(journey, self) }
-            return state.isOver
+            return (state.isOver, number.map { state.cancels.covers(journey.tag, since: $0) } ?? false)
         }
+        if isCancelled { journey.end(.cancelled) }
         // It comes from a plain transfer that had been answered when all journeys were ended.
         if isLate { journey.end(.shutdown) }
     }

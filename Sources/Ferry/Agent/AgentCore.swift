@@ -17,6 +17,7 @@ final class AgentCore: TransferReceiver {
         var groups: [ObjectIdentifier: GroupRun] = [:]
         /// Answered, and on their way to their callbacks.
         var undelivered = 0
+        var cancels = CancelLog()
         var isClosed = false
         /// What still runs is being ended.
         var isOver = false
@@ -143,10 +144,13 @@ final class AgentCore: TransferReceiver {
         if let id = run.cancelled() { transport.cancel(id) }
     }
 
-    func cancelAll(where isMeant: (String?) -> Bool) {
-        let (runs, journeys, groups) = state.withLock {
-            ($0.table.all, Array($0.journeys.values), Array($0.groups.values))
+    /// Ends all runs, or those of a tag.
+    func cancelAll(tagged tag: String? = nil) {
+        let (runs, journeys, groups) = state.withLock { state in
+            state.cancels.note(tag)
+            return (state.table.all, Array(state.journeys.values), Array(state.groups.values))
         }
+        func isMeant(_ other: String?) -> Bool { tag == nil || tag == other }
         for group in groups where isMeant(group.tag) { group.cancel() }
         for run in runs where isMeant(run.tag) { cancel(run) }
         for journey in journeys where isMeant(journey.tag) { journey.end(.cancelled) }
@@ -167,7 +171,11 @@ final class AgentCore: TransferReceiver {
                 for index in results.indices {
                     let id = results[index].id
                     guard let run = state.table.answer(id, keepsPlace: { $0.keepsPlace(as: id) }) else { continue }
-                    if run.goesByQueues { state.undelivered += 1 }
+                    if run.goesByQueues {
+                        state.undelivered += 1
+                    } else if results[index].mayNotBeLast && run.mayGoOn {
+                        run.answered(after: state.cancels.number)
+                    }
                     runs[index] = run
                 }
                 return state.becameIdle()
@@ -234,6 +242,11 @@ final class AgentCore: TransferReceiver {
             withExtendedLifetime(runs) {}
         }
     }
+}
+
+extension TransferResult {
+    /// Policies may have something to say.
+    fileprivate var mayNotBeLast: Bool { !succeeded || status >= 300 }
 }
 
 extension RequestError {

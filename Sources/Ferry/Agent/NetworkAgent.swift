@@ -46,10 +46,10 @@ public final class NetworkAgent: Sendable {
     }
 
     /// Cancels every run in flight. Each gets its one result, `cancelled`.
-    public func cancelAll() { core.cancelAll { _ in true } }
+    public func cancelAll() { core.cancelAll() }
 
     /// Cancels the runs in flight whose request has this tag.
-    public func cancelAll(tagged tag: String) { core.cancelAll { $0 == tag } }
+    public func cancelAll(tagged tag: String) { core.cancelAll(tagged: tag) }
 
     /// Gauges and counters.
     public var statistics: AgentStatistics { AgentStatistics(core.transport.statistics) }
@@ -173,7 +173,8 @@ extension AgentCore {
 
     /// Goes on to the last answer. To end it early is the caller's to see to.
     func goOn<R: Request>(_ request: R, _ run: AwaitedRun, _ journey: Journey, after answer: Answer) async -> Answer {
-        await travel(
+        enter(journey, since: run.lastCancel)
+        return await travel(
             itinerary(
                 of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter,
                 in: run.group),

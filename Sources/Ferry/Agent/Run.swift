@@ -5,7 +5,8 @@ import Synchronization
 ///
 /// Sendable because all of it is atomic or constant; what subclasses add is behind a lock, or says why not.
 class Run: @unchecked Sendable {
-    /// 0 before it is handed over, 1 when it was cancelled before that, afterwards its id.
+    /// 0 before it is handed over, 1 when it was cancelled before that, afterwards its id; of one that a task may go on with
+    /// in the end the number of the last cancel of all runs at that time, + 2.
     private let link = Atomic<UInt64>(0)
     let url: String
     let tag: String?
@@ -23,6 +24,9 @@ class Run: @unchecked Sendable {
     let goesByQueues: Bool
 
     private static let cancelledBefore: UInt64 = 1
+    private static let firstNumber: UInt64 = 2
+    /// Ids are never below it.
+    private static let firstID: UInt64 = 1 << 32
 
     init(url: String, tag: String?, watch: RunWatch?, goesByQueues: Bool) {
         self.goesByQueues = goesByQueues
@@ -34,7 +38,7 @@ class Run: @unchecked Sendable {
     /// Its id in the transport; 0 before it was handed over.
     final var id: TransferID {
         let id = link.load(ordering: .acquiring)
-        return id == Self.cancelledBefore ? 0 : id
+        return id < Self.firstID ? 0 : id
     }
 
     #if FERRY_TSAN
@@ -57,8 +61,24 @@ class Run: @unchecked Sendable {
     final func noteCancel() -> TransferID? {
         let (exchanged, id) = link.compareExchange(
             expected: 0, desired: Self.cancelledBefore, ordering: .acquiringAndReleasing)
-        return exchanged || id == Self.cancelledBefore ? nil : id
+        return exchanged || id < Self.firstID ? nil : id
     }
+
+    /// It was answered by what may not be its last answer. Whoever cancels all does not find it until a task goes on with
+    /// it, which asks by this number whether somebody has.
+    final func answered(after number: UInt32) {
+        guard link.load(ordering: .acquiring) != Self.cancelledBefore else { return }
+        link.store(Self.firstNumber + UInt64(number), ordering: .releasing)
+    }
+
+    /// That number; `nil` when there is none.
+    final var lastCancel: UInt32? {
+        let number = link.load(ordering: .acquiring)
+        return number >= Self.firstNumber && number < Self.firstID ? UInt32(number - Self.firstNumber) : nil
+    }
+
+    /// Whether a task may go on with it.
+    var mayGoOn: Bool { false }
 
     /// The transfer has left the queue.
     func started() {}
