@@ -26,12 +26,6 @@ struct Itinerary: Sendable {
     let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
     /// What is to leave, in the form the transport takes.
     let build: @Sendable (OutgoingRequest) throws(RequestError) -> BuiltRequest
-
-    /// Whether the agent's token is meant for this URL, which is the request's own.
-    func takesToken(to url: String) -> Bool {
-        guard usesAuthenticator else { return false }
-        return tokenOrigins.isEmpty || HostKey(url: url).map(tokenOrigins.contains) ?? false
-    }
 }
 
 extension AgentCore {
@@ -103,5 +97,13 @@ extension RequestBuilder {
             }
         return OutgoingRequest(
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
+    }
+}
+
+extension Itinerary {
+    /// Whether the agent's token is meant for this URL, which is the request's own.
+    func takesToken(to url: String) -> Bool {
+        guard usesAuthenticator else { return false }
+        return tokenOrigins.isEmpty || HostKey(url: url).map(tokenOrigins.contains) ?? false
     }
 }

@@ -4,7 +4,9 @@ import FoundationEssentials
 
 extension AgentCore {
     /// `nil` for a request whose transfer cannot be shared.
-    func flightKey<R: Request>(of request: R, at servers: Servers, _ journey: Journey) -> FlightKey? {
+    func flightKey<R: Request>(
+        of request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
+    ) -> FlightKey? {
         // Both may give each run credentials of its own. And of two rules nobody knows whether they are the same.
         guard configuration.adapters.isEmpty, configuration.credentialProvider == nil,
             request.redirectPolicy?.decide == nil, request.retryPolicy?.decide == nil,
@@ -25,7 +27,8 @@ extension AgentCore {
         material.appendCounted(credentials)
         let proxy = transfer.proxy.map { "\($0.address)\0\($0.user ?? "")\0\($0.password ?? "")" } ?? ""
         material.appendCounted(proxy)
-        material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(request.usesAuthenticator)")
+        let takesToken = itinerary.takesToken(to: transfer.url)
+        material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(takesToken)")
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(journey.isRefresh)")
         // Each run has a deadline of its own; the rest is the transfer's.
         let timeouts = transfer.timeouts

@@ -66,6 +66,31 @@ import Testing
         var custom: OutgoingRequest?
         var path = ""
         var baseURL: String?
+        var coalesces = false
+    }
+
+    @Test("Runs of which only one takes the token share no transfer")
+    func notShared() async throws {
+        let own = try LoopbackServer()
+        let gate = Gate()
+        own.handle("/data") { _ in
+            await gate.pass()
+            return LoopbackResponse(status: 200)
+        }
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.token(1))
+        } _: { _, agent in
+            let outcomes = [Outcome<Response>(), Outcome<Response>()]
+            let requests = [
+                Whole(path: "/data", baseURL: own.baseURL, coalesces: true),
+                Whole(path: own.baseURL + "/data", coalesces: true),
+            ]
+            for (request, outcome) in zip(requests, outcomes) { agent.start(request, completion: outcome.take) }
+            #expect(await eventually(within: .seconds(20)) { gate.arrived == 2 })
+            gate.open()
+            for outcome in outcomes { #expect(await outcome.code == nil) }
+            #expect(own.requests.count { $0.headers["Authorization"] != nil } == 1)
+        }
     }
 
     @Test("A token that was refreshed behind a redirect stays with its origin as well")
