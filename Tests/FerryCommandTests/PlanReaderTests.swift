@@ -45,6 +45,27 @@ import Testing
         #expect(plan.requests["a"]?.method == .get)
     }
 
+    @Test(arguments: [
+        #"{"repeat": 100000, "chain": [{"repeat": 100000, "chain": []}]}"#,
+        #"{"repeat": 100000, "chain": [{"repeat": 2, "batch": []}]}"#,
+        #"{"repeat": 2, "chain": [{"repeat": 100000, "batch": [{"chain": []}, {"chain": []}]}]}"#,
+    ])
+    func repeatsOfNothingAreCountedToo(run: String) {
+        let text = #"{"requests": {}, "run": \#(run)}"#
+        #expect(complaint(text).hasPrefix("p.json:1: more than 100000 runs"))
+    }
+
+    @Test func ofNothingThereMayBeALittle() throws {
+        let plan = try read(#"{"requests": {}, "run": {"chain": [{"repeat": 1000, "chain": []}, {"batch": []}]}}"#)
+        #expect(plan.root.count == 0 && plan.root.rows().isEmpty)
+    }
+
+    @Test(arguments: ["200-", "+200", "-200", "200--300", "", "2e2", "0200", "200-300-400", " 200"])
+    func aStatusIsThreeDigitsOrTwoOfThem(status: String) {
+        let text = #"{"requests": {"a": {"path": "/", "expect": {"status": "\#(status)"}}}, "run": "a"}"#
+        #expect(complaint(text).hasPrefix("p.json:1: status: a code"))
+    }
+
     @Test func aBodyMakesItAPost() throws {
         let plan = try read(#"{"requests": {"a": {"path": "/a", "body": "x"}}, "run": "a"}"#)
         #expect(plan.requests["a"]?.method == .post)

@@ -11,15 +11,18 @@ struct PlanNode: Sendable {
     let kind: Kind
     /// How many runs of requests it stands for.
     let count: Int
+    /// How much there is to go through: likewise, but what has no run in it is one, too.
+    let work: Int
 
     init(_ kind: Kind) {
         self.kind = kind
-        count =
-            switch kind {
-            case .request: 1
-            case .batch(let nodes, _, _, _), .chain(let nodes, _): nodes.reduce(0) { $0 + $1.count }
-            case .repeated(let node, let times): node.count * times
-            }
+        switch kind {
+        case .request: (count, work) = (1, 1)
+        case .batch(let nodes, _, _, _), .chain(let nodes, _):
+            count = nodes.reduce(0) { $0 + $1.count }
+            work = max(nodes.reduce(0) { $0 + $1.work }, 1)
+        case .repeated(let node, let times): (count, work) = (node.count * times, node.work * times)
+        }
     }
 
     /// The names of the requests, in the order written.

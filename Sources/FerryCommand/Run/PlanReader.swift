@@ -51,7 +51,7 @@ struct PlanReader {
         try checkNames(plan, members["variables"], requests)
         guard let run = members["run"] else { throw fault(document, "a plan has 'run'") }
         plan.root = try node(run, plan)
-        if plan.root.count > Self.longest { throw fault(run, "more than \(Self.longest) runs") }
+        if plan.root.work > Self.longest { throw fault(run, "more than \(Self.longest) runs") }
         try placed(run) { () throws(PlanFault) in try PlanCheck(plan).check() }
         return plan
     }
@@ -92,7 +92,7 @@ struct PlanReader {
         if let times = members["repeat"] {
             node = PlanNode(.repeated(node, try integer(times, "repeat", 1...Self.longest)))
             // Here too, as repeats of repeats soon are more than can be counted.
-            if node.count > Self.longest { throw fault(json, "more than \(Self.longest) runs") }
+            if node.work > Self.longest { throw fault(json, "more than \(Self.longest) runs") }
         }
         return node
     }
