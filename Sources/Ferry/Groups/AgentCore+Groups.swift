@@ -102,14 +102,15 @@ extension AgentCore {
         }
     }
 
-    /// Changes the place of all in a group that wait, unless they have one of their own, and of what it begins later.
+    /// Changes the place of all in a group that wait, unless they, or a group in it around them, have one of their own;
+    /// and of what it begins later.
     func setPriority(_ priority: RequestPriority, of group: GroupRun) {
         group.setPriority(priority)
         let (runs, journeys) = state.withLock { ($0.table.all, Array($0.journeys.values)) }
-        for run in runs where run.inherited?.isInside(group) == true && run.id != 0 {
+        for run in runs where run.inherited?.hasPriority(of: group) == true && run.id != 0 {
             transport.setRing(priority.ring, of: run.id)
         }
-        for journey in journeys where journey.inherited?.isInside(group) == true {
+        for journey in journeys where journey.inherited?.hasPriority(of: group) == true {
             journey.setPriority(priority, in: self)
         }
     }

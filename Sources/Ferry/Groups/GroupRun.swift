@@ -65,6 +65,12 @@ final class GroupRun: Sendable {
         RequestPriority(rawValue: ownPriority.load(ordering: .relaxed)) ?? outer?.priority
     }
 
+    /// Whether that is the priority of this group, which has one.
+    func hasPriority(of group: GroupRun) -> Bool {
+        if self === group { return true }
+        return ownPriority.load(ordering: .relaxed) == Self.noPriority && outer?.hasPriority(of: group) == true
+    }
+
     private static let noPriority = Int.max
 
     /// Of a group only the time is measured; what was sent and received is its members'.

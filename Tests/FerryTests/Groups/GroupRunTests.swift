@@ -193,6 +193,24 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test func aGroupWithAPriorityOfItsOwnKeepsIt() async {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent.with(stub)
+        let task = agent.start(
+            BatchRequest(
+                BatchRequest([Echo("a")]).priority(.low), BatchRequest([Echo("b")]), ChainRequest(Echo("c")))
+        ) { _ in }
+        await stub.waitForHeld(3)
+        task.setPriority(.high)
+        // One that is being handed over gets it a moment later.
+        #expect(
+            await eventually {
+                stub.held.sorted { $0.url < $1.url }.map(\.priority) == [.low, .high, .high]
+            })
+        stub.releaseAll()
+        await agent.shutdown()
+    }
+
     /// Changes the priority when a request is logged: its transfer is made then, and not yet handed over.
     private final class Changer: LogSink {
         let task = Mutex<RequestTask<String>?>(nil)
