@@ -19,7 +19,7 @@ struct BatchState {
     var isEnding = false
     /// By somebody outside.
     private var isCancelled = false
-    /// Of those that ended well.
+    /// Whether all that have ended brought what was kept; `nil` while none of them says.
     private(set) var isFromCache: Bool?
     /// What ended it from outside.
     private(set) var interruption: RequestError?
@@ -60,6 +60,7 @@ struct BatchState {
             return machine.ended(index, well: true)
         case .failure(let error):
             members[index] = .ended(.failure(error))
+            isFromCache = false
             let isInterrupted = isCancelled || isGroupEnding
             if isInterrupted, interruption == nil { interruption = error }
             return machine.ended(index, well: false, interrupted: isInterrupted)

@@ -170,6 +170,21 @@ import Testing
         #expect(task.isFromCache)
     }
 
+    @Test func aBatchWithAFailureIsNotFromTheCache() async throws {
+        let agent = NetworkAgent.with(StubTransport(always: .response(status: 500))) { configuration in
+            configuration.interceptors = [
+                Intercept { request, _ in
+                    request.url.contains("/cached") ? InterceptedResponse(isFromCache: true) : nil
+                }
+            ]
+        }
+        let seen = OutcomeObserver()
+        let results = try await agent.send(
+            BatchRequest([Echo("cached1"), Echo("x")], .collectAll).observed(by: seen))
+        #expect(results.map { (try? $0.get()) != nil } == [true, false])
+        #expect(seen.outcomes.map(\.word) == ["finished"])
+    }
+
     @Test func keptMembersBringWhatWasKept() async throws {
         let bench = CacheBench()
         let stub = counting()
