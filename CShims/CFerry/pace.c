@@ -4,15 +4,26 @@
  * 300 KB a second are allowed. */
 #include "core.h"
 
+/* What comes at once may cost more than there is. Such a debt is paid back in
+ * full, be it that of many seconds, and before the next byte. */
 static void fill(ferry__transfer *t, uint64_t now) {
   int64_t most = (int64_t)(t->max_rate / 4) + 1;
-  uint64_t ms = t->pace_ms ? now - t->pace_ms : 1000;
-  if (ms > 1000)
-    ms = 1000;
-  t->purse += (int64_t)(t->max_rate * ms / 1000);
-  if (t->purse > most)
+  uint64_t bytes = 0;
+  bool full = !t->pace_ms ||
+              __builtin_mul_overflow(t->max_rate, now - t->pace_ms, &bytes);
+  if (!full) {
+    bytes /= 1000;
+    t->purse += (int64_t)bytes;
+    full = t->purse >= most;
+  }
+  if (full) {
     t->purse = most;
-  t->pace_ms = now;
+    t->pace_ms = now;
+  } else {
+    /* Time that was too short for a whole byte counts the next time: at a few
+     * bytes a second all of it would be lost. */
+    t->pace_ms += bytes * 1000 / t->max_rate;
+  }
 }
 
 /* What it owes, as a time. */
