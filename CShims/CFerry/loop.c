@@ -212,6 +212,7 @@ static void begin_stop(ferry_loop *loop) {
   for (unsigned i = 0; i < loop->shard_count; i++)
     ferry__shard_close(&loop->shards[i]);
   ferry__port_close(loop->port);
+  ferry__jobs_close(loop);
   uv_close((uv_handle_t *)&loop->sockets.poll, NULL);
   uv_close((uv_handle_t *)&loop->timer, NULL);
   uv_close((uv_handle_t *)&loop->check, NULL);
@@ -322,7 +323,8 @@ static int open_handles(ferry_loop *loop) {
   if ((code = uv_timer_init(uv, &loop->timer)) ||
       (code = uv_idle_init(uv, &loop->idle)) ||
       (code = uv_check_init(uv, &loop->check)) ||
-      (code = uv_prepare_init(uv, &loop->prepare)))
+      (code = uv_prepare_init(uv, &loop->prepare)) ||
+      (code = ferry__jobs_open(loop)))
     return code;
   loop->timer.data = loop->check.data = loop->prepare.data = loop;
   if ((code = uv_check_start(&loop->check, on_check)) ||

@@ -59,6 +59,31 @@ void ferry__mailbox_submits(ferry_loop *loop);
 void ferry__mailbox_commands(ferry_loop *loop);
 void ferry__accept(ferry_loop *loop, ferry__transfer *transfer);
 
+/* ---- Writers (writers.c) ------------------------------------------------- */
+
+/* What may have to wait for a device, and is done by one of its threads. */
+typedef struct ferry__job {
+  struct ferry__job *next;
+  ferry_loop *loop;
+  uint64_t device, file;
+  void (*work)(struct ferry__job *job); /* [a thread of the device's] */
+  void (*done)(struct ferry__job *job); /* and then this, on the loop's */
+  int code; /* 0, or why it was not done: an errno */
+} ferry__job;
+
+typedef struct ferry__jobs {
+  uv_async_t async;
+  ferry__job *done, **last_done; /* the writers' lock is theirs, too */
+  unsigned count;                /* put in, and not yet back */
+} ferry__jobs;
+
+int ferry__jobs_open(ferry_loop *loop);
+/* The loop ends: now, or when the last of them is back. */
+void ferry__jobs_close(ferry_loop *loop);
+/* Whose threads are to do it: those of the device of this file. */
+void ferry__job_device(ferry__job *job, int fd);
+void ferry__job_put(ferry__job *job);
+
 /* ---- The loop (loop.c) --------------------------------------------------- */
 
 typedef struct ferry__counters {
@@ -96,6 +121,7 @@ struct ferry_loop {
   ferry__pool pool;
   ferry__shelf shelves[FERRY__SHELVES];
   ferry__port *port;
+  ferry__jobs jobs;
   ferry__inflate *inflates;
   unsigned inflate_count, sink_count;
   unsigned char *scratch; /* inflate's output */

@@ -1,6 +1,6 @@
 /* sink.c - bodies that go to a descriptor.
  *
- * libuv's threads write, not the loop: a disk that is slow, or a pipe that
+ * Threads write (writers.c), not the loop: a disk that is slow, or a pipe that
  * nobody reads, then holds up the transfers that go there and no other. A
  * sink has two blocks, one that is filled while the other is written; when
  * both are full its socket is left unread. The copy into a block is paid back
@@ -27,7 +27,7 @@ typedef struct ferry__part {
 } ferry__part;
 
 struct ferry__sink {
-  uv_work_t work;
+  ferry__job job; /* the first: a job is known by its address */
   ferry__transfer *transfer;
   ferry_loop *loop;
   ferry__part filling, writing; /* `writing` is the thread's while it works */
@@ -56,6 +56,9 @@ static void set_block(ferry__sink *sink) {
   sink->due = fits ? sink->block : size / 2;
 }
 
+static void write_part(ferry__job *job);
+static void on_part_written(ferry__job *job);
+
 static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
   ferry__sink *sink = t->sink;
   if (sink)
@@ -68,15 +71,19 @@ static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
   sink->loop = loop;
   sink->fd = t->fd;
   sink->offset = t->offset;
+  sink->job.loop = loop;
+  sink->job.work = write_part;
+  sink->job.done = on_part_written;
+  ferry__job_device(&sink->job, t->fd);
   set_block(sink);
   return sink;
 }
 
 /* ---- Writing ------------------------------------------------------------- */
 
-/* [a thread of libuv's] */
-static void write_part(uv_work_t *work) {
-  ferry__sink *sink = work->data;
+/* [a writer's thread] */
+static void write_part(ferry__job *job) {
+  ferry__sink *sink = (ferry__sink *)job;
   const char *bytes = sink->writing.bytes;
   size_t left = sink->writing.used;
   while (left) {
@@ -97,16 +104,13 @@ static void write_part(uv_work_t *work) {
   sink->writing.used -= left;
 }
 
-static void on_part_written(uv_work_t *work, int status);
-
 static void begin_to_write(ferry__sink *sink) {
   ferry__part part = sink->writing;
   sink->writing = sink->filling;
   sink->filling = part;
   sink->filling.used = 0;
   sink->working = true;
-  sink->work.data = sink;
-  uv_queue_work(&sink->loop->uv, &sink->work, write_part, on_part_written);
+  ferry__job_put(&sink->job);
 }
 
 /* Called while nothing is being written. */
@@ -125,12 +129,15 @@ static void wake_for_flush(ferry__sink *sink) {
     ferry__wheel_set(sink->loop, t, at);
 }
 
-static void on_part_written(uv_work_t *work, int status) {
-  ferry__sink *sink = work->data;
+static void on_part_written(ferry__job *job) {
+  ferry__sink *sink = (ferry__sink *)job;
   ferry__transfer *t = sink->transfer;
   ferry_loop *loop = sink->loop;
-  (void)status; /* nobody cancels it */
   sink->working = false;
+  if (job->code) { /* there was nobody to do it */
+    sink->os_errno = job->code;
+    sink->writing.used = 0;
+  }
   sink->written += sink->writing.used;
   if (sink->writing.used && loop->options.on_written)
     loop->options.on_written(loop->options.context, t->result.id,

@@ -103,6 +103,59 @@ extension CoreTests {
             }
         }
 
+        @Test func manyDescriptorsThatBlockDoNotStopOtherFiles() async throws {
+            try await withCore { core, server in
+                var readers: [Int32] = []
+                var writers: [Int32] = []
+                for _ in 0..<8 {
+                    var ends: [Int32] = [0, 0]
+                    #expect(pipe(&ends) == 0)
+                    readers.append(ends[0])
+                    writers.append(ends[1])
+                }
+                defer { for end in readers + writers { close(end) } }
+                let blocked = try writers.map { writer in
+                    try core.submit(
+                        CoreRequest("GET", server.baseURL + "/bytes/1000000").with { $0.answer = .descriptor(writer) })
+                }
+                // When all are full, a thread waits for each of them; or as many as there are do.
+                try await server.waitForRequests(8)
+                for reader in readers.prefix(4) {
+                    var bytes: Int32 = 0
+                    while bytes < 65_536 {
+                        await core.turn()
+                        _ = ioctl(reader, UInt(FIONREAD), &bytes)
+                    }
+                }
+                try await withFile { descriptor, path in
+                    for size in [100_000, 1_000_000] {
+                        let id = try core.submit(
+                            CoreRequest("GET", server.baseURL + "/bytes/\(size)").with {
+                                $0.answer = .descriptor(descriptor, offset: 0)
+                            })
+                        #expect(await core.result(of: id).fault == .ok)
+                        #expect(contents(path).starts(with: LoopbackServer.pattern(0..<size)))
+                    }
+                    // Nor a cancel of one.
+                    server.script(
+                        path: "/slow",
+                        [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), .keepOpen])
+                    let id = try core.submit(
+                        CoreRequest("GET", server.baseURL + "/slow").with {
+                            $0.answer = .descriptor(descriptor, offset: 0)
+                        })
+                    await core.record.until { $0.written[id] == [5] }
+                    core.cancel(id)
+                    #expect(await core.result(of: id).fault == .cancelled)
+                }
+                for (id, reader) in zip(blocked, readers) {
+                    #expect(core.record.read { $0.results[id] } == nil)
+                    let read = await readExactly(reader, 1_000_000)
+                    #expect(await core.result(of: id).fault == .ok && read == LoopbackServer.pattern(0..<1_000_000))
+                }
+            }
+        }
+
         @Test(arguments: [true, false])
         func theResultComesWhenNothingIsWrittenAnyMore(byStop: Bool) async throws {
             try await withCore { core, server in

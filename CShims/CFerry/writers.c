@@ -1,0 +1,194 @@
+/* writers.c - threads that write to files, a few for each device.
+ *
+ * Not libuv's: those are four for the whole process, and a network file
+ * system that hangs would take them from all who write elsewhere. What is no
+ * regular file, a pipe say, is a device of its own. */
+#include "core.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+enum { THREADS = 4, IDLE_SECONDS = 10 };
+
+/* The jobs of one device, and those who do them. It lives as long as it has
+ * threads. */
+typedef struct bench {
+  struct bench *next;
+  uint64_t device, file;
+  pthread_cond_t work;
+  ferry__job *jobs, **last; /* oldest first, none of them begun */
+  unsigned waiting, threads, idle;
+} bench;
+
+static struct {
+  pthread_mutex_t lock;
+  bench *benches;
+} desk = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void ferry__job_device(ferry__job *job, int fd) {
+  struct statx found;
+  /* What is known here of it: to ask a server could take for ever. */
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
+            &found))
+    return; /* with others of which nothing is known */
+  job->device = makedev(found.stx_dev_major, found.stx_dev_minor);
+  job->file = S_ISREG(found.stx_mode) ? 0 : found.stx_ino;
+}
+
+/* ---- Back on the loop ---------------------------------------------------- */
+
+/* [any thread] The lock is held: as long as it is, the loop does not see the
+ * job, and so cannot end before it was woken. */
+static void hand_back(ferry__job *job, int code) {
+  ferry_loop *loop = job->loop;
+  job->code = code;
+  job->next = NULL;
+  *loop->jobs.last_done = job;
+  loop->jobs.last_done = &job->next;
+  uv_async_send(&loop->jobs.async);
+}
+
+static void close_if_over(ferry_loop *loop) {
+  if (loop->closing && !loop->jobs.count &&
+      !uv_is_closing((uv_handle_t *)&loop->jobs.async))
+    uv_close((uv_handle_t *)&loop->jobs.async, NULL);
+}
+
+static void on_done(uv_async_t *async) {
+  ferry_loop *loop = async->data;
+  pthread_mutex_lock(&desk.lock);
+  ferry__job *job = loop->jobs.done;
+  loop->jobs.done = NULL;
+  loop->jobs.last_done = &loop->jobs.done;
+  pthread_mutex_unlock(&desk.lock);
+  while (job) {
+    ferry__job *next = job->next;
+    loop->jobs.count--;
+    job->done(job);
+    job = next;
+  }
+  close_if_over(loop);
+}
+
+int ferry__jobs_open(ferry_loop *loop) {
+  loop->jobs.last_done = &loop->jobs.done;
+  loop->jobs.async.data = loop;
+  return uv_async_init(&loop->uv, &loop->jobs.async, on_done);
+}
+
+void ferry__jobs_close(ferry_loop *loop) { close_if_over(loop); }
+
+/* ---- Threads ------------------------------------------------------------- */
+
+static bool wait_for_job(bench *bench) {
+  struct timespec until;
+  int code = 0;
+  while (!bench->jobs && code != ETIMEDOUT) {
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_SECONDS;
+    bench->idle++;
+    code = pthread_cond_timedwait(&bench->work, &desk.lock, &until);
+    bench->idle--;
+  }
+  return bench->jobs;
+}
+
+static ferry__job *take(bench *bench) {
+  ferry__job *job = bench->jobs;
+  bench->jobs = job->next;
+  if (!bench->jobs)
+    bench->last = &bench->jobs;
+  bench->waiting--;
+  return job;
+}
+
+static void leave(bench *old) {
+  if (--old->threads)
+    return;
+  bench **at = &desk.benches;
+  while (*at != old)
+    at = &(*at)->next;
+  *at = old->next;
+  pthread_cond_destroy(&old->work);
+  free(old);
+}
+
+static void *run(void *data) {
+  bench *bench = data;
+  pthread_setname_np(pthread_self(), "ferry-writer");
+  pthread_mutex_lock(&desk.lock);
+  while (wait_for_job(bench)) {
+    ferry__job *job = take(bench);
+    pthread_mutex_unlock(&desk.lock);
+    job->work(job);
+    pthread_mutex_lock(&desk.lock);
+    hand_back(job, 0);
+  }
+  leave(bench);
+  pthread_mutex_unlock(&desk.lock);
+  return NULL;
+}
+
+static bool start_thread(bench *bench) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, old;
+  if (pthread_attr_init(&attributes))
+    return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  /* SIGXFSZ above all: writing reports EFBIG. */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int code = pthread_create(&thread, &attributes, run, bench);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  return code == 0;
+}
+
+/* ---- In ------------------------------------------------------------------ */
+
+static bench *find_bench(const ferry__job *job) {
+  bench *found = desk.benches;
+  while (found && (found->device != job->device || found->file != job->file))
+    found = found->next;
+  if (found || !(found = calloc(1, sizeof *found)))
+    return found;
+  found->device = job->device;
+  found->file = job->file;
+  found->last = &found->jobs;
+  pthread_cond_init(&found->work, NULL);
+  if (!start_thread(found)) {
+    pthread_cond_destroy(&found->work);
+    free(found);
+    return NULL;
+  }
+  found->threads = 1;
+  found->next = desk.benches;
+  desk.benches = found;
+  return found;
+}
+
+void ferry__job_put(ferry__job *job) {
+  job->loop->jobs.count++;
+  pthread_mutex_lock(&desk.lock);
+  bench *bench = find_bench(job);
+  if (bench) {
+    job->next = NULL;
+    *bench->last = job;
+    bench->last = &job->next;
+    bench->waiting++;
+    /* An idle thread that has not woken yet may be another job's. */
+    if (bench->idle < bench->waiting && bench->threads < THREADS &&
+        start_thread(bench))
+      bench->threads++;
+    pthread_cond_signal(&bench->work);
+  } else {
+    hand_back(job, EAGAIN);
+  }
+  pthread_mutex_unlock(&desk.lock);
+}
