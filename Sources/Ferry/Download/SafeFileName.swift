@@ -20,11 +20,14 @@ enum SafeFileName {
         let last = name.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? []
         var scalars = Array(last).filter(isVisible)
         let isBlank = { (scalar: Unicode.Scalar) in scalar.properties.isWhitespace }
-        while let first = scalars.first, first == "." || isBlank(first) { scalars.removeFirst() }
-        while let last = scalars.last, last == "." || isBlank(last) { scalars.removeLast() }
+        let isNoEnd = { (scalar: Unicode.Scalar) in scalar == "." || isBlank(scalar) }
+        while let first = scalars.first, isNoEnd(first) { scalars.removeFirst() }
+        while let last = scalars.last, isNoEnd(last) { scalars.removeLast() }
         var safe = String(String.UnicodeScalarView(scalars))
         if safe.isEmpty { return nil }
         safe = shortened(safe, to: most)
+        // Where it is cut, such a one may be the last again.
+        while let last = safe.unicodeScalars.last, isNoEnd(last) { safe.unicodeScalars.removeLast() }
         // A file of the server's must not pass for one of ours.
         for suffix in [partSuffix, metadataSuffix, metadataSuffix + "~"] where safe.hasSuffix(suffix) {
             return shortened(safe, to: most - 1) + "_"
