@@ -3,6 +3,7 @@ import Ferry
 import FerryMeasurement
 import FerryTesting
 import Foundation
+import Injection
 import Testing
 
 @testable import FerryCommand
@@ -87,6 +88,41 @@ import Testing
                 #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
                 #expect(server.requests.allSatisfy { $0.headers["Range"] == nil })
+            }
+        }
+    }
+
+    @Test(
+        "R95: killed where it begins anew, it leaves nothing that could pass for the file",
+        .enabled(if: Injection.isPossible), arguments: ["ftruncate", "rename"], [1, 2])
+    func killedWhereItBeginsAnew(function: String, call: Int) async throws {
+        let size = 3_000_000
+        let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let (target, path) = (folder + "/f", "/bytes/\(size)")
+                let command = [
+                    try FerryProgram.path, "download", server.baseURL + path + "?etag=%22v%22", "-o", target, "--json",
+                ]
+                // A run that broke off leaves a part in one piece.
+                server.script(
+                    path: path, uses: 1,
+                    [
+                        .send("HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: \(size)\r\n\r\n"),
+                        .pattern(bytes: 1_000_000), .close,
+                    ])
+                #expect(try ChildProcess(command + ["--retries", "0"]).finish().code == 3)
+                #expect(FileManager.default.fileExists(atPath: target + ".ferry-meta"))
+                // The next one throws that away, is to load it in segments, and is killed at the beginning.
+                let injection = Injection.kill(atCall: call, of: function)
+                let killed = try ChildProcess(
+                    command + ["--restart", "--segments", "4"], environment: injection.environment
+                ).finish()
+                #expect(killed.code == -SIGKILL && !FileManager.default.fileExists(atPath: target), "\(killed.output)")
+                let end = try ChildProcess(command).finish()
+                #expect(end.code == 0, "\(end.output)")
+                #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
             }
         }
     }

@@ -12,6 +12,11 @@ public struct Injection: Sendable, CustomStringConvertible {
         Injection(description: "\(function)@\(number)")
     }
 
+    /// The call of this number, from 1, is the end of the process, as by a kill.
+    public static func kill(atCall number: Int, of function: String) -> Injection {
+        Injection(description: "\(function)@\(number)!")
+    }
+
     /// All calls of these functions fail.
     public static func all(of functions: String...) -> Injection { chance(100, of: functions, seed: 1) }
 

@@ -2,6 +2,7 @@
  * some of their calls fail. Preloaded; what fails is said by INJECT:
  *
  *   pwrite@3         the third call of pwrite() (and of pwrite64())
+ *   rename@1!        the process is killed by the first call of rename()
  *   open,fsync%10:7  each call of these with a chance of ten in a hundred,
  *                    by the seed 7
  *
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,7 +31,7 @@ static struct {
   uint64_t nth;    /* 0 = by chance */
   unsigned percent;
   uintptr_t start, end; /* of the program's own code */
-  bool ready;
+  bool ready, kills;
 } plan;
 static _Atomic uint64_t calls, chance;
 
@@ -54,7 +56,9 @@ __attribute__((constructor)) static void read_plan(void) {
     abort();
   snprintf(plan.names, sizeof plan.names, ",%.*s,", (int)n, text);
   if (text[n] == '@') {
-    plan.nth = strtoull(text + n + 1, NULL, 10);
+    char *rest;
+    plan.nth = strtoull(text + n + 1, &rest, 10);
+    plan.kills = *rest == '!';
   } else {
     char *rest;
     plan.percent = (unsigned)strtoul(text + n + 1, &rest, 10);
@@ -72,8 +76,12 @@ static bool fails(const char *name) {
   snprintf(word, sizeof word, ",%s,", name);
   if (!strstr(plan.names, word))
     return false;
-  if (plan.nth)
-    return atomic_fetch_add(&calls, 1) + 1 == plan.nth;
+  if (plan.nth) {
+    bool is_it = atomic_fetch_add(&calls, 1) + 1 == plan.nth;
+    if (is_it && plan.kills)
+      kill(getpid(), SIGKILL);
+    return is_it;
+  }
   uint64_t x = atomic_fetch_add(&chance, 0x9E3779B97F4A7C15u);
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

@@ -105,12 +105,17 @@ extension Download {
         let isNoted =
             metadata.validator != nil && (metadata.segments != nil || total.map { $0 > Self.small } ?? true)
         // Of most files that are small there is nothing to do.
-        if !isFresh || isNoted || metadata.name != nil {
+        if !isFresh || isNoted {
             try await onDisk(.body) { () throws(FileFault) in
-                if let name = metadata.name { try part.checkTarget(name) }
-                if !isFresh { try part.setLength(0, isDurable: true) }
+                if !isFresh {
+                    // In this order: whoever finds the part after a kill must not take it for what the old metadata
+                    // speak of, least of all when it has its full length again, and nothing in it.
+                    try part.removeMetadata()
+                    self.state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
+                    try part.setLength(0, isDurable: true)
+                }
                 if metadata.segments != nil { try part.setLength(total ?? 0) }
-                if isNoted { try part.write(metadata) } else if !isFresh { try part.removeMetadata() }
+                if isNoted { try part.write(metadata) }
             }
         }
         state.withLock { state in

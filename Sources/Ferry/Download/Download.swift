@@ -12,6 +12,9 @@ final class Download: Sendable {
         var metadata: DownloadMetadata
         /// Whether another run can go on with the part.
         var isKept = false
+        /// Whether the part is for this run to throw away: it is of its making, or nobody could go on with it. One that is
+        /// of another request, or that was not asked for, stays until there is something to put in its place.
+        var isOurs = false
         /// Whether the part was empty when it was opened, with no metadata beside it, and nothing was written since.
         var isFresh = false
         /// Whether the metadata stands on the disk. That of a small file is written down only when its run fails: should
@@ -89,10 +92,11 @@ final class Download: Sendable {
             self.state.withLock { ($0.part, $0.place) = (part, place) }
             // Without a part they say nothing.
             if length == 0 { try part.removeMetadata() }
-            let known = length > 0 && plan.options.resumes && plan.isGet ? part.readMetadata(of: plan.url) : nil
+            let found = length > 0 ? try part.readMetadata() : nil
             self.state.withLock { state in
-                state.isFresh = length == 0
-                guard let known, known.validator != nil, known.isOf(length: length) else { return }
+                (state.isFresh, state.isOurs) = (length == 0, found?.validator == nil)
+                guard let known = found, known.isOf(url: plan.url, length: length), plan.options.resumes, plan.isGet
+                else { return }
                 state.metadata = known
                 (state.isKept, state.isNoted) = (true, true)
                 state.received = length
@@ -131,19 +135,19 @@ final class Download: Sendable {
 
     /// A run that failed keeps a part that another one can go on with, and nothing else.
     private func leaveBehind() async {
-        let (part, isKept, isNoted, metadata) = state.withLock { ($0.part, $0.isKept, $0.isNoted, $0.metadata) }
-        guard let part else { return }
+        let state = state.withLock { $0 }
+        guard let part = state.part else { return }
         await disk.settle {
-            let length = (try? part.length()) ?? 0
-            if !isKept || length == 0 {
+            let metadata = state.metadata
+            if state.isOurs && !state.isKept || (try? part.length()) == 0 {
                 part.remove()
-            } else if metadata.segments != nil || !isNoted {
+            } else if state.isKept && (metadata.segments != nil || !state.isNoted) {
                 part.note(metadata)
             }
             // The next run may begin as soon as this one is told of.
             part.unlock()
         }
-        state.withLock { $0.part = nil }
+        self.state.withLock { $0.part = nil }
     }
 
     // MARK: The end
@@ -199,14 +203,15 @@ final class Download: Sendable {
     private func mismatch(
         _ measure: RequestError.Code.FileMeasure, _ message: String, _ response: Response
     ) -> RequestError {
-        state.withLock { $0.isKept = false }
+        state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
         return RequestError(.contentMismatch(measure), message: message, response: response)
     }
 }
 
 extension DownloadMetadata {
-    /// Whether a part of this length can be the one that is spoken of.
-    fileprivate func isOf(length: Int64) -> Bool {
-        segments == nil ? length <= total ?? .max : length == total
+    /// Whether a part of this length can be the one that is spoken of, and be gone on with for this URL.
+    fileprivate func isOf(url: String, length: Int64) -> Bool {
+        isOf(url: url) && validator != nil
+            && (segments == nil ? length <= total ?? .max : length == total)
     }
 }

@@ -31,13 +31,15 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
         urlDigest = SHA256.hexadecimal(of: Array(url.utf8))
     }
 
-    /// From a file's bytes; `nil` when they are of another version, of another URL, or no metadata at all.
-    init?(_ bytes: [UInt8], of url: String) {
-        guard let found = try? JSONDecoder().decode(Self.self, from: Data(bytes)), found.version == 1,
-            found.urlDigest == SHA256.hexadecimal(of: Array(url.utf8)), found.isSound
+    /// From a file's bytes; `nil` when they are of another version, or no metadata at all.
+    init?(_ bytes: [UInt8]) {
+        guard let found = try? JSONDecoder().decode(Self.self, from: Data(bytes)), found.version == 1, found.isSound
         else { return nil }
         self = found
     }
+
+    /// Whether it speaks of a part of this URL.
+    func isOf(url: String) -> Bool { urlDigest == SHA256.hexadecimal(of: Array(url.utf8)) }
 
     /// Of the same URL, and nothing else is known.
     var anew: DownloadMetadata {
@@ -56,6 +58,7 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
     /// Segments follow one another from the first byte to the last.
     private var isSound: Bool {
         if let name, SafeFileName.safe(name) != name { return false }
+        if let validator, !validator.isSound { return false }
         guard let segments else { return (total ?? 0) >= 0 }
         var end: Int64 = 0
         for segment in segments {

@@ -81,20 +81,26 @@ final class PartFile: Sendable {
         return Int64(status.st_size)
     }
 
-    /// What is known of it; `nil` when there is nothing to go by.
-    func readMetadata(of url: String) -> DownloadMetadata? {
+    /// What is known of it; `nil` when there is nothing to go by. Throws what cannot be read just now: the part may be as
+    /// good as ever.
+    func readMetadata() throws(FileFault) -> DownloadMetadata? {
+        let path = directory.path + "/" + metadata
         let file = openat(directory.descriptor, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-        if file < 0 { return nil }
+        if file < 0 {
+            if errno == ENOENT || errno == ELOOP { return nil }
+            throw FileFault(path)
+        }
         defer { close(file) }
         var bytes: [UInt8] = []
         var space = [UInt8](repeating: 0, count: 4096)
         while bytes.count < 1 << 20 {
             let count = read(file, &space, space.count)
             if count < 0 && errno == EINTR { continue }
-            if count <= 0 { break }
+            if count < 0 { throw FileFault(path) }
+            if count == 0 { break }
             bytes += space.prefix(count)
         }
-        return DownloadMetadata(bytes, of: url)
+        return DownloadMetadata(bytes)
     }
 
     // MARK: Changing it

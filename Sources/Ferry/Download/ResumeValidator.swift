@@ -28,6 +28,16 @@ enum ResumeValidator: Sendable, Hashable, Codable {
         }
     }
 
+    /// Whether it is one that an answer can have brought in; what stands on a disk may be anything.
+    var isSound: Bool {
+        switch self {
+        case .entityTag(let tag): Self.isStrong(tag)
+        case .lastModified(let date):
+            date.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+                && HTTPDate(date, now: HTTPDate(secondsSince1970: 0)) != nil
+        }
+    }
+
     /// Whether an answer says that it is of another version. One that says nothing does not.
     func isContradicted(by headers: Headers) -> Bool {
         switch self {

@@ -19,7 +19,7 @@ import Testing
         metadata.total = 10
         metadata.name = "f.txt"
         metadata.segments = [.init(start: 0, end: 5, written: 2), .init(start: 5, end: 10)]
-        #expect(DownloadMetadata(metadata.bytes, of: url) == metadata)
+        #expect(DownloadMetadata(metadata.bytes) == metadata && metadata.isOf(url: url))
         #expect(metadata.received(10) == 2)
     }
 
@@ -29,17 +29,25 @@ import Testing
 
     @Test func anotherURLAndDamagedOnesAreNotUsed() {
         let good = written { _ in }
-        #expect(DownloadMetadata(good, of: url) != nil)
-        #expect(DownloadMetadata(good, of: url + "2") == nil)
-        for length in 0..<good.count - 1 { #expect(DownloadMetadata(Array(good.prefix(length)), of: url) == nil) }
-        #expect(DownloadMetadata(written { $0.name = "../x" }, of: url) == nil)
-        #expect(DownloadMetadata(written { $0.total = -1 }, of: url) == nil)
+        #expect(DownloadMetadata(good) != nil)
+        #expect(DownloadMetadata(good)?.isOf(url: url + "2") == false)
+        for length in 0..<good.count - 1 { #expect(DownloadMetadata(Array(good.prefix(length))) == nil) }
+        #expect(DownloadMetadata(written { $0.name = "../x" }) == nil)
+        #expect(DownloadMetadata(written { $0.total = -1 }) == nil)
+        // What an answer could not have brought in.
+        for validator: ResumeValidator in [
+            .entityTag("W/\"v\""), .entityTag("v"), .entityTag("\"a\r\nX: y\""), .entityTag(""),
+            .lastModified("yesterday"),
+            .lastModified("Mon, 01 Jan 2024 00:00:00 GMT\r\nX: y"),
+        ] {
+            #expect(DownloadMetadata(written { $0.validator = validator }) == nil, "\(validator)")
+        }
         let segments: [[DownloadMetadata.Segment]] = [
             [], [.init(start: 0, end: 9)], [.init(start: 0, end: 5), .init(start: 6, end: 10)],
             [.init(start: 0, end: 10, written: 11)], [.init(start: 0, end: 10, written: -1)],
             [.init(start: 0, end: 0), .init(start: 0, end: 10)],
         ]
-        for segments in segments { #expect(DownloadMetadata(written { $0.segments = segments }, of: url) == nil) }
+        for segments in segments { #expect(DownloadMetadata(written { $0.segments = segments }) == nil) }
     }
 }
 
