@@ -49,6 +49,8 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
         if file == nil, case .refused(let error) = answer { file = .failure(error) }
+        // One that was refused before it began has not ended it.
+        download.meter.end()
         guard let file else { preconditionFailure("a download ended without a file or an error") }
         core.note(file, url: url)
         figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
@@ -57,6 +59,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func fail(_ error: RequestError, _ answer: Answer) {
         if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
+        download.meter.end()
         request.failurePreprocessor(error)
         file = .failure(error)
     }
