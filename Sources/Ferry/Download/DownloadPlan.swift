@@ -34,8 +34,9 @@ struct DownloadPlan: Sendable {
     let most: Int64?
     /// Whether the request's validation accepts a file as a whole.
     private let acceptsOK: Bool
-    /// Throws where the request's validation does not accept status or content type.
-    let check: @Sendable (Response) throws(RequestError) -> Void
+    /// Throws where the request's validation does not accept the content type, or, unless that is known to be right, the
+    /// status.
+    private let check: @Sendable (Response, _ isStatusRight: Bool) throws(RequestError) -> Void
 
     init<R: Request>(
         _ request: R, to target: DownloadTarget, _ options: DownloadOptions, url: String, by builder: RequestBuilder
@@ -46,7 +47,10 @@ struct DownloadPlan: Sendable {
         isGet = (request.custom?.method ?? request.method) == .get
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
         acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
-        check = { head throws(RequestError) in try builder.checkHead(head, of: request) }
+        check = { head, isStatusRight throws(RequestError) in
+            if !isStatusRight { try builder.checkStatus(head, of: request) }
+            try builder.checkType(head, of: request)
+        }
     }
 
     /// Throws for options that make no sense.
@@ -60,15 +64,14 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// Whether the status and the type of an answer are a file's. Who accepts 200 need not know of the 206 that comes in
-    /// its place.
-    func accepts(_ head: Response, as question: DownloadMachine.Question) -> Bool {
-        if head.status == 206 && question.isRanged && acceptsOK { return true }
+    /// Why the status or the type of an answer is not a file's; `nil` when they are. Who accepts 200 need not know of the
+    /// 206 that comes in its place.
+    func refusal(of head: Response, to question: DownloadMachine.Question) -> RequestError? {
         do throws(RequestError) {
-            try check(head)
-            return true
+            try check(head, head.status == 206 && question.isRanged && acceptsOK)
+            return nil
         } catch {
-            return false
+            return error
         }
     }
 }

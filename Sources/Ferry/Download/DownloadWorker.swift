@@ -64,7 +64,7 @@ final class DownloadWorker: BodyCarrier {
         let action = DownloadMachine.answered(
             status: head.status, head.headers,
             contentLength: current.map { $0.contentLength(head) } ?? head.result.contentLength, to: question,
-            isAccepted: download.plan.accepts(head, as: question))
+            isAccepted: download.plan.refusal(of: head, to: question) == nil)
         switch action {
         case .other: return .left
         case .complete:
@@ -183,15 +183,13 @@ final class DownloadWorker: BodyCarrier {
 
     /// Why an answer is not a file: its status, or its type.
     func refusal(of response: Response) async -> RequestError {
-        var error = RequestError(
-            .invalidStatusCode(response.status), message: "the status \(response.status) is not a file's",
-            response: response)
-        do throws(RequestError) {
-            try download.plan.check(response)
-        } catch let refusal {
-            error = refusal
-        }
-        guard let run = current.withLock({ $0?.run }), !run.isWhole else { return error }
+        let current = current.withLock { $0 }
+        let error =
+            download.plan.refusal(of: response, to: current?.question ?? DownloadMachine.Question())
+            ?? RequestError(
+                .invalidStatusCode(response.status), message: "the status \(response.status) is not a file's",
+                response: response)
+        guard let run = current?.run, !run.isWhole else { return error }
         return await run.explained(error, response)
     }
 }

@@ -60,7 +60,15 @@ extension RequestBuilder {
 
     /// What can be checked before the body has come.
     func checkHead<R: Request>(_ head: Response, of request: R) throws(RequestError) {
+        try checkStatus(head, of: request)
+        try checkType(head, of: request)
+    }
+
+    func checkStatus<R: Request>(_ head: Response, of request: R) throws(RequestError) {
         try check(head, by: request.statusValidation)
+    }
+
+    func checkType<R: Request>(_ head: Response, of request: R) throws(RequestError) {
         if head.result.contentLength != 0 { try check(head, contentTypes: request.acceptedContentTypes) }
     }
 

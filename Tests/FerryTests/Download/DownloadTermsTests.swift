@@ -6,6 +6,38 @@ import Testing
 
 /// What a download keeps to: types, names, rates, and what it says of an earlier run.
 @Suite(.timeLimit(.minutes(1))) struct DownloadTermsTests {
+    @Test func theContentTypeOfAPartIsCheckedToo() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            struct Picture: Request {
+                var path: String { "/f" }
+                var statusValidation: StatusValidation? { .codes([200]) }
+                var acceptedContentTypes: [String]? { ["image/png"] }
+            }
+            server.handle("GET", "/f") { request in
+                let isRanged = request.headers["Range"] != nil
+                return LoopbackResponse(
+                    status: isRanged ? 206 : 200,
+                    headers: [
+                        "ETag": "\"v\"", "Content-Type": "text/html",
+                        "Content-Range": request.headers["Range"] == "bytes=5-" ? "bytes 5-9/10" : "bytes 0-4/10",
+                    ], body: Array("01234".utf8))
+            }
+            var segments = DownloadOptions(segments: 2)
+            segments.leastSegment = 5
+            for options in [DownloadOptions(), segments] {
+                try folder.leavePart(Array("01234".utf8), "f", of: server.baseURL + "/f", tag: "\"v\"")
+                if options.segments > 1 { unlink(folder.file("f.ferry-part")) }
+                let error = await fault { () throws(RequestError) in
+                    try await agent.download(Picture(), to: .file(folder.file("f")), options: options)
+                }
+                #expect(error?.code.name == "invalidContentType", "\(error as Any)")
+                #expect(error?.response?.body == Array("01234".utf8) && folder.bytes("f") == nil)
+            }
+            #expect(server.ranges("/f") == ["bytes=5-", "bytes=0-4"])
+        }
+    }
+
     @Test func aRateBelowAPieceOfTheSocketsHolds() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
