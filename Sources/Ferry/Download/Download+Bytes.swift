@@ -56,11 +56,11 @@ extension Download {
 
     /// All of the file is there.
     func isWhole(_ length: Int64) {
-        let isNews = state.withLock { state in
+        let (isNews, resumedFrom) = state.withLock { state in
             state.isComplete = true
-            return state.received != length
+            return (state.received != length, state.resumedFrom)
         }
-        if isNews { meter.begin(at: length, total: length, isResumable: true) }
+        if isNews { meter.begin(at: length, resumedFrom: resumedFrom, total: length, isResumable: true) }
     }
 
     /// Throws when a file of this length is not wanted.

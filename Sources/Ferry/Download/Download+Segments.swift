@@ -25,9 +25,9 @@ extension Download {
 
     /// Has others load the segments besides the lead's, once.
     func callHelpers(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) {
-        let (metadata, isFirst) = state.withLock { ($0.metadata, $0.helpers == nil) }
+        let (metadata, resumedFrom, isFirst) = state.withLock { ($0.metadata, $0.resumedFrom, $0.helpers == nil) }
         guard isFirst else { return }
-        meter.begin(at: metadata.received(0), total: metadata.total, isResumable: true)
+        meter.begin(at: metadata.received(0), resumedFrom: resumedFrom, total: metadata.total, isResumable: true)
         let journeys = (1..<max(plan.options.segments, 2)).map { _ in Journey(tag: itinerary.tag, of: core) }
         state.withLock { $0.helperJourneys = journeys }
         for helper in journeys { journey.adopt(helper) }

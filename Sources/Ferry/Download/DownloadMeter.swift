@@ -61,11 +61,11 @@ final class DownloadMeter: Sendable {
         return DownloadProgressUpdates(stream)
     }
 
-    /// So much is there as it begins, or begins anew.
-    func begin(at count: Int64, total: Int64?, isResumable: Bool, now: UInt64 = DownloadMeter.now) {
+    /// So much is there as it begins, or begins anew; of that so much is from earlier runs.
+    func begin(at count: Int64, resumedFrom: Int64, total: Int64?, isResumable: Bool, now: UInt64 = DownloadMeter.now) {
         tell(now) { state in
             state.received = count
-            state.resumedFrom = count
+            state.resumedFrom = resumedFrom
             state.total = total
             state.isResumable = isResumable
             state.rate.begin(count, now: now)

@@ -116,7 +116,8 @@ final class DownloadWorker: BodyCarrier {
         let download = download
         let segment = segment.withLock { $0 }
         if segment == nil {
-            download.meter.begin(at: body.offset, total: body.total, isResumable: download.state.withLock { $0.isKept })
+            let (resumedFrom, isKept) = download.state.withLock { ($0.resumedFrom, $0.isKept) }
+            download.meter.begin(at: body.offset, resumedFrom: resumedFrom, total: body.total, isResumable: isKept)
         }
         guard let current, !current.run.isWhole else {
             let (part, bytes) = (download.part, body.head.bytes)

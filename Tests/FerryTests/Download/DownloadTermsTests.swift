@@ -38,6 +38,37 @@ import Testing
         }
     }
 
+    @Test func whatWasThereWhenItBeganStaysTheSameInAllRetries() async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
+        } _: { server, agent in
+            for have in [0, 100] {
+                let progresses = Progresses()
+                for from in [have, 400] {
+                    let head =
+                        from == 0
+                        ? "HTTP/1.1 200 OK\r\n"
+                        : "HTTP/1.1 206 OK\r\nContent-Range: bytes \(from)-999/1000\r\n"
+                    server.script(
+                        path: "/f", uses: 1,
+                        [
+                            .send(head + "ETag: \"v\"\r\nContent-Length: \(1000 - from)\r\n\r\n"),
+                            .sendBytes(LoopbackServer.pattern(from..<(from < 400 ? 400 : 1000))), .close,
+                        ])
+                }
+                if have > 0 {
+                    try folder.leavePart(
+                        LoopbackServer.pattern(0..<have), "f", of: server.baseURL + "/f", tag: "\"v\"", total: 1000)
+                }
+                let file = try await agent.download(
+                    Get("/f"), to: .file(folder.file("f")), progress: progresses.take)
+                #expect(file.attempts == 2 && file.resumedFrom == have && progresses.all.last?.received == 1000)
+                #expect(progresses.all.allSatisfy { $0.resumedFrom == have }, "\(progresses.all)")
+            }
+        }
+    }
+
     @Test func aRateBelowAPieceOfTheSocketsHolds() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
