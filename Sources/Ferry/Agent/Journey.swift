@@ -137,6 +137,18 @@ final class Journey: Sendable {
         return answer
     }
 
+    /// Reads something of the body whose head it carried. `nil` when it was ended before that, or meanwhile: then the body
+    /// is broken off, too.
+    func read<Value>(of run: StreamRun, by core: AgentCore, _ reading: () async -> Value) async -> Value? {
+        guard begin({ if $0 == .cancelled { core.cancel(run) } }) else {
+            core.cancel(run)
+            return nil
+        }
+        let value = await reading()
+        done()
+        return end == nil ? value : nil
+    }
+
     /// Lets time pass. False when it was ended meanwhile.
     func pause(_ duration: Duration) async -> Bool {
         if duration <= .zero { return end == nil }

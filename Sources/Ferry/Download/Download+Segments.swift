@@ -73,7 +73,7 @@ extension Download {
             do throws(RequestError) {
                 let response = try core.builder.response(of: answer, url: itinerary.url)
                 guard state.withLock({ $0.metadata.segments?[index].isComplete ?? false }) else {
-                    throw await worker.refusal(of: response)
+                    throw await worker.refusal(of: response, to: journey, by: core)
                 }
             } catch {
                 return fail(error, core)

@@ -67,7 +67,9 @@ final class Download: Sendable {
             var travel = Travel(core, itinerary, journey, lead, after: first)
             answer = await travel.run(after: first)
             let response = try core.builder.response(of: answer, url: itinerary.url)
-            guard state.withLock({ $0.isComplete }) else { throw await lead.refusal(of: response) }
+            guard state.withLock({ $0.isComplete }) else {
+                throw await lead.refusal(of: response, to: journey, by: core)
+            }
             let file = try await conclude(response, journey)
             return (answer, .success(file))
         } catch {

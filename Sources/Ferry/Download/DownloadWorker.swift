@@ -183,7 +183,7 @@ final class DownloadWorker: BodyCarrier {
     }
 
     /// Why an answer is not a file: its status, or its type.
-    func refusal(of response: Response) async -> RequestError {
+    func refusal(of response: Response, to journey: Journey, by core: AgentCore) async -> RequestError {
         let current = current.withLock { $0 }
         let error =
             download.plan.refusal(of: response, to: current?.question ?? DownloadMachine.Question())
@@ -191,7 +191,9 @@ final class DownloadWorker: BodyCarrier {
                 .invalidStatusCode(response.status), message: "the status \(response.status) is not a file's",
                 response: response)
         guard let run = current?.run, !run.isWhole else { return error }
-        return await run.explained(error, response)
+        // Its body may be long in coming.
+        return await journey.read(of: run, by: core) { await run.explained(error, response) }
+            ?? journey.error(behind: response, countsAttempts: true)
     }
 }
 

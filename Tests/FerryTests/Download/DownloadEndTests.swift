@@ -60,4 +60,46 @@ import Testing
             await expectEnd(Get("/bytes/10"), .shutdown)
         }
     }
+
+    // MARK: Cancel
+
+    @Test func cancelledWhileTheBodyOfARefusedAnswerIsReadItEnds() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            server.script(
+                path: "/f",
+                [.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4000\r\n\r\nten bytes."), .keepOpen])
+            let started = StartedDownload()
+            let task = agent.download(Get("/f"), to: .file(folder.file("f")), completion: started.take)
+            try await server.waitForRequests(1)
+            // The head has come, and the body has not.
+            #expect(await eventually { agent.core.state.withLock { $0.resting == 1 && $0.table.count == 1 } })
+            task.cancel()
+            #expect(await started.error()?.code == .cancelled)
+            #expect(folder.names == [])
+        }
+    }
+
+    @Test func cancelledWhileASegmentIsRefusedItEnds() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            server.handle("GET", "/f") { Self.piece($0) }
+            server.script(
+                path: "/f", uses: 1,
+                [
+                    .send("HTTP/1.1 206 OK\r\nETag: \"v\"\r\nContent-Range: bytes 0-999/10000\r\n"),
+                    .send("Content-Length: 1000\r\n\r\n"), .sendBytes(LoopbackServer.pattern(0..<1000)), .serve,
+                ])
+            server.script(
+                path: "/f",
+                [.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4000\r\n\r\nten bytes."), .keepOpen])
+            let started = StartedDownload()
+            let task = agent.download(Get("/f"), to: .file(folder.file("f")), options: two, completion: started.take)
+            try await server.waitForRequests(3)
+            // Lead and helper read why theirs was refused; the helper's journey is no run of its own any more.
+            #expect(await eventually { agent.core.state.withLock { $0.resting == 1 && $0.table.count == 2 } })
+            task.cancel()
+            #expect(await started.error()?.code == .cancelled)
+        }
+    }
 }
