@@ -28,13 +28,14 @@ extension Download {
         let (metadata, resumedFrom, isFirst) = state.withLock { ($0.metadata, $0.resumedFrom, $0.helpers == nil) }
         guard isFirst else { return }
         meter.begin(at: metadata.received(0), resumedFrom: resumedFrom, total: metadata.total, isResumable: true)
-        let journeys = (1..<max(plan.options.segments, 2)).map { _ in Journey(tag: itinerary.tag, of: core) }
+        // None for a file that is gone on with in one segment: the lead loads all of them, and at the rate for all.
+        let journeys = (1..<plan.options.segments).map { _ in Journey(tag: itinerary.tag, of: core) }
         state.withLock { $0.helperJourneys = journeys }
         for helper in journeys { journey.adopt(helper) }
         let work = Task {
             await withTaskGroup { group in
                 for helper in journeys {
-                    group.addTask { await self.loadSegments(itinerary.ofHelper, helper, core) }
+                    group.addTask { await self.loadSegments(itinerary.ofHelper, helper, of: journey, core) }
                 }
             }
         }
@@ -66,7 +67,9 @@ extension Download {
     var helperFault: RequestError? { state.withLock { $0.helperFault } }
 
     /// One segment after another, until none is left.
-    private func loadSegments(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) async {
+    private func loadSegments(
+        _ itinerary: Itinerary, _ journey: Journey, of lead: Journey, _ core: AgentCore
+    ) async {
         while helperFault == nil, let index = claimSegment() {
             let worker = DownloadWorker(self, itinerary, segment: index)
             let answer = await core.travel(itinerary, journey, after: .unsent, worker)
@@ -76,20 +79,12 @@ extension Download {
                     throw await worker.refusal(of: response, to: journey, by: core)
                 }
             } catch {
-                return fail(error, core)
+                // It cannot be had: none of the others is wanted any more.
+                state.withLock { if $0.helperFault == nil { $0.helperFault = error } }
+                // Whatever the lead does now; and with it all the others.
+                return lead.end(.cancelled)
             }
         }
-    }
-
-    /// One segment cannot be had: none of the others is wanted any more.
-    private func fail(_ error: RequestError, _ core: AgentCore) {
-        let (journeys, runs) = state.withLock { state in
-            if state.helperFault != nil { return ([Journey](), [StreamRun]()) }
-            state.helperFault = error
-            return (state.helperJourneys, state.pouring)
-        }
-        for journey in journeys { journey.end(.cancelled) }
-        for run in runs { core.cancel(run) }
     }
 
     /// Once a second.

@@ -72,8 +72,12 @@ final class Download: Sendable {
             }
             let file = try await conclude(response, journey)
             return (answer, .success(file))
-        } catch {
+        } catch var error {
             await endHelpers()
+            // What ended the lead was the helper that failed.
+            if error.code == .cancelled, let fault = helperFault, fault.code != .cancelled {
+                error = fault
+            }
             await leaveBehind()
             if case .unsent = answer { answer = .refused(error) }
             return (answer, .failure(error))

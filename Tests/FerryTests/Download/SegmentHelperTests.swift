@@ -1,0 +1,77 @@
+import FerryTesting
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Those who load segments beside the lead, and those who do not.
+@Suite(.timeLimit(.minutes(1))) struct SegmentHelperTests {
+    private let bytes = LoopbackServer.pattern(0..<9000)
+
+    /// The piece of nine thousand bytes that is asked for.
+    private func answer(_ request: LoopbackRequest) -> LoopbackResponse {
+        let range = range(request)
+        return LoopbackResponse(
+            status: 206,
+            headers: ["ETag": "\"v\"", "Content-Range": "bytes \(range.lowerBound)-\(range.upperBound)/9000"],
+            body: Array(bytes[range]))
+    }
+
+    private func range(_ request: LoopbackRequest) -> ClosedRange<Int> {
+        let ends = request.headers["Range"]?.dropFirst(6).split(separator: "-").compactMap { Int($0) } ?? []
+        return (ends.first ?? 0)...(ends.count > 1 ? ends[1] : 8999)
+    }
+
+    @Test func goneOnWithInOneSegmentNobodyHelps() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            var metadata = DownloadMetadata(url: server.baseURL + "/f")
+            (metadata.validator, metadata.total) = (.entityTag("\"v\""), 9000)
+            metadata.segments = [0, 3000, 6000].map { .init(start: $0, end: $0 + 3000, written: 1000) }
+            try folder.write(bytes.indices.map { $0 % 3000 < 1000 ? bytes[$0] : 0 }, "f.ferry-part")
+            try folder.write(metadata.bytes, "f.ferry-meta")
+            let atOnce = Mutex((now: 0, most: 0))
+            server.handle("GET", "/f") { request in
+                atOnce.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                // A helper would ask meanwhile.
+                try? await Task.sleep(for: .milliseconds(100))
+                atOnce.withLock { $0.now -= 1 }
+                return answer(request)
+            }
+            let file = try await agent.download(
+                Get("/f"), to: .file(folder.file("f")), options: DownloadOptions(bytesPerSecond: 1_000_000))
+            #expect(file.resumedFrom == 3000 && folder.bytes("f") == bytes && folder.names == ["f"])
+            #expect(server.ranges("/f") == ["bytes=1000-2999", "bytes=4000-5999", "bytes=7000-8999"])
+            #expect(atOnce.withLock { $0.most } == 1, "the rate is for all of them together")
+        }
+    }
+
+    @Test func whatAHelperFailsWithEndsTheLeadWhateverItDoes() async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.retryPolicy = .exponential(attempts: 3, base: .seconds(300), cap: .seconds(300), jitter: .none)
+        } _: { server, agent in
+            var two = DownloadOptions(segments: 2)
+            two.leastSegment = 1000
+            let hasLeadFailed = OneShot<Void>()
+            server.handle("GET", "/f") { request in
+                switch range(request).lowerBound {
+                case 0: return answer(request)
+                case 1000:
+                    await hasLeadFailed.value()
+                    return LoopbackResponse(status: 404)
+                default:
+                    hasLeadFailed.finish(())
+                    // It would wait for five minutes.
+                    return LoopbackResponse(status: 503)
+                }
+            }
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/f"), to: .file(folder.file("f")), options: two)
+            }
+            #expect(error?.code == .invalidStatusCode(404))
+            #expect(folder.names == ["f.ferry-meta", "f.ferry-part"])
+        }
+    }
+}
