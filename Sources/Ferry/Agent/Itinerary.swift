@@ -9,8 +9,8 @@ struct Itinerary: Sendable {
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
-    /// That of the groups it is in.
-    let groupDeadline: ContinuousClock.Instant?
+    /// That of the groups it is in, or of the run it is a part of.
+    var groupDeadline: ContinuousClock.Instant?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     let proxy: ProxyConfiguration

@@ -60,6 +60,10 @@ final class Download: Sendable {
             meter.end()
         }
         var answer = first
+        // One for all journeys, whenever each of them begins, and for what is done with the file in the end.
+        var itinerary = itinerary
+        itinerary.groupDeadline = itinerary.end
+        let deadline = itinerary.groupDeadline
         do throws(RequestError) {
             try plan.checkOptions()
             try await open()
@@ -70,7 +74,7 @@ final class Download: Sendable {
             guard state.withLock({ $0.isComplete }) else {
                 throw await lead.refusal(of: response, to: journey, by: core)
             }
-            let file = try await conclude(response, journey)
+            let file = try await conclude(response, journey, until: deadline)
             return (answer, .success(file))
         } catch var error {
             await endHelpers()
@@ -159,16 +163,22 @@ final class Download: Sendable {
     // MARK: The end
 
     /// All bytes are here: looks whether they are the right ones, and puts the file in its place.
-    private func conclude(_ response: Response, _ journey: Journey) async throws(RequestError) -> DownloadedFile {
+    private func conclude(
+        _ response: Response, _ journey: Journey, until deadline: ContinuousClock.Instant?
+    ) async throws(RequestError) -> DownloadedFile {
         let (part, place, known) = state.withLock { ($0.part, $0.place, $0.metadata) }
         guard let part, let place else { preconditionFailure("a download ends before it began") }
         let options = plan.options
         let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
         let (length, digest, isInPlace) = try await onDisk(.processing) { end in
-            self.place(part, as: name, unless: { journey.end != nil }, then: end)
+            self.place(part, as: name, unless: { journey.end != nil || deadline.isOver }, then: end)
         }
         if !isInPlace {
             if journey.end != nil { throw journey.error(behind: response, countsAttempts: true) }
+            if deadline.isOver {
+                let failure = TransferFailure(.timeout, .timeoutDeadline)
+                throw RequestError(failure, of: response.result, url: response.url, trail: response.trail)
+            }
             if let expected = options.expectedLength, expected != length {
                 throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
             }
@@ -220,4 +230,16 @@ extension DownloadMetadata {
         isOf(url: url) && validator != nil
             && (segments == nil ? length <= total ?? .max : length == total)
     }
+}
+
+extension Itinerary {
+    /// When it is over, if it begins now.
+    fileprivate var end: ContinuousClock.Instant? {
+        [deadline.map { .now + $0 }, groupDeadline].compactMap { $0 }.min()
+    }
+}
+
+extension ContinuousClock.Instant? {
+    /// Whether it has passed; never, where there is none.
+    fileprivate var isOver: Bool { map { $0 <= .now } ?? false }
 }

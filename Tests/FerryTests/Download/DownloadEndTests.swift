@@ -102,4 +102,58 @@ import Testing
             #expect(await started.error()?.code == .cancelled)
         }
     }
+
+    // MARK: The deadline
+
+    @Test(arguments: [1, 2]) func theDeadlineHoldsForAllSegments(segments: Int) async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            let end = OneShot<Void>()
+            server.handle("GET", "/f") { request in
+                switch Self.range(request)?.lowerBound {
+                case 0: try? await Task.sleep(for: .milliseconds(1500))
+                // The helper's, which never comes, or the only one.
+                case nil, 1000: await end.value()
+                default: break
+                }
+                return Self.piece(request)
+            }
+            var request = Call("/f")
+            request.deadline = .seconds(2)
+            var options = two
+            options.segments = segments
+            let began = ContinuousClock.now
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(request, to: .file(folder.file("f")), options: options)
+            }
+            let took = ContinuousClock.now - began
+            end.finish(())
+            #expect(error?.code == .timeout(.deadline))
+            // A helper that counted for itself would take until 3.5 seconds.
+            #expect(took >= .seconds(1.9) && took < .seconds(3), "\(took)")
+        }
+    }
+
+    @Test func theDeadlineHoldsForTheDigestToo() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            // Eight gigabytes, as a hole: to read them takes many seconds.
+            let size: Int64 = 8_000_000_000
+            try folder.leavePart([], "f", of: server.baseURL + "/f", total: size)
+            #expect(truncate(folder.file("f.ferry-part"), off_t(size)) == 0)
+            server.answer(
+                "/f", "416 Range Not Satisfiable", "Content-Range: bytes */\(size)", "Content-Length: 0", body: "")
+            var request = Call("/f")
+            request.deadline = .milliseconds(500)
+            let began = ContinuousClock.now
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(
+                    request, to: .file(folder.file("f")),
+                    options: DownloadOptions(sha256: String(repeating: "0", count: 64)))
+            }
+            #expect(error?.code == .timeout(.deadline), "\(error as Any)")
+            #expect(ContinuousClock.now - began < .seconds(5))
+            #expect(folder.names == ["f.ferry-meta", "f.ferry-part"], "it is as good as before")
+        }
+    }
 }
