@@ -63,6 +63,18 @@ import Testing
         }
     }
 
+    @Test func ofTwoFilesOfOneNameNoneIsLost() async throws {
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let end = try run(
+                    #"cd "$1" && "$0" download "$2/bytes/1000" "$2/chunked/1000" 2>&1"#, folder, server.baseURL)
+                #expect(end.code == 0)
+                #expect(end.output.split(separator: "\n").sorted() == ["./1000", "./1000-1"])
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["1000", "1000-1"])
+            }
+        }
+    }
+
     @Test func whatWasInterruptedIsGoneOnWith() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in

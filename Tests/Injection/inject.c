@@ -124,6 +124,9 @@ STAND_BEFORE(int, ftruncate, "ftruncate", EIO, (int fd, off_t n), (fd, n))
 STAND_BEFORE(int, ftruncate64, "ftruncate", EIO, (int fd, off64_t n), (fd, n))
 STAND_BEFORE(int, renameat, "rename", EACCES,
              (int a, const char *from, int b, const char *to), (a, from, b, to))
+STAND_BEFORE(int, linkat, "rename", EACCES,
+             (int a, const char *from, int b, const char *to, int flags),
+             (a, from, b, to, flags))
 STAND_BEFORE(int, rename, "rename", EACCES, (const char *from, const char *to),
              (from, to))
 STAND_BEFORE(int, socket, "socket", EMFILE, (int domain, int type, int kind),

@@ -170,10 +170,12 @@ final class Download: Sendable {
         guard let part, let place else { preconditionFailure("a download ends before it began") }
         let options = plan.options
         let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
-        let (length, digest, isInPlace) = try await onDisk(.processing) { end in
-            self.place(part, as: name, unless: { journey.end != nil || deadline.isOver }, then: end)
+        let (length, digest, taken) = try await onDisk(.processing) { end in
+            self.place(
+                part, as: name, replaces: place.name != nil, unless: { journey.end != nil || deadline.isOver },
+                then: end)
         }
-        if !isInPlace {
+        guard let taken else {
             if journey.end != nil { throw journey.error(behind: response, countsAttempts: true) }
             if deadline.isOver {
                 let failure = TransferFailure(.timeout, .timeoutDeadline)
@@ -185,17 +187,18 @@ final class Download: Sendable {
             throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
         }
         let resumedFrom = state.withLock { $0.resumedFrom }
-        var path = place.path(of: name)
+        var path = place.path(of: taken)
         if case .file(let given) = plan.target { path = given }
         return DownloadedFile(
             path: path, length: length, resumedFrom: resumedFrom, response: response)
     }
 
-    private typealias End = (length: Int64, digest: String?, isInPlace: Bool)
+    /// The name is `nil` of one that is not in its place.
+    private typealias End = (length: Int64, digest: String?, name: String?)
 
     /// Puts the part in its place if it is the right one. Where waiting for the disk does no harm.
     private func place(
-        _ part: PartFile, as name: String, unless hasEnded: () -> Bool,
+        _ part: PartFile, as name: String, replaces: Bool, unless hasEnded: () -> Bool,
         then end: @escaping @Sendable (Result<End, FileFault>) -> Void
     ) {
         let options = plan.options
@@ -205,11 +208,11 @@ final class Download: Sendable {
             let isRight =
                 options.expectedLength ?? length == length
                 && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
-            guard isRight && !hasEnded() else { return end(.success((length, digest, false))) }
-            try part.place(as: name, hasMetadata: state.withLock { $0.isNoted })
+            guard isRight && !hasEnded() else { return end(.success((length, digest, nil))) }
+            let taken = try part.place(as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted })
             // It is the file now, also if the disk refuses its name.
             state.withLock { $0.part = nil }
-            part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, true))) }
+            part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, taken))) }
         } catch {
             end(.failure(error))
         }

@@ -6,6 +6,7 @@ public enum DownloadTarget: Sendable, Hashable {
 
     /// Into this directory, by the name in the answer's `Content-Disposition` (RFC 6266), or else by the last component
     /// of the URL. Of either one name is made that is safe: no path, no hidden file, no character that cannot be seen,
-    /// and no more than 255 bytes.
+    /// and no more than 255 bytes. Nothing is replaced: where something has the name already, the file is called
+    /// `name-1.txt`, and so on; ``DownloadedFile/path`` says how.
     case directory(String)
 }

@@ -9,7 +9,8 @@ extension NetworkAgent {
     /// The bytes go to a part file beside the target, with a small file of metadata. A run that is cancelled, fails, or
     /// dies with its process leaves them, and another run of the same request to the same target, by any agent, asks for
     /// the rest (RFC 9110, 14): only where the server has given a strong validator, and only if by its answer the file is
-    /// still the same; else it begins anew. What is at the target stays until the new file is complete.
+    /// still the same; else it begins anew. What is at the target stays until the new file is complete; in a directory
+    /// nothing is replaced.
     ///
     /// Redirects, retries, adapters, the authenticator and observers have their part in it as in any run; status and
     /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the

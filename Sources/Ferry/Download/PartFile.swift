@@ -9,9 +9,9 @@ final class PartFile: Sendable {
     let descriptor: Int32
     /// Its bytes when it was opened.
     let openedLength: Int64
-    private let directory: OpenDirectory
-    private let part: String
-    private let metadata: String
+    let directory: OpenDirectory
+    let part: String
+    let metadata: String
 
     /// Opens it, empty when there is none yet. Throws, with nothing made, where it could not take the place of `target`.
     init(in directoryPath: String, part: String, metadata: String, target: String?) throws(FileFault) {
@@ -71,7 +71,7 @@ final class PartFile: Sendable {
         return nil
     }
 
-    private var partPath: String { directory.path + "/" + part }
+    var partPath: String { directory.path + "/" + part }
 
     // MARK: What is there
 
@@ -170,11 +170,7 @@ final class PartFile: Sendable {
     // MARK: Its end
 
     /// Throws what could not be replaced: a directory, a device, a pipe. Whether it is a link to one is looked at, too.
-    func checkTarget(_ name: String) throws(FileFault) {
-        try Self.check(name, in: directory.descriptor, path: directory.path)
-    }
-
-    private static func check(_ name: String, in directory: Int32, path: String) throws(FileFault) {
+    static func check(_ name: String, in directory: Int32, path: String) throws(FileFault) {
         var status = stat()
         if fstatat(directory, name, &status, 0) != 0 { return }
         switch status.st_mode & S_IFMT {
@@ -182,19 +178,6 @@ final class PartFile: Sendable {
         case S_IFDIR: throw FileFault(path + "/" + name, errno: EISDIR)
         default: throw FileFault(path + "/" + name, errno: EINVAL, words: "not a regular file")
         }
-    }
-
-    /// The part is the file from here on: its bytes on the disk, under its name, in the place of what had that name. The
-    /// name itself is on the disk when the directory is.
-    func place(as name: String, hasMetadata: Bool) throws(FileFault) {
-        if fsync(descriptor) != 0 { throw FileFault(partPath) }
-        try checkTarget(name)
-        if renameat(directory.descriptor, part, directory.descriptor, name) != 0 {
-            throw FileFault(directory.path + "/" + name)
-        }
-        // What is left of the metadata after a crash here says nothing without a part.
-        if hasMetadata { unlinkat(directory.descriptor, metadata, 0) }
-        unlock()
     }
 
     /// Brings the directory to the disk, together with others who want that of the same one.

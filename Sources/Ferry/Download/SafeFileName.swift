@@ -42,13 +42,25 @@ enum SafeFileName {
         }
     }
 
+    /// The name for a file when there is one of this name already, and others with smaller numbers: `x-1.txt`.
+    static func numbered(_ name: String, _ number: Int) -> String {
+        let mark = "-\(number)"
+        let name = shortened(name, to: most - mark.utf8.count)
+        let ending = ending(of: name)
+        return name.dropLast(ending.count) + mark + ending
+    }
+
+    /// Its extension, with the dot, if it has one.
+    private static func ending(of name: String) -> String {
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex, name[dot...].utf8.count <= longestExtension
+        else { return "" }
+        return String(name[dot...])
+    }
+
     /// Cut in front of the extension, and never within a character.
     private static func shortened(_ name: String, to limit: Int) -> String {
         if name.utf8.count <= limit { return name }
-        var ending = ""
-        if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= longestExtension {
-            ending = String(name[dot...])
-        }
+        let ending = ending(of: name)
         var stem = String(name.dropLast(ending.count))
         while stem.utf8.count + ending.utf8.count > limit { stem.removeLast() }
         return (stem.isEmpty ? "download" : stem) + ending

@@ -9,6 +9,7 @@ enum DownloadCommand: Subcommand {
     static let notes = """
         A file is loaded beside its place, as NAME.ferry-part, and takes it when it is whole. Run again, ferry asks
         for what is missing, if the file is still the same. The first ctrl-C keeps what is there and says how much.
+        In a directory nothing is replaced: a second x.zip is x-1.zip. What -o names is replaced.
         Standard output gets the path of each file, standard error the progress, on a terminal only.
         """
 

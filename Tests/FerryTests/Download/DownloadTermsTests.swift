@@ -80,4 +80,32 @@ import Testing
             #expect(file.length == 18_000 && took > .seconds(2) && took < .seconds(5), "\(took)")
         }
     }
+
+    @Test func inADirectoryNothingIsReplaced() async throws {
+        let folder = try Folder()
+        try folder.write(Array("mine".utf8), "x.txt")
+        try FileManager.default.createDirectory(atPath: folder.file("x-1.txt"), withIntermediateDirectories: true)
+        #expect(symlink("nowhere", folder.file("x-2.txt")) == 0)
+        try await withFlow { server, agent in
+            server.script(
+                path: "/",
+                [
+                    .send("HTTP/1.1 200 OK\r\nContent-Disposition: attachment; filename=x.txt\r\n"),
+                    .send("Content-Length: 3\r\n\r\nabc"), .serve,
+                ])
+            let directory = DownloadTarget.directory(folder.path)
+            // Of two that end at the same time each has a name, too.
+            let paths = try await withThrowingTaskGroup(of: String.self) { group in
+                for path in ["/a", "/b", "/c"] {
+                    group.addTask { try await agent.download(Get(path), to: directory).path }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(paths.sorted() == [3, 4, 5].map { folder.file("x-\($0).txt") })
+            for path in paths {
+                #expect(FileManager.default.contents(atPath: path) == Data("abc".utf8))
+            }
+            #expect(folder.bytes("x.txt") == Array("mine".utf8) && folder.names.count == 6)
+        }
+    }
 }
