@@ -17,18 +17,18 @@ enum { THREADS = 4, IDLE_SECONDS = 10 };
 
 /* The jobs of one device, and those who do them. It lives as long as it has
  * threads. */
-typedef struct bench {
-  struct bench *next;
+typedef struct crew {
+  struct crew *next;
   uint64_t device, file;
   pthread_cond_t work;
   ferry__job *jobs, **last; /* oldest first, none of them begun */
   unsigned waiting, threads, idle;
-} bench;
+} crew;
 
 static struct {
   pthread_mutex_t lock;
-  bench *benches;
-} desk = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  crew *crews;
+} writers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void ferry__job_device(ferry__job *job, int fd) {
   struct statx found;
@@ -61,11 +61,11 @@ static void close_if_over(ferry_loop *loop) {
 
 static void on_done(uv_async_t *async) {
   ferry_loop *loop = async->data;
-  pthread_mutex_lock(&desk.lock);
+  pthread_mutex_lock(&writers.lock);
   ferry__job *job = loop->jobs.done;
   loop->jobs.done = NULL;
   loop->jobs.last_done = &loop->jobs.done;
-  pthread_mutex_unlock(&desk.lock);
+  pthread_mutex_unlock(&writers.lock);
   while (job) {
     ferry__job *next = job->next;
     loop->jobs.count--;
@@ -85,32 +85,32 @@ void ferry__jobs_close(ferry_loop *loop) { close_if_over(loop); }
 
 /* ---- Threads ------------------------------------------------------------- */
 
-static bool wait_for_job(bench *bench) {
+static bool wait_for_job(crew *crew) {
   struct timespec until;
   int code = 0;
-  while (!bench->jobs && code != ETIMEDOUT) {
+  while (!crew->jobs && code != ETIMEDOUT) {
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_SECONDS;
-    bench->idle++;
-    code = pthread_cond_timedwait(&bench->work, &desk.lock, &until);
-    bench->idle--;
+    crew->idle++;
+    code = pthread_cond_timedwait(&crew->work, &writers.lock, &until);
+    crew->idle--;
   }
-  return bench->jobs;
+  return crew->jobs;
 }
 
-static ferry__job *take(bench *bench) {
-  ferry__job *job = bench->jobs;
-  bench->jobs = job->next;
-  if (!bench->jobs)
-    bench->last = &bench->jobs;
-  bench->waiting--;
+static ferry__job *take(crew *crew) {
+  ferry__job *job = crew->jobs;
+  crew->jobs = job->next;
+  if (!crew->jobs)
+    crew->last = &crew->jobs;
+  crew->waiting--;
   return job;
 }
 
-static void leave(bench *old) {
+static void leave(crew *old) {
   if (--old->threads)
     return;
-  bench **at = &desk.benches;
+  crew **at = &writers.crews;
   while (*at != old)
     at = &(*at)->next;
   *at = old->next;
@@ -119,22 +119,22 @@ static void leave(bench *old) {
 }
 
 static void *run(void *data) {
-  bench *bench = data;
+  crew *crew = data;
   pthread_setname_np(pthread_self(), "ferry-writer");
-  pthread_mutex_lock(&desk.lock);
-  while (wait_for_job(bench)) {
-    ferry__job *job = take(bench);
-    pthread_mutex_unlock(&desk.lock);
+  pthread_mutex_lock(&writers.lock);
+  while (wait_for_job(crew)) {
+    ferry__job *job = take(crew);
+    pthread_mutex_unlock(&writers.lock);
     job->work(job);
-    pthread_mutex_lock(&desk.lock);
+    pthread_mutex_lock(&writers.lock);
     hand_back(job, 0);
   }
-  leave(bench);
-  pthread_mutex_unlock(&desk.lock);
+  leave(crew);
+  pthread_mutex_unlock(&writers.lock);
   return NULL;
 }
 
-static bool start_thread(bench *bench) {
+static bool start_thread(crew *crew) {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, old;
@@ -144,7 +144,7 @@ static bool start_thread(bench *bench) {
   /* SIGXFSZ above all: writing reports EFBIG. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  int code = pthread_create(&thread, &attributes, run, bench);
+  int code = pthread_create(&thread, &attributes, run, crew);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   return code == 0;
@@ -152,8 +152,8 @@ static bool start_thread(bench *bench) {
 
 /* ---- In ------------------------------------------------------------------ */
 
-static bench *find_bench(const ferry__job *job) {
-  bench *found = desk.benches;
+static crew *find_crew(const ferry__job *job) {
+  crew *found = writers.crews;
   while (found && (found->device != job->device || found->file != job->file))
     found = found->next;
   if (found || !(found = calloc(1, sizeof *found)))
@@ -168,27 +168,27 @@ static bench *find_bench(const ferry__job *job) {
     return NULL;
   }
   found->threads = 1;
-  found->next = desk.benches;
-  desk.benches = found;
+  found->next = writers.crews;
+  writers.crews = found;
   return found;
 }
 
 void ferry__job_put(ferry__job *job) {
   job->loop->jobs.count++;
-  pthread_mutex_lock(&desk.lock);
-  bench *bench = find_bench(job);
-  if (bench) {
+  pthread_mutex_lock(&writers.lock);
+  crew *crew = find_crew(job);
+  if (crew) {
     job->next = NULL;
-    *bench->last = job;
-    bench->last = &job->next;
-    bench->waiting++;
+    *crew->last = job;
+    crew->last = &job->next;
+    crew->waiting++;
     /* An idle thread that has not woken yet may be another job's. */
-    if (bench->idle < bench->waiting && bench->threads < THREADS &&
-        start_thread(bench))
-      bench->threads++;
-    pthread_cond_signal(&bench->work);
+    if (crew->idle < crew->waiting && crew->threads < THREADS &&
+        start_thread(crew))
+      crew->threads++;
+    pthread_cond_signal(&crew->work);
   } else {
     hand_back(job, EAGAIN);
   }
-  pthread_mutex_unlock(&desk.lock);
+  pthread_mutex_unlock(&writers.lock);
 }

@@ -237,6 +237,8 @@ import Testing
         #expect(stub.requests.map(\.priority) == [.normal])
         stub.releaseAll()
         await agent.shutdown()
+        // The task knows the agent, which knows its log.
+        changer.task.withLock { $0 = nil }
     }
 
     @Test func itIsKeptByTheAgentAndThenLetGo() async {
