@@ -65,6 +65,11 @@ void ferry__pool_give(ferry__pool *pool, void *bytes);
 void ferry__block_free(void *bytes);
 void ferry__pool_close(ferry__pool *pool);
 
+/* ---- Threads (thread.c) -------------------------------------------------- */
+
+/* Starts one that nobody joins and that takes no signal. */
+bool ferry__thread_start(void *(*run)(void *), void *data);
+
 /* ---- libcurl's memory (memory.c) ----------------------------------------- */
 
 enum { FERRY__SHELVES = 130 };

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,21 +223,6 @@ static void *run(void *unused) {
   return unused;
 }
 
-static bool start_thread(void) {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigset_t all, old;
-  if (pthread_attr_init(&attributes))
-    return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int code = pthread_create(&thread, &attributes, run, NULL);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
-  return code == 0;
-}
-
 int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
                   lookup_function lookup) {
   waiter *new = calloc(1, sizeof *new);
@@ -260,7 +244,7 @@ int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
   if (!job) {
     /* An idle thread that has not woken yet may be another job's. */
     if (desk.idle <= desk.untaken && desk.threads < THREADS) {
-      if (start_thread())
+      if (ferry__thread_start(run, NULL))
         desk.threads++;
       else if (!desk.threads)
         goto done;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -134,22 +133,6 @@ static void *run(void *data) {
   return NULL;
 }
 
-static bool start_thread(crew *crew) {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigset_t all, old;
-  if (pthread_attr_init(&attributes))
-    return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  /* SIGXFSZ above all: writing reports EFBIG. */
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int code = pthread_create(&thread, &attributes, run, crew);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
-  return code == 0;
-}
-
 /* ---- In ------------------------------------------------------------------ */
 
 static crew *find_crew(const ferry__job *job) {
@@ -162,7 +145,7 @@ static crew *find_crew(const ferry__job *job) {
   found->file = job->file;
   found->last = &found->jobs;
   pthread_cond_init(&found->work, NULL);
-  if (!start_thread(found)) {
+  if (!ferry__thread_start(run, found)) {
     pthread_cond_destroy(&found->work);
     free(found);
     return NULL;
@@ -184,7 +167,7 @@ void ferry__job_put(ferry__job *job) {
     crew->waiting++;
     /* An idle thread that has not woken yet may be another job's. */
     if (crew->idle < crew->waiting && crew->threads < THREADS &&
-        start_thread(crew))
+        ferry__thread_start(run, crew))
       crew->threads++;
     pthread_cond_signal(&crew->work);
   } else {

@@ -1,0 +1,20 @@
+/* thread.c - threads beside the loop's: lookups (lookup.c), writers. */
+#include "core.h"
+
+#include <signal.h>
+
+bool ferry__thread_start(void *(*run)(void *), void *data) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, old;
+  if (pthread_attr_init(&attributes))
+    return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  /* No signal is theirs. SIGXFSZ above all: writing reports EFBIG. */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int code = pthread_create(&thread, &attributes, run, data);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  return code == 0;
+}
