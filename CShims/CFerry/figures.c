@@ -1,15 +1,15 @@
 /* figures.c - what a transfer has cost, read from its handle at its end. */
 #include "core.h"
 
-static uint32_t microseconds(CURL *easy, CURLINFO info) {
+static uint64_t microseconds(CURL *easy, CURLINFO info) {
   curl_off_t us = 0;
   curl_easy_getinfo(easy, info, &us);
-  return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+  return us < 0 ? 0 : (uint64_t)us;
 }
 
 void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
   CURL *easy = t->handle->easy;
-  uint32_t name = r->metrics.name;
+  uint64_t name = r->metrics.name;
   long sent = 0, connects = 0;
   curl_off_t uploaded = 0;
   curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);

@@ -142,9 +142,8 @@ static inline void ferry__count(_Atomic uint64_t *counter, int64_t by) {
   uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
   atomic_store_explicit(counter, now + (uint64_t)by, memory_order_relaxed);
 }
-static inline uint32_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
-  uint64_t us = to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
-  return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
+  return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
 }
 
 /* [any thread] libcurl, once. */

@@ -65,12 +65,12 @@ package enum TransferPhase: Int32, Sendable {
 
 /// Microseconds. `queue` and `total` count from the submit, the others from the start; 0 = did not happen.
 package struct TransferMetrics: Sendable, Equatable {
-    package var queue: UInt32 = 0
-    package var name: UInt32 = 0
-    package var connect: UInt32 = 0
-    package var tls: UInt32 = 0
-    package var firstByte: UInt32 = 0
-    package var total: UInt32 = 0
+    package var queue: UInt64 = 0
+    package var name: UInt64 = 0
+    package var connect: UInt64 = 0
+    package var tls: UInt64 = 0
+    package var firstByte: UInt64 = 0
+    package var total: UInt64 = 0
 
     package init() {}
 }

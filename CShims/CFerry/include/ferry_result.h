@@ -19,12 +19,12 @@ typedef struct ferry_field {
 /* Microseconds. queue and total are counted from the submit, the others
  * from the start; 0 = did not happen. */
 typedef struct ferry_metrics {
-  uint32_t queue;
-  uint32_t name;       /* the name was known */
-  uint32_t connect;    /* TCP was connected; 0 on a reused connection */
-  uint32_t tls;        /* the handshake was done; 0 likewise */
-  uint32_t first_byte; /* the first byte of the answer */
-  uint32_t total;
+  uint64_t queue;
+  uint64_t name;       /* the name was known */
+  uint64_t connect;    /* TCP was connected; 0 on a reused connection */
+  uint64_t tls;        /* the handshake was done; 0 likewise */
+  uint64_t first_byte; /* the first byte of the answer */
+  uint64_t total;
 } ferry_metrics;
 
 enum {

@@ -68,7 +68,7 @@ public struct RequestMetrics: Sendable, Hashable {
 
     package init(_ result: TransferResult) {
         let times = result.metrics
-        func time(_ value: UInt32) -> Duration? { value == 0 ? nil : .microseconds(Int64(value)) }
+        func time(_ value: UInt64) -> Duration? { value == 0 ? nil : .microseconds(Int64(value)) }
         queue = .microseconds(Int64(times.queue))
         nameLookup = time(times.name)
         connect = time(times.connect)
