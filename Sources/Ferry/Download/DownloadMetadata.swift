@@ -1,9 +1,9 @@
-import FoundationEssentials
+import FerryJSON
 
 /// What is known of a part, so that another run, of this process or another, can go on with it.
-struct DownloadMetadata: Sendable, Equatable, Codable {
+struct DownloadMetadata: Sendable, Equatable {
     /// A piece of a file that is loaded in several at once.
-    struct Segment: Sendable, Equatable, Codable {
+    struct Segment: Sendable, Equatable {
         var start: Int64
         /// The first byte that is not its own.
         var end: Int64
@@ -13,7 +13,6 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
         var isComplete: Bool { start + written >= end }
     }
 
-    private(set) var version = 1
     /// For who looks at it: without the values of the query, which may be secret.
     var url: String
     /// By which it is told whether a part is of this URL.
@@ -33,8 +32,7 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
 
     /// From a file's bytes; `nil` when they are of another version, or no metadata at all.
     init?(_ bytes: [UInt8]) {
-        guard let found = try? JSONDecoder().decode(Self.self, from: Data(bytes)), found.version == 1, found.isSound
-        else { return nil }
+        guard let json = try? JSON(parsing: bytes), let found = try? Self(json: json), found.isSound else { return nil }
         self = found
     }
 
@@ -49,10 +47,14 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
     }
 
     var bytes: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
-        guard let data = try? encoder.encode(self) else { preconditionFailure("metadata is always JSON") }
-        return Array(data)
+        var members: [(String, JSON)] = [
+            ("version", JSON(Self.version)), ("url", JSON(url)), ("urlDigest", JSON(urlDigest)),
+        ]
+        if let validator { members.append(("validator", validator.json)) }
+        if let total { members.append(("total", JSON(total))) }
+        if let name { members.append(("name", JSON(name))) }
+        if let segments { members.append(("segments", JSON(segments.map(\.json)))) }
+        return JSON(members: members).bytes(pretty: true)
     }
 
     /// Segments follow one another from the first byte to the last.
@@ -72,4 +74,48 @@ struct DownloadMetadata: Sendable, Equatable, Codable {
 
     /// Bytes that are there, of a part of this length.
     func received(_ length: Int64) -> Int64 { segments.map { $0.reduce(0) { $0 + $1.written } } ?? length }
+}
+
+extension DownloadMetadata: JSONConvertible {
+    /// Of the form of all that is here.
+    private static let version = 1
+
+    init(json: JSON) throws {
+        guard try json.value("version", as: Int.self) == Self.version else {
+            throw json.mismatch(expected: "version 1")
+        }
+        url = try json.value("url")
+        urlDigest = try json.value("urlDigest")
+        validator = try json.value("validator")
+        total = try json.value("total")
+        name = try json.value("name")
+        segments = try json.value("segments")
+    }
+}
+
+extension DownloadMetadata.Segment: JSONConvertible {
+    init(json: JSON) throws {
+        start = try json.value("start")
+        end = try json.value("end")
+        written = try json.value("written")
+    }
+
+    fileprivate var json: JSON { ["start": JSON(start), "end": JSON(end), "written": JSON(written)] }
+}
+
+extension ResumeValidator: JSONConvertible {
+    init(json: JSON) throws {
+        if let tag = json["entityTag"] {
+            self = .entityTag(try tag.value("_0"))
+        } else {
+            self = .lastModified(try json.value("lastModified", as: JSON.self).value("_0"))
+        }
+    }
+
+    fileprivate var json: JSON {
+        switch self {
+        case .entityTag(let tag): ["entityTag": ["_0": JSON(tag)]]
+        case .lastModified(let date): ["lastModified": ["_0": JSON(date)]]
+        }
+    }
 }

@@ -1,6 +1,6 @@
 /// By what a server tells whether a file is still the one of which a part is here. Only a strong validator will do: a
 /// weak one lets bytes differ (RFC 9110, 13.1.5).
-enum ResumeValidator: Sendable, Hashable, Codable {
+enum ResumeValidator: Sendable, Hashable {
     case entityTag(String)
     case lastModified(String)
 

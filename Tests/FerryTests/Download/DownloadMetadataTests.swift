@@ -1,3 +1,5 @@
+import FerryJSON
+import Foundation
 import Testing
 
 @testable import Ferry
@@ -21,6 +23,19 @@ import Testing
         metadata.segments = [.init(start: 0, end: 5, written: 2), .init(start: 5, end: 10)]
         #expect(DownloadMetadata(metadata.bytes) == metadata && metadata.isOf(url: url))
         #expect(metadata.received(10) == 2)
+    }
+
+    /// By which a part is gone on with after an update.
+    @Test func theFormStays() throws {
+        let text = """
+            {"segments":[{"end":4,"start":0,"written":4},{"end":9,"start":4,"written":1}],"total":9,"name":"f",
+            "url":"http://h/f","urlDigest":"ab","validator":{"entityTag":{"_0":"\\"v\\""}},"version":1}
+            """
+        let found = try #require(DownloadMetadata(Array(text.utf8)))
+        #expect(found.validator == .entityTag("\"v\"") && found.total == 9 && found.name == "f")
+        #expect(found.segments == [.init(start: 0, end: 4, written: 4), .init(start: 4, end: 9, written: 1)])
+        #expect(try JSON(parsing: found.bytes) == JSON(parsing: text))
+        #expect(DownloadMetadata(Array(text.replacing("\"version\":1", with: "\"version\":2").utf8)) == nil)
     }
 
     @Test func noSecretStandsInIt() {
