@@ -12,6 +12,9 @@ final class Journey: Sendable {
 
     private struct State {
         var end: End?
+        /// What it did was broken off, and it was not taken up again yet.
+        var isBroken = false
+        var goesOn: Bool { end == nil && !isBroken }
         /// Ends what it is doing now.
         var interrupt: (@Sendable (End) -> Void)?
         /// The place among those that wait, where it was changed after the start.
@@ -54,6 +57,21 @@ final class Journey: Sendable {
         for child in children { child.end(first) }
     }
 
+    /// Has what it does now broken off, as if it were cancelled, and nothing new begun until it is taken up again. Any
+    /// thread.
+    func breakOff() {
+        let interrupt = state.withLock { state in
+            state.isBroken = true
+            return state.interrupt.take()
+        }
+        interrupt?(.cancelled)
+    }
+
+    /// It may begin something again, unless it was ended.
+    func takeUp() { state.withLock { $0.isBroken = false } }
+
+    private var goesOn: Bool { state.withLock { $0.goesOn } }
+
     /// Has another one end when this does.
     func adopt(_ child: Journey) {
         let end = state.withLock { state in
@@ -63,10 +81,10 @@ final class Journey: Sendable {
         if let end { child.end(end) }
     }
 
-    /// Says how to break off what begins now. False, and nothing kept, when the journey has ended.
+    /// Says how to break off what begins now. False, and nothing kept, when the journey has ended or was broken off.
     private func begin(_ interrupt: @escaping @Sendable (End) -> Void) -> Bool {
         state.withLock { state in
-            if state.end != nil { return false }
+            if !state.goesOn { return false }
             state.interrupt = interrupt
             return true
         }
@@ -146,12 +164,12 @@ final class Journey: Sendable {
         }
         let value = await reading()
         done()
-        return end == nil ? value : nil
+        return goesOn ? value : nil
     }
 
     /// Lets time pass. False when it was ended meanwhile.
     func pause(_ duration: Duration) async -> Bool {
-        if duration <= .zero { return end == nil }
+        if duration <= .zero { return goesOn }
         let sleep = Task { try? await Task.sleep(for: duration) }
         guard begin({ _ in sleep.cancel() }) else {
             sleep.cancel()
@@ -159,7 +177,7 @@ final class Journey: Sendable {
         }
         await sleep.value
         done()
-        return end == nil
+        return goesOn
     }
 
     /// Waits for what `start` says is here, once. `nil` when the journey was ended before that.

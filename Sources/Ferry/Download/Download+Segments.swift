@@ -46,6 +46,19 @@ extension Download {
     /// Whether others write to the part, too.
     var hasHelpers: Bool { state.withLock { $0.helpers != nil } }
 
+    /// Nobody works at the file any more, and nothing of it is of use: begins it anew. False when that has happened before.
+    func beginAnew() -> Bool {
+        if !restart() { return false }
+        state.withLock { state in
+            (state.helpers, state.helperJourneys, state.helperFault) = (nil, [], nil)
+            (state.isOutdated, state.claimed) = (false, [])
+        }
+        return true
+    }
+
+    /// A segment is one of another file.
+    func isOutdated() { state.withLock { $0.isOutdated = true } }
+
     /// Until all segments are there; throws why one is not.
     func waitForHelpers() async throws(RequestError) {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
@@ -80,9 +93,13 @@ extension Download {
                 }
             } catch {
                 // It cannot be had: none of the others is wanted any more.
-                state.withLock { if $0.helperFault == nil { $0.helperFault = error } }
-                // Whatever the lead does now; and with it all the others.
-                return lead.end(.cancelled)
+                let others = state.withLock { state in
+                    if state.helperFault == nil { state.helperFault = error }
+                    return state.helperJourneys
+                }
+                for other in others { other.end(.cancelled) }
+                // Whatever it does now.
+                return lead.breakOff()
             }
         }
     }

@@ -32,6 +32,8 @@ final class Download: Sendable {
         var helperJourneys: [Journey] = []
         /// What one of them has failed with, the first.
         var helperFault: RequestError?
+        /// One of all that load segments was given bytes of another file.
+        var isOutdated = false
         /// Whose bodies go to the part now.
         var pouring: [StreamRun] = []
         var isPaused = false
@@ -67,24 +69,41 @@ final class Download: Sendable {
         do throws(RequestError) {
             try plan.checkOptions()
             try await open()
-            let lead = DownloadWorker(self, itinerary)
-            var travel = Travel(core, itinerary, journey, lead, after: first)
-            answer = await travel.run(after: first)
-            let response = try core.builder.response(of: answer, url: itinerary.url)
-            guard state.withLock({ $0.isComplete }) else {
-                throw await lead.refusal(of: response, to: journey, by: core)
-            }
+            let response = try await load(itinerary, journey, by: core, &answer)
             let file = try await conclude(response, journey, until: deadline)
             return (answer, .success(file))
-        } catch var error {
-            await endHelpers()
-            // What ended the lead was the helper that failed.
-            if error.code == .cancelled, let fault = helperFault, fault.code != .cancelled {
-                error = fault
-            }
+        } catch {
             await leaveBehind()
             if case .unsent = answer { answer = .refused(error) }
             return (answer, .failure(error))
+        }
+    }
+
+    /// Until all bytes are there. The answer is the last one, before this and after it.
+    private func load(
+        _ itinerary: Itinerary, _ journey: Journey, by core: AgentCore, _ answer: inout Answer
+    ) async throws(RequestError) -> Response {
+        let lead = DownloadWorker(self, itinerary)
+        var travel = Travel(core, itinerary, journey, lead, after: answer)
+        while true {
+            do throws(RequestError) {
+                answer = await travel.run(after: answer)
+                let response = try core.builder.response(of: answer, url: itinerary.url)
+                if state.withLock({ $0.isComplete }) { return response }
+                throw await lead.refusal(of: response, to: journey, by: core)
+            } catch {
+                // What broke off the lead, if it was a helper that failed; the others fail when they are ended.
+                let (fault, isOutdated) = state.withLock { ($0.helperFault, $0.isOutdated) }
+                await endHelpers()
+                guard journey.end == nil, isOutdated, beginAnew() else {
+                    throw journey.end == nil ? fault ?? error : error
+                }
+                // What was broken off has been sent, too.
+                if case .arrived(let result, _) = answer { travel.leave(result) }
+                lead.beginAnew()
+                journey.takeUp()
+                answer = .unsent
+            }
         }
     }
 
@@ -127,7 +146,7 @@ final class Download: Sendable {
     }
 
     /// Likewise what ends later than `body` returns.
-    private func onDisk<Value: Sendable>(
+    func onDisk<Value: Sendable>(
         _ phase: RequestPhase,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
     ) async throws(RequestError) -> Value {
@@ -159,72 +178,6 @@ final class Download: Sendable {
         }
         self.state.withLock { $0.part = nil }
     }
-
-    // MARK: The end
-
-    /// All bytes are here: looks whether they are the right ones, and puts the file in its place.
-    private func conclude(
-        _ response: Response, _ journey: Journey, until deadline: ContinuousClock.Instant?
-    ) async throws(RequestError) -> DownloadedFile {
-        let (part, place, known) = state.withLock { ($0.part, $0.place, $0.metadata) }
-        guard let part, let place else { preconditionFailure("a download ends before it began") }
-        let options = plan.options
-        let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
-        let (length, digest, taken) = try await onDisk(.processing) { end in
-            self.place(
-                part, as: name, replaces: place.name != nil, unless: { journey.end != nil || deadline.isOver },
-                then: end)
-        }
-        guard let taken else {
-            if journey.end != nil { throw journey.error(behind: response, countsAttempts: true) }
-            if deadline.isOver {
-                let failure = TransferFailure(.timeout, .timeoutDeadline)
-                throw RequestError(failure, of: response.result, url: response.url, trail: response.trail)
-            }
-            if let expected = options.expectedLength, expected != length {
-                throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
-            }
-            throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
-        }
-        let resumedFrom = state.withLock { $0.resumedFrom }
-        var path = place.path(of: taken)
-        if case .file(let given) = plan.target { path = given }
-        return DownloadedFile(
-            path: path, length: length, resumedFrom: resumedFrom, response: response)
-    }
-
-    /// The name is `nil` of one that is not in its place.
-    private typealias End = (length: Int64, digest: String?, name: String?)
-
-    /// Puts the part in its place if it is the right one. Where waiting for the disk does no harm.
-    private func place(
-        _ part: PartFile, as name: String, replaces: Bool, unless hasEnded: () -> Bool,
-        then end: @escaping @Sendable (Result<End, FileFault>) -> Void
-    ) {
-        let options = plan.options
-        do throws(FileFault) {
-            let digest = options.sha256 == nil ? nil : try part.sha256(while: { !hasEnded() })
-            let length = try part.length()
-            let isRight =
-                options.expectedLength ?? length == length
-                && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
-            guard isRight && !hasEnded() else { return end(.success((length, digest, nil))) }
-            let taken = try part.place(as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted })
-            // It is the file now, also if the disk refuses its name.
-            state.withLock { $0.part = nil }
-            part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, taken))) }
-        } catch {
-            end(.failure(error))
-        }
-    }
-
-    /// What came is not to be gone on with.
-    private func mismatch(
-        _ measure: RequestError.Code.FileMeasure, _ message: String, _ response: Response
-    ) -> RequestError {
-        state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
-        return RequestError(.contentMismatch(measure), message: message, response: response)
-    }
 }
 
 extension DownloadMetadata {
@@ -240,9 +193,4 @@ extension Itinerary {
     fileprivate var end: ContinuousClock.Instant? {
         [deadline.map { .now + $0 }, groupDeadline].compactMap { $0 }.min()
     }
-}
-
-extension ContinuousClock.Instant? {
-    /// Whether it has passed; never, where there is none.
-    fileprivate var isOver: Bool { map { $0 <= .now } ?? false }
 }

@@ -96,12 +96,19 @@ final class DownloadWorker: BodyCarrier {
         }
     }
 
-    /// Asks for the whole file, once, and as long as nobody else writes to the part.
+    /// Asks for the whole file, once. Where others write to the part, that is for after them.
     private func restart(_ why: DownloadMachine.Mismatch, _ head: Response) throws(RequestError) -> TakenBody {
-        guard isLead, !download.hasHelpers, download.restart() else { throw mismatch(why, head) }
-        segment.withLock { $0 = nil }
-        return .again
+        if download.hasHelpers {
+            download.isOutdated()
+        } else if download.restart() {
+            beginAnew()
+            return .again
+        }
+        throw mismatch(why, head)
     }
+
+    /// Has no segment yet.
+    func beginAnew() { segment.withLock { $0 = nil } }
 
     private struct Body {
         var head: Response

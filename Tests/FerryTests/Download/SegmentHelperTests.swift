@@ -74,4 +74,59 @@ import Testing
             #expect(folder.names == ["f.ferry-meta", "f.ferry-part"])
         }
     }
+
+    @Test func whatAHelperLearnsOfAnotherFileBeginsItAnewWhateverTheLeadDoes() async throws {
+        let folder = try Folder()
+        let new = [UInt8](repeating: 7, count: 5000)
+        for leadWaits in [true, false] {
+            try await withFlow {
+                $0.retryPolicy = .exponential(attempts: 3, base: .seconds(300), cap: .seconds(300), jitter: .none)
+            } _: { server, agent in
+                var two = DownloadOptions(segments: 2)
+                two.leastSegment = 1000
+                let isLeadBusy = OneShot<Void>()
+                server.handle("GET", "/f") { request in
+                    guard request.headers["Range"] != nil else {
+                        return LoopbackResponse(headers: ["ETag": "\"w\""], body: new)
+                    }
+                    switch range(request).lowerBound {
+                    case 0: return answer(request)
+                    case 1000:
+                        await isLeadBusy.value()
+                        return LoopbackResponse(headers: ["ETag": "\"w\""], body: new)
+                    default:
+                        isLeadBusy.finish(())
+                        // It waits for five minutes, to be sent again or for the head.
+                        if !leadWaits { try? await Task.sleep(for: .seconds(300)) }
+                        return LoopbackResponse(status: 503)
+                    }
+                }
+                let file = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: two)
+                #expect(file.length == 5000 && folder.bytes("f") == new && folder.names == ["f"])
+                #expect(server.ranges("/f").filter { $0 == nil }.count == 1)
+            }
+        }
+    }
+
+    @Test func aFileThatIsBegunAnewIsNotBegunAThirdTime() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            var two = DownloadOptions(segments: 2)
+            two.leastSegment = 1000
+            server.handle("GET", "/f") { request in
+                if request.headers["Range"].map({ $0 != "bytes=0-999" }) ?? true {
+                    // A piece also for who wants all of it.
+                    return LoopbackResponse(
+                        status: 206, headers: ["ETag": "\"w\"", "Content-Range": "bytes 5-9/9000"],
+                        body: Array(bytes[5...9]))
+                }
+                return answer(request)
+            }
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/f"), to: .file(folder.file("f")), options: two)
+            }
+            #expect(error?.code == .resumeMismatch && folder.bytes("f") == nil)
+            #expect(server.ranges("/f").filter { $0 == nil }.count == 1)
+        }
+    }
 }
