@@ -19,4 +19,11 @@ extension TransferResult {
         // Freed when the lock is left.
         _ = kept.withLock { kept in isKnownUniquelyReferenced(&kept) ? kept.take() : nil }
     }
+
+    /// The check that the body has passed last, by a number of whoever made it; 0 = none. An answer that a cache keeps in
+    /// memory is looked at many times, and stays what it is.
+    package var passedCheck: UInt64 {
+        get { passed.load(ordering: .relaxed) }
+        set { passed.store(newValue, ordering: .relaxed) }
+    }
 }

@@ -9,6 +9,7 @@ package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
 
     let kept = Mutex<(any AnyObject & Sendable)?>(nil)
+    let passed = Atomic<UInt64>(0)
 
     /// Takes over a result that the core has handed out.
     init(owning raw: UnsafeMutablePointer<ferry_result>) {

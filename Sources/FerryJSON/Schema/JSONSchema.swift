@@ -19,6 +19,9 @@ public struct JSONSchema: Sendable {
     var shape: SchemaShape { definition.shape }
     var program: SchemaProgram { definition.program }
 
+    /// Of this schema and its copies only, from 1 on: what has passed it need not be checked again.
+    package var number: UInt64 { program.number }
+
     func with(_ change: (inout SchemaShape) -> Void) -> JSONSchema {
         var shape = shape
         change(&shape)

@@ -1,17 +1,22 @@
 internal import CFerryJSON
+internal import Synchronization
 
 /// A compiled schema: flat arrays that the checker reads.
 ///
 /// Sendable because nothing changes after the initialiser.
 final class SchemaProgram: @unchecked Sendable {
+    /// No other program of the process has it, also after this one's end.
+    let number: UInt64
     let schema: ferry_json_schema
     let rules: [ferry_json_rule]
     let properties: [SchemaCompiler.Property]
     let patterns: [UInt32: SchemaPattern]
     private let constants: JSON
     private let memory: [UnsafeMutableRawPointer]
+    private static let last = Atomic<UInt64>(0)
 
     init(compiled: SchemaCompiler) {
+        number = Self.last.add(1, ordering: .relaxed).newValue
         constants = compiled.constants
         properties = compiled.properties
         patterns = compiled.patterns

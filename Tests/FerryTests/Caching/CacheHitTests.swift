@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import FerryTransport
 import FoundationEssentials
 import Synchronization
 import Testing
@@ -259,6 +260,27 @@ import Testing
         let statistics = await agent.cache.statistics
         #expect((statistics.entries, statistics.bytes, statistics.writes) == (0, 0, 1))
         #expect(!FileManager.default.fileExists(atPath: bench.path))
+    }
+
+    @Test func ofAnAnswerInMemoryASchemaIsCheckedOnce() async throws {
+        let agent = bench.agent(StubTransport(always: .response(body: #"{"nick":"kim","level":3}"#)))
+        struct Cached: Request {
+            var path: String { "/u" }
+            var jsonSchema: JSONSchema?
+            var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
+        }
+        let (schema, strict): (JSONSchema, JSONSchema) = (["nick": .string], ["age": .integer])
+        let first = try await agent.send(Cached(jsonSchema: schema)).response
+        let second = try await agent.send(Cached(jsonSchema: schema)).response
+        #expect(second.isFromCache && second.result === first.result)
+        #expect(second.result.passedCheck == schema.number)
+        // By another one it is checked, and does not pass for having passed the first.
+        let error = await fault { () throws(RequestError) in
+            try await agent.send(Cached(jsonSchema: strict), cache: .cacheOnly)
+        }
+        #expect(error?.code.name == "schemaMismatch")
+        #expect(try await agent.send(Cached(jsonSchema: schema), cache: .cacheOnly).isFromCache)
+        await agent.shutdown()
     }
 
     @Test func aSharedAnswerIsReadByManyAtOnce() async throws {

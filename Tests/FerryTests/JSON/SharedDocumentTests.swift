@@ -48,6 +48,25 @@ import Testing
         #expect(value.before != nil && value.before == value.after)
     }
 
+    @Test func whatHasPassedIsNotReadAgainForTheSameSchema() async throws {
+        let response = try await agent.send(AsData()).response
+        let schema: JSONSchema = ["nick": .string]
+        let strict: JSONSchema = ["nick": .string, "age": .integer]
+        try response.check(by: schema)
+        response.forgetJSON()
+        let same = schema
+        try response.check(by: same)
+        #expect(response.result.reading == nil)
+        // Another one is, whatever has passed; and what did not fit is looked at each time.
+        for _ in 0..<2 {
+            #expect { try response.check(by: strict) } throws: { ($0 as? RequestError)?.code.name == "schemaMismatch" }
+            #expect(response.result.reading != nil)
+            response.forgetJSON()
+        }
+        try response.check(by: ["nick": .string])
+        #expect(response.result.reading != nil)
+    }
+
     @Test func theDocumentGoesWhenTheValueIsMade() async throws {
         #expect(try await agent.send(UserInfo(id: 1)).response.result.reading == nil)
         #expect(try await agent.send(Checked()).response.result.reading == nil)
