@@ -18,7 +18,7 @@ package final class SQLiteCacheStore: CacheStore {
         let (writing, counter) = (CacheWritingQueue(writer, options, counter), counter)
         self.writing = writing
         (self.readingGate, self.writingGate) = (readingGate, writingGate)
-        let readers = (0..<max(options.readers, 1)).map { _ in CacheReader(files, counter, readingGate) }
+        let readers = (0..<max(options.readers, 1)).map { _ in CacheReader(files, options, counter, readingGate) }
         self.readers = CacheReaderPool(readers) { key, finding, used in
             switch finding {
             case .found:
