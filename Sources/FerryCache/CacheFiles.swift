@@ -14,6 +14,8 @@ final class CacheFiles: Sendable {
     private struct State {
         /// Goes up whenever open connections belong to a database that is not the one in use any more.
         var epoch = 0
+        /// Of the database that was opened last.
+        var inode: UInt64?
     }
 
     private let directory: String
@@ -54,8 +56,13 @@ final class CacheFiles: Sendable {
     }
 
     private func open() throws(CacheFault) -> CacheDatabase {
-        let epoch = epoch
         let file = try makeFile()
+        let epoch = state.withLock { state in
+            // Also where nobody has noticed: a process that has only read has no writer that looks.
+            if let last = state.inode, last != file.inode { state.epoch += 1 }
+            state.inode = file.inode
+            return state.epoch
+        }
         let database = try CacheDatabase(
             path: path, isNew: file.size == 0, inode: file.inode, epoch: epoch, patience: patience)
         // SQLite gives them the rights of the database, but finds some that are there already.

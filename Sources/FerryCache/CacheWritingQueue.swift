@@ -92,12 +92,14 @@ final class CacheWritingQueue: Sendable {
     private func submit(_ job: Job) -> Bool {
         let (isTaken, haste) = state.withLock { state -> (Bool, Haste) in
             if state.isClosed { return (false, .none) }
-            if job.bytes > 0 && state.bytes + job.bytes > options.maxQueuedBytes { return (false, .none) }
+            // One that is larger than all of the room has it to itself.
+            let isFull = state.bytes > 0 && state.bytes + job.bytes > options.maxQueuedBytes
+            if job.bytes > 0 && isFull { return (false, .none) }
             state.jobs.append(job)
             state.bytes += job.bytes
             // What fills a transaction does not wait for more.
-            let isFull = state.bytes >= min(Self.mostBytes, options.maxQueuedBytes / 2)
-            let haste = job.done != nil || isFull ? Haste.now : .gathering
+            let isMuch = state.bytes >= min(Self.mostBytes, options.maxQueuedBytes / 2)
+            let haste = job.done != nil || isMuch ? Haste.now : .gathering
             return (true, state.wakes(haste) ? haste : .none)
         }
         wake(haste)

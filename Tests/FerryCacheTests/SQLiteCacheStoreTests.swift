@@ -40,6 +40,23 @@ import Testing
         await second.close()
     }
 
+    @Test func readersFollowADatabaseThatIsAnotherOneNow() async throws {
+        let store = makeStore()
+        // Only read so far: no writer looks after the file.
+        #expect(await store.read(Sample.key(1)).reason == .notFound)
+        try FileManager.default.removeItem(atPath: folder.options().directory)
+        #expect(await store.write(Sample.entry(1, generation: 1), under: Sample.key(1)))
+        #expect(await generation(1, in: store) == 1)
+        await store.close()
+    }
+
+    @Test func anEntryLargerThanTheQueueHasItToItself() async {
+        let store = makeStore { $0.maxQueuedBytes = 100 }
+        #expect(await store.write(Sample.entry(1, generation: 1), under: Sample.key(1)))
+        #expect(await generation(1, in: store) == 1)
+        await store.close()
+    }
+
     @Test func twoStoresShareADirectory() async {
         let (first, second) = (makeStore(), makeStore())
         await first.write(Sample.entry(1, generation: 1), under: Sample.key(1))
