@@ -83,14 +83,23 @@ package final class MemoryFront<Value: Sendable>: Sendable {
     /// Goes up with every removal: what was read before one and comes after it may be what was to be removed.
     package var removals: UInt64 { state.withLock { $0.removals } }
 
-    /// Keeps a value, in the place of one that is there, or because there is none and nothing was removed since
-    /// `removals` was asked for.
-    package func insert(_ value: Value, for key: CacheKey, bytes: Int, ifNoneSince removals: UInt64? = nil) {
+    /// Keeps a value, in the place of one that is there.
+    package func insert(_ value: Value, for key: CacheKey, bytes: Int) {
+        insert(value, for: key, bytes: bytes, since: nil) { _ in true }
+    }
+
+    /// Likewise, if nothing was removed since `removals` was asked for, and there is none or one to be replaced.
+    package func insert(
+        _ value: Value, for key: CacheKey, bytes: Int, since removals: UInt64?, replaces: (Value) -> Bool
+    ) {
         // What is let go may end here, and not under the lock.
         var old: [Value] = []
         state.withLock { state in
-            if let removals, removals != state.removals || state.places[key] != nil { return }
-            if let place = state.places[key] { old += state.remove(place) }
+            if let removals, removals != state.removals { return }
+            if let place = state.places[key] {
+                if let value = state.slots[place].value, !replaces(value) { return }
+                old += state.remove(place)
+            }
             if bytes > maxBytes { return }
             state.add(value, key, bytes)
             while state.bytes > maxBytes { old += state.remove(state.oldest) }

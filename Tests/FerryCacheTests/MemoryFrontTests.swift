@@ -41,15 +41,18 @@ import Testing
         let front = MemoryFront<Int>(maxBytes: 30)
         let before = front.removals
         front.remove(key(1))
-        front.insert(1, for: key(1), bytes: 1, ifNoneSince: before)
+        front.insert(1, for: key(1), bytes: 1, since: before) { _ in false }
         #expect(front.value(for: key(1)) == nil)
-        front.insert(1, for: key(1), bytes: 1, ifNoneSince: front.removals)
+        front.insert(1, for: key(1), bytes: 1, since: front.removals) { _ in false }
         #expect(front.value(for: key(1)) == 1)
-        front.insert(2, for: key(1), bytes: 1, ifNoneSince: front.removals)
+        front.insert(2, for: key(1), bytes: 1, since: front.removals) { _ in false }
         #expect(front.value(for: key(1)) == 1)
+        // One that is older goes.
+        front.insert(2, for: key(1), bytes: 1, since: front.removals) { $0 < 2 }
+        #expect(front.value(for: key(1)) == 2 && front.size.bytes == 1)
         let later = front.removals
         front.removeAll()
-        front.insert(1, for: key(1), bytes: 1, ifNoneSince: later)
+        front.insert(1, for: key(1), bytes: 1, since: later) { _ in false }
         #expect(front.size.entries == 0)
     }
 

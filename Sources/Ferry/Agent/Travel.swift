@@ -25,6 +25,8 @@ struct Travel {
     var hasAskedForToken = false
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
+    /// They have sent it elsewhere, by another method, or with another body.
+    private var isAltered = false
     var earlier = EarlierAttempts()
     /// Of the last of them.
     var left: RequestMetrics?
@@ -124,6 +126,7 @@ struct Travel {
         }
         if itinerary.takesToken(to: bare.url) { outgoing = try await withToken(outgoing) }
         added = outgoing.headers.filter { !bare.headers.contains($0) }
+        isAltered = outgoing.url != bare.url || outgoing.method != bare.method || outgoing.changes != bare.changes
         return outgoing
     }
 
@@ -155,10 +158,12 @@ struct Travel {
             elapsed: start.duration(to: .now))
     }
 
-    /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, or a secret
-    /// field of an adapter.
+    /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, a secret field of
+    /// an adapter, or what an adapter may have put anywhere else.
     private var hasUnknownCredentials: Bool {
-        if token != nil || proxyCredential != nil || (credential != nil && itinerary.digest == nil) { return true }
+        if isAltered || token != nil || proxyCredential != nil || (credential != nil && itinerary.digest == nil) {
+            return true
+        }
         let declared = core.configuration.sensitiveHeaders
         return added.contains { SecretHeaders.contains($0.name, declared: declared) }
     }

@@ -1,4 +1,5 @@
 import FerryCache
+import FerryTransport
 
 /// What an agent keeps of answers: to be read, written and removed by hand, and counted.
 ///
@@ -26,7 +27,8 @@ public struct AgentCache: Sendable {
     }
 
     /// Keeps a response as the answer of a request, by that one's policy, whoever it came from: what the response's head
-    /// says of keeping it is not asked. Returns whether it is on the disk.
+    /// says of keeping it is not asked. Returns whether it is on the disk: false also for one whose body is not in memory,
+    /// as that of a download or a stream.
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
         guard let cache = core.cache, let (kept, key) = kept(response, for: request) else { return false }
@@ -41,7 +43,7 @@ public struct AgentCache: Sendable {
     }
 
     private func kept<R: Request>(_ response: Response, for request: R) -> (KeptResponse, CacheKey)? {
-        guard let cache = core.cache,
+        guard let cache = core.cache, response.result.body.count == response.bodyLength,
             let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
             let plan = core.plan(for: request, target, .reload),
             let kept = core.kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())

@@ -29,18 +29,23 @@ extension AgentCore {
     ) async -> (verdict: ResponseCache.Verdict, isInMemory: Bool)? {
         guard let cache else { return (.miss(.notConfigured), false) }
         var remembered: ResponseCache.Verdict?
+        var rememberedStored = CacheTime.min
         if let stored = cache.recall(plan.key) {
             let found = verdict(on: stored, plan, of: request, now: cache.clock())
             if case .fresh = found { return (counted(found, fromMemory: true), true) }
             // Another process may have a newer one on the disk.
             remembered = found
+            rememberedStored = stored.marks.stored
         }
         let loaded = await journey.wait { done in
             cache.load(plan.key) { done((stored: $0, miss: $1)) }
         }
         guard let loaded else { return nil }
         // What is still to be written, or cannot be, is in memory only.
-        guard let stored = loaded.stored else { return (remembered ?? .miss(loaded.miss), remembered != nil) }
+        // So is what is newer than the disk's.
+        guard let stored = loaded.stored, stored.marks.stored >= rememberedStored else {
+            return (remembered ?? .miss(loaded.miss), remembered != nil)
+        }
         let now = cache.clock()
         cache.used(stored, under: plan.key, now: now)
         return (counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false), false)
@@ -79,12 +84,15 @@ extension AgentCore {
         if !mode.asksNetwork {
             return .refused(.notCached(miss, url: itinerary.url))
         }
+        // Somebody may log out while it is under way.
+        let hadCookies = plan != nil && hasCookies
         let fetched = await fetch(request, at: servers, itinerary, journey)
         if let past, past.time <= mode.staleIfError, fetched.isServersFault {
             cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
         }
-        return plan == nil ? fetched : fetched.traced(miss, url: itinerary.url, itinerary.watch)
+        if plan == nil { return fetched }
+        return fetched.traced(miss, url: itinerary.url, hasUnknownCredentials: hadCookies, itinerary.watch)
     }
 
     /// Fetches an entry anew, in a run of its own, unless that is under way.
@@ -151,22 +159,26 @@ extension Answer {
     }
 
     /// The same, of a run that had looked into the cache.
-    fileprivate func traced(_ miss: CacheMiss, url: String, _ watch: RunWatch?) -> Answer {
+    fileprivate func traced(
+        _ miss: CacheMiss, url: String, hasUnknownCredentials: Bool, _ watch: RunWatch?
+    ) -> Answer {
         let trace = CacheTrace(outcome: .miss(miss))
         switch self {
         case .result(let result):
             watch?.received(result)
-            return .arrived(result, Trail(url: url, cache: trace))
-        case .arrived(let result, let trail): return .arrived(result, trail.traced(trace))
+            return .arrived(result, Trail(url: url, cache: trace, hasUnknownCredentials: hasUnknownCredentials))
+        case .arrived(let result, let trail):
+            return .arrived(result, trail.traced(trace, hasUnknownCredentials: hasUnknownCredentials))
         case .refused, .unsent: return self
         }
     }
 }
 
 extension Trail {
-    fileprivate func traced(_ trace: CacheTrace) -> Trail {
+    fileprivate func traced(_ trace: CacheTrace, hasUnknownCredentials: Bool) -> Trail {
         Trail(
             url: url, redirects: redirects, earlier: earlier, isIntercepted: isIntercepted, isFromCache: isFromCache,
-            cache: trace, hasUnknownCredentials: hasUnknownCredentials, added: added, elapsed: elapsed)
+            cache: trace, hasUnknownCredentials: self.hasUnknownCredentials || hasUnknownCredentials, added: added,
+            elapsed: elapsed)
     }
 }

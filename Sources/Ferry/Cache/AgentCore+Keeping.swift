@@ -6,6 +6,8 @@ extension AgentCore {
     func verdict<R: Request>(
         on stored: StoredResponse, _ plan: CachePlan, of request: R, now: CacheTime
     ) -> ResponseCache.Verdict {
+        // Of a user who is logged in nobody knows whether it is meant for him.
+        if !plan.hasSensitiveData && hasCookies { return .miss(.unknownCredentials) }
         let marks = stored.marks
         if let difference = plan.terms.difference(from: marks) { return .miss(CacheMiss(difference)) }
         let (age, overflow) = now.subtractingReportingOverflow(marks.stored)
@@ -42,6 +44,8 @@ extension AgentCore {
         let rules = CacheRules(response.result)
         if let refusal = refusal(of: response, rules, request, plan) {
             cache.counters.refused(refusal)
+            // What was kept before is older than this, and not to be given for fresh any more.
+            if let miss = response.cacheMiss, miss == .reload || miss == .expired { cache.remove(plan.key) }
             return nil
         }
         return kept(response, rules, of: request, plan, at: cache.clock())
@@ -100,6 +104,9 @@ extension AgentCore {
 
     private func hasUnknownCredentials(_ response: Response) -> Bool {
         if response.trail?.hasUnknownCredentials == true { return true }
-        return configuration.keepsCookies && !transport.cookies.isEmpty
+        return hasCookies
     }
+
+    /// Whether a jar may have something to send along.
+    var hasCookies: Bool { configuration.keepsCookies && !transport.cookies.isEmpty }
 }

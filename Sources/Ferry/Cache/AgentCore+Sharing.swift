@@ -7,8 +7,8 @@ extension AgentCore {
     func flightKey<R: Request>(
         of request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) -> FlightKey? {
-        // Both may give each run credentials of its own. And of two rules nobody knows whether they are the same.
-        guard configuration.adapters.isEmpty, configuration.credentialProvider == nil,
+        // They may give each run credentials of its own. And of two rules nobody knows whether they are the same.
+        guard configuration.adapters.isEmpty, configuration.credentialProvider == nil, !hasCookies,
             request.redirectPolicy?.decide == nil, request.retryPolicy?.decide == nil,
             let built = try? builder.build(request, at: servers, opensBody: false)
         else { return nil }
@@ -27,8 +27,11 @@ extension AgentCore {
         material.appendCounted(credentials)
         let proxy = transfer.proxy.map { "\($0.address)\0\($0.user ?? "")\0\($0.password ?? "")" } ?? ""
         material.appendCounted(proxy)
-        let takesToken = itinerary.takesToken(to: transfer.url)
-        material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(takesToken)")
+        // With another token it may be for somebody else.
+        let token = itinerary.takesToken(to: transfer.url) ? tokens?.generation : nil
+        material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(token.map(String.init) ?? "none")")
+        let terms = request.cachePolicy.terms
+        (terms?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(journey.isRefresh)")
         // Each run has a deadline of its own; the rest is the transfer's.
         let timeouts = transfer.timeouts

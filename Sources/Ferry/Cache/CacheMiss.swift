@@ -22,6 +22,8 @@ public struct CacheMiss: RawRepresentable, Sendable, Hashable, CustomStringConve
     public static let appVersionMismatch = CacheMiss(.appVersionMismatch)
     /// A header field that the answer varies by (`Vary`) is another one.
     public static let varyMismatch = CacheMiss(.varyMismatch)
+    /// The cookie jar is not empty, and the policy has no sensitive data: whose the answer is cannot be known.
+    public static let unknownCredentials = CacheMiss(rawValue: "unknownCredentials")
     /// It does not pass the request's checks any more.
     public static let invalid = CacheMiss(.invalid)
     /// It was damaged, and is removed.

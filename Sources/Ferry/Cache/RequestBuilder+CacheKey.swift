@@ -80,6 +80,14 @@ extension TLSConfiguration {
     }
 }
 
+extension ClientCertificate {
+    /// The digest of the file, or its name where it cannot be read.
+    var identity: String {
+        FileManager.default.contents(atPath: certificateFile).map { SHA256.hexadecimal(of: Array($0)) }
+            ?? certificateFile
+    }
+}
+
 extension CacheTarget {
     fileprivate mutating func seal(_ key: CacheKeyMaterial) {
         self.key = CacheKey(key.bytes)

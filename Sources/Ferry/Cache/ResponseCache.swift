@@ -22,6 +22,8 @@ final class ResponseCache: Sendable {
     private let store: any CacheStore
     /// Of entries that are fetched anew behind an answer that is past its time.
     private let revalidating = Mutex(Set<CacheKey>())
+    /// Of entries that are being removed from the disk, and how often: nobody finds them there any more.
+    private let removing = Mutex<[CacheKey: Int]>([:])
     /// When the removals of others were looked for last.
     private let looked = Atomic<Int64>(0)
 
@@ -63,16 +65,23 @@ final class ResponseCache: Sendable {
     }
 
     /// From the disk; `done` is called once, on a thread of the store's.
-    func load(_ key: CacheKey, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void) {
+    func load(
+        _ key: CacheKey, tries: Int = 8, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void
+    ) {
         let removals = front.removals
         store.read(key) { [self] finding in
             switch finding {
             case .missing(let reason): done(nil, CacheMiss(reason))
             case .found(let entry):
                 guard let stored = StoredResponse(entry) else { return done(nil, .corrupt) }
+                if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }
+                // It may have been this one, and be gone from the disk since it was read there.
+                if front.removals != removals { return load(key, tries: tries - 1, done) }
                 // It may have been read just before it was removed.
                 _ = hearsRemovals()
-                front.insert(stored, for: key, bytes: stored.count, ifNoneSince: removals)
+                front.insert(stored, for: key, bytes: stored.count, since: removals) {
+                    $0.marks.stored < stored.marks.stored
+                }
                 done(stored, .notFound)
             }
         }
@@ -88,15 +97,18 @@ final class ResponseCache: Sendable {
     /// Keeps an answer. In memory it is there when this returns; `done` is called once when it is on the disk, or is not
     /// going to be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
+        kept.stored.result.dropReading()
         front.insert(kept.stored, for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
     }
 
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
+        removing.withLock { $0[key, default: 0] += 1 }
         front.remove(key)
-        store.remove(key) { [front] isDone in
+        store.remove(key) { [self] isDone in
             // Somebody may have read it from the disk meanwhile.
             front.remove(key)
+            removing.withLock { $0[key] = $0[key].flatMap { $0 > 1 ? $0 - 1 : nil } }
             done?(isDone)
         }
     }

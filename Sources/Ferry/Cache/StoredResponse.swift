@@ -33,7 +33,8 @@ final class StoredResponse: Sendable {
     /// Whether the store is to be told of a use; once for a while.
     func isUsed(at now: CacheTime) -> Bool {
         let last = touched.load(ordering: .relaxed)
-        if abs(now - last) < Self.touchTime { return false }
+        let (age, overflow) = now.subtractingReportingOverflow(last)
+        if !overflow && age.magnitude < UInt64(Self.touchTime) { return false }
         return touched.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 

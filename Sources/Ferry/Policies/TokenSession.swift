@@ -23,6 +23,9 @@ protocol TokenSession: Sendable {
 
     /// Runs that wait for a refresh.
     var waitingCount: Int { get }
+
+    /// Of the token that is to be sent now; never the same for two.
+    var generation: UInt64 { get }
 }
 
 /// The session of one authenticator.
@@ -52,6 +55,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     }
 
     var waitingCount: Int { state.withLock { $0.machine.waitingCount } }
+    var generation: UInt64 { state.withLock { $0.machine.generation } }
 
     func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }
 

@@ -14,7 +14,10 @@ public struct OutgoingRequest: Sendable {
     public var headers: Headers
 
     /// The body; arguments that go there are in it already.
-    public var body: RequestBody?
+    public var body: RequestBody? { didSet { changes &+= 1 } }
+
+    /// How often the body was set.
+    private(set) var changes: UInt8 = 0
 
     /// A request of its parts; GET, without fields and body, unless they are named.
     public init(method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: RequestBody? = nil) {

@@ -117,9 +117,10 @@ public protocol Request<Value>: Runnable {
     /// Whether runs of the same request that are under way at once share one transfer. The default is `false`.
     ///
     /// Each has its own result, hooks, value and deadline, and the cancel of one leaves the others. Runs that differ in
-    /// anything that is sent, credentials above all, or in timeouts and policies, do not share; nor do those of an agent
-    /// with adapters or a credential provider, which may give each run its own, those whose body is read from a file, a
-    /// form or a stream, and those whose own policy for redirects or retries has a rule (`decide`).
+    /// anything that is sent, credentials above all, in timeouts and policies, or in the sensitive data of their cache
+    /// policy, do not share; nor do those of an agent with adapters, a credential provider or cookies in its jar, which may
+    /// give each run its own, those whose body is read from a file, a form or a stream, and those whose own policy for
+    /// redirects or retries has a rule (`decide`).
     var coalesces: Bool { get }
 
     /// Replaces the configuration's. The default is `nil`.

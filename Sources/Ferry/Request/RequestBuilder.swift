@@ -14,7 +14,7 @@ final class RequestBuilder: Sendable {
     private let proxy: ProxyConfiguration?
     let sensitiveHeaders: [String]
     let userAgent: String?
-    /// The file of the client certificate.
+    /// What tells the client certificate from others: its bytes, as a file is replaced where it stands.
     let clientCertificate: String?
     /// What servers are believed by, where that is not the default.
     let trust: [UInt8]
@@ -34,7 +34,7 @@ final class RequestBuilder: Sendable {
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.sensitiveHeaders
         userAgent = configuration.userAgent
-        clientCertificate = configuration.tls.clientCertificate?.certificateFile
+        clientCertificate = configuration.tls.clientCertificate.map { $0.identity }
         trust = configuration.tls.trust
         liveServers = Mutex(
             Servers(

@@ -200,7 +200,7 @@ import Testing
 
 extension StubTransport {
     /// Answers whatever comes until `work` is done.
-    fileprivate func answersAll(_ body: String, until work: () async -> Void) async {
+    func answersAll(_ body: String, until work: () async -> Void) async {
         let answering = Task {
             while !Task.isCancelled {
                 releaseAll(with: .response(body: body))

@@ -1,0 +1,184 @@
+import FerryCache
+import FerryJSON
+import FerryTesting
+import FerryTransport
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Whose an answer is: what one user was told never answers another.
+@Suite(.timeLimit(.minutes(1))) struct CacheOwnerTests {
+    private let bench = CacheBench()
+
+    /// An agent with a jar and a cache, before a server.
+    private func agent(_ server: LoopbackServer) -> NetworkAgent {
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.keepsCookies = true
+        configuration.cache = CacheConfiguration(directory: bench.path)
+        return NetworkAgent(configuration: configuration)
+    }
+
+    private let session = Cookie(name: "session", value: "a", domain: "127.0.0.1")
+
+    @Test func whatWasKeptForNobodyAnswersNoneWhoIsLoggedIn() async throws {
+        let server = try LoopbackServer()
+        server.handle("/x") { _ in LoopbackResponse(body: Array("hello".utf8)) }
+        let agent = agent(server)
+        #expect(try await texts(agent, Kept(), Kept()) == ["hello", "cached hello"])
+        agent.cookies.set(session)
+        let error = await fault { try await agent.send(Kept(), cache: .cacheOnly) }
+        #expect(error == .notCached(.unknownCredentials))
+        #expect(try await agent.send(Kept()).cacheMiss == .unknownCredentials && server.requestCount == 2)
+        // It is found again by those who have logged out; and where the policy says whose it is, that is.
+        agent.cookies.removeAll()
+        #expect(try await texts(agent, Kept()) == ["cached hello"])
+        agent.cookies.set(session)
+        let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "a"))
+        #expect(try await texts(agent, owned, owned) == ["hello", "cached hello"])
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func whoLogsOutMeanwhileLeavesNothingBehind() async throws {
+        let server = try LoopbackServer()
+        let agent = agent(server)
+        server.handle("/x") { request in
+            // It is under way with the cookie.
+            agent.cookies.removeAll()
+            return LoopbackResponse(body: Array((request.headers["Cookie"] ?? "nobody").utf8))
+        }
+        agent.cookies.set(session)
+        #expect(try await texts(agent, Kept(), Kept(), Kept()) == ["session=a", "nobody", "cached nobody"])
+        #expect(await agent.cache.statistics.refusals[.unknownCredentials] == 1)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func whatAnAdapterSendsElsewhereIsNobodys() async throws {
+        struct Changing: RequestAdapter {
+            let change: @Sendable (inout OutgoingRequest) -> Void
+            func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws { change(&request) }
+        }
+        let changes: [@Sendable (inout OutgoingRequest) -> Void] = [
+            { $0.url += "?user=a" }, { $0.method = .post }, { $0.body = .string("a") },
+        ]
+        for change in changes {
+            let stub = counting()
+            let bench = CacheBench()
+            let agent = bench.agent(stub) { $0.adapters = [Changing(change: change)] }
+            #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "answer 2"])
+            #expect(await agent.cache.statistics.refusals[.unknownCredentials] == 2)
+            let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "a"))
+            #expect(try await texts(agent, owned, owned) == ["answer 3", "cached answer 3"])
+            await agent.shutdown()
+        }
+        // One that changes nothing of these does no harm.
+        let agent = bench.agent(counting()) { $0.adapters = [Changing { $0.headers["X"] = "1" }] }
+        #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "cached answer 1"])
+        await agent.shutdown()
+    }
+
+    @Test func runsOfOtherOwnersShareNoTransfer() async throws {
+        let stub = StubTransport { _ in .hold }
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let outcomes = ["a", "b", "a"].map { owner in
+            let outcome = Outcome<String>()
+            let policy = CachePolicy.timeToLive(.seconds(60), sensitiveData: owner)
+            agent.start(Kept(cachePolicy: policy, coalesces: true), completion: outcome.take)
+            return outcome
+        }
+        await stub.waitForHeld(2)
+        stub.releaseAll()
+        await stub.answersAll("") { for outcome in outcomes { _ = try? await outcome.result.get() } }
+        #expect(stub.requests.count >= 2)
+        await agent.shutdown()
+    }
+
+    @Test func withCookiesNothingIsShared() async throws {
+        let server = try LoopbackServer()
+        let agent = agent(server)
+        let arrived = Mutex(0)
+        let both = OneShot<Void>()
+        server.handle("/x") { _ in
+            // The first waits for the second, which comes only where they do not share.
+            let count = arrived.withLock { count in
+                count += 1
+                return count
+            }
+            if count == 2 { both.finish(()) } else { await both.value() }
+            return LoopbackResponse(body: Array("hello".utf8))
+        }
+        agent.cookies.set(session)
+        let request = Kept(cachePolicy: .none, coalesces: true)
+        async let first = agent.send(request).value
+        async let second = agent.send(request).value
+        #expect(try await [first, second] == ["hello", "hello"] && server.requestCount == 2)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func aCertificateIsKnownByWhatStandsInItsFile() throws {
+        try FileManager.default.createDirectory(atPath: bench.path, withIntermediateDirectories: true)
+        let file = bench.path + "/client.pem"
+        let certificate = ClientCertificate(certificateFile: file, keyFile: file)
+        #expect(certificate.identity == file, "it is not there")
+        try Data("a".utf8).write(to: URL(filePath: file))
+        let first = certificate.identity
+        try Data("b".utf8).write(to: URL(filePath: file))
+        #expect(first != certificate.identity && first != file)
+    }
+}
+
+/// What is in memory, and what stays there.
+@Suite(.timeLimit(.minutes(1))) struct CacheMemoryTests {
+    private let bench = CacheBench()
+
+    private struct Parsed: Request {
+        typealias Value = JSON
+        var path: String { "/x" }
+        var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
+    }
+
+    @Test func noDocumentStaysWithAnAnswerInMemory() async throws {
+        let agent = bench.agent(StubTransport(always: .response(body: #"{"a": 1}"#)))
+        let first = try await agent.send(Parsed())
+        let second = try await agent.send(Parsed())
+        #expect(second.isFromCache && second.value["a"]?.int == 1 && first.value["a"]?.int == 1)
+        #expect(second.response.result === first.response.result && second.response.result.reading == nil)
+        await agent.shutdown()
+    }
+
+    @Test func aNewerAnswerThatIsNotKeptTakesTheOlderAway() async throws {
+        let stub = StubTransport {
+            .response(headers: $0.number == 2 ? ["Cache-Control": "no-store"] : [:], body: "answer \($0.number)")
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "cached answer 1"])
+        #expect(try await agent.send(Kept(), cache: .reload).value == "answer 2")
+        #expect(try await texts(agent, Kept()) == ["answer 3"])
+        await agent.shutdown()
+    }
+
+    @Test func whatHasNoBodyInMemoryIsNotSaved() async throws {
+        let agent = bench.agent(StubTransport(always: .response(body: "hello")))
+        try FileManager.default.createDirectory(atPath: bench.path, withIntermediateDirectories: true)
+        let server = try LoopbackServer()
+        let loader = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let file = try await loader.download(Get("/bytes/100"), to: .file(bench.path + "/f"))
+        #expect(await agent.cache.save(file.response, for: Kept()) == false)
+        #expect(await fault { try await agent.cache.reply(for: Kept()) } == .notCached(.notFound))
+        await loader.shutdown()
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func noTimeOfARecordIsTooFarAway() throws {
+        let result = try TransferResult(id: 1, head: Array("HTTP/1.1 200 OK\r\n\r\n".utf8), body: [])
+        for time in [Int64.min, 0, .max] {
+            let stored = StoredResponse(result, .init(stored: time), CacheAttributes())
+            #expect(stored.isUsed(at: 1_000_000_000_000))
+        }
+    }
+}
