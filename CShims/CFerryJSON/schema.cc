@@ -1,4 +1,5 @@
 // schema.cc - a value of the tape against the rules of a schema.
+#include "keys.h"
 #include "pattern.h"
 
 #include <cmath>
@@ -29,7 +30,7 @@ class Check {
   bool string(size_t index, uint32_t place) noexcept;
   bool array(size_t index, uint32_t place) noexcept;
   bool object(size_t index, uint32_t place) noexcept;
-  bool member(size_t object, size_t key, uint32_t rule) noexcept;
+  bool is_last(size_t object, size_t key, KeyTable &table) noexcept;
   bool no_key_is_missing(size_t object, uint32_t place, uint64_t seen) noexcept;
   bool listed(size_t index, uint32_t place) noexcept;
   bool any_of(size_t index, uint32_t place) noexcept;
@@ -139,6 +140,7 @@ bool Check::object(size_t index, uint32_t place) noexcept {
   const ferry_json_property *properties = schema.properties + rule.properties;
   uint32_t count = rule.property_count, next = 0;
   uint64_t seen = 0;
+  KeyTable table;
   size_t end = ferry_json_close(tape, index);
   for (size_t key = index + 1; key < end;
        key = ferry_json_after(tape, key + 1)) {
@@ -153,7 +155,7 @@ bool Check::object(size_t index, uint32_t place) noexcept {
         break;
     }
     if (tries < count) {
-      if (!member(index, key, properties[next].rule))
+      if (!value(key + 1, properties[next].rule) && is_last(index, key, table))
         return false;
       if (next < 64)
         seen |= uint64_t(1) << next;
@@ -161,20 +163,27 @@ bool Check::object(size_t index, uint32_t place) noexcept {
     } else if (rule.closed) {
       return fail(FERRY_JSON_UNKNOWN, place, key);
     } else if (rule.others != FERRY_JSON_NO_RULE) {
-      if (!member(index, key, rule.others))
+      if (!value(key + 1, rule.others) && is_last(index, key, table))
         return false;
     }
   }
   return no_key_is_missing(index, place, seen);
 }
 
-// Where a key stands twice, only its last value has to fit.
-bool Check::member(size_t object, size_t key, uint32_t rule) noexcept {
-  if (value(key + 1, rule))
-    return true;
+// Where a key stands twice, only its last value has to fit. Nearly always the
+// first that does not fit is the last; where it is not, and there are many, a
+// table answers for the next ones.
+[[gnu::noinline]] bool Check::is_last(size_t object, size_t key,
+                                      KeyTable &table) noexcept {
   size_t length;
   const uint8_t *bytes = ferry_json_string(tape, key, &length);
-  return ferry_json_find(tape, object, bytes, length) != key + 1;
+  if (!table.is_empty())
+    return table.find(bytes, length) == key + 1;
+  if (ferry_json_find(tape, object, bytes, length) == key + 1)
+    return true;
+  if (ferry__json_is_wide(tape, object))
+    table.fill(tape, object);
+  return false;
 }
 
 bool Check::no_key_is_missing(size_t object, uint32_t place,

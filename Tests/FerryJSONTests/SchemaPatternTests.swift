@@ -24,6 +24,31 @@ import Testing
         #expect(!matches(pattern, other))
     }
 
+    /// A long text is searched by another expression, which has to find the same.
+    @Test(
+        "A pattern is found in a long text, or not",
+        arguments: [
+            (#"[a-z]+\d"#, "ab1", "ab"), ("b+$", "ab", "ba"), ("^b|a+$", "a", "ab"), ("(^b|a)+c", "ac", "bc"),
+            ("(b$|a)+.?$", "b", "bc"),
+            (#"\bword+\b"#, "word", "swords"), (#"\Bo+rd"#, "word", "ord"), ("é+x", "éx", "ex"),
+            (".+end", "-end", "end"),
+            ("(a|b*)+c", "c", "d"), (#"[^ \n\r]{9,}"#, "123456789", "12345678"), (#"x\)*y"#, "x))y", "x(y"),
+        ])
+    func foundInALongText(_ pattern: String, _ end: String, _ other: String) {
+        for filler in [String(repeating: "ä \n\r", count: 20), String(repeating: "\u{0} - ", count: 40) + "\n"] {
+            #expect(matches(pattern, filler + end))
+            #expect(!matches(pattern, filler + other))
+        }
+        #expect(matches("^b|a+$", "b" + String(repeating: "c", count: 100)))
+        #expect(matches("(^b+|x)c", "bc" + String(repeating: "d", count: 100)))
+    }
+
+    @Test func aBracketThatClosesNothingIsItself() {
+        #expect(matches("a)+b", "xa))b"))
+        #expect(matches("^a)|b+", "b") && matches("^a)|b+", "a)") && !matches("^a)|b+", "a"))
+        #expect(matches("^a)|b+", String(repeating: "c", count: 100) + "b"))
+    }
+
     @Test func aTextWithANULIsSearchedWhole() {
         #expect(matches("b$", "a\u{0}b"))
         #expect(!matches("^a$", "a\u{0}b"))

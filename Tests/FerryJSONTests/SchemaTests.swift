@@ -50,6 +50,18 @@ import Testing
         #expect(try verdict(schema, #"{"list":{}}"#) == "$.list: expected array, found object")
     }
 
+    @Test func anInfiniteEndBoundsNothing() throws {
+        let schemas: [(JSONSchema, String, String?)] = [
+            (.number(in: 0...Double.infinity), "1e300", "-1"), (.number(in: -Double.infinity...0), "-1e300", "1"),
+            (.number(in: -Double.infinity..<Double.infinity), "1e19", nil), (.number(in: ..<Double.infinity), "1", nil),
+        ]
+        for (schema, fitting, other) in schemas {
+            #expect(try verdict(schema, fitting) == "fits")
+            #expect(try verdict(schema, "0") == "fits")
+            if let other { #expect(try verdict(schema, other) != "fits") }
+        }
+    }
+
     @Test func aNamedKeyIsRequiredUnlessOptional() throws {
         let schema: JSONSchema = ["a": .string, "b": .integer.optional]
         #expect(try verdict(schema, #"{"a":"x"}"#) == "fits")

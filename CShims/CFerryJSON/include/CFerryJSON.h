@@ -82,7 +82,8 @@ void ferry_json_release(ferry_json *document);
 ferry_json_tape ferry_json_tape_of(const ferry_json *document);
 
 /* The offset in the text of the value at `index`, and in `*cursor` where to go
- * on for a value further behind; `*cursor` is 0 at first. */
+ * on for the next value; `*cursor` is 0 at first. Takes time in the distance of
+ * the two. */
 typedef struct ferry_json_cursor {
   size_t index;
   size_t structural;
@@ -259,10 +260,12 @@ enum ferry_json_kind {
 /* A regular expression: POSIX extended, in UTF-8. */
 typedef struct ferry_json_pattern ferry_json_pattern;
 
-/* NULL when it is not one; then `message` (of `capacity` bytes) says why. */
-ferry_json_pattern *_Nullable ferry_json_pattern_create(const char *expression,
-                                                        char *message,
-                                                        size_t capacity);
+/* NULL when it is not one; then `message` (of `capacity` bytes) says why.
+ * `one_pass` finds the same, but from the text's beginning only: for an
+ * expression that could go far from every place of a long text. */
+ferry_json_pattern *_Nullable ferry_json_pattern_create(
+    const char *expression, const char *_Nullable one_pass, char *message,
+    size_t capacity);
 void ferry_json_pattern_free(ferry_json_pattern *pattern);
 
 /* What one value must be. Indexes are places in the arrays of the schema. */
@@ -328,8 +331,8 @@ typedef struct ferry_json_mismatch {
 } ferry_json_mismatch;
 
 /* Checks the value at `index`; true when it fits, else `*mismatch` is the first
- * thing that does not. Allocates nothing, patterns excepted. Its depth is the
- * schema's, never the document's. */
+ * thing that does not. Allocates nothing, but for patterns, and for keys that
+ * stand twice in a wide object. Its depth is the schema's, never the document's. */
 bool ferry_json_check(const ferry_json_schema *schema, ferry_json_tape tape,
                       size_t index, ferry_json_mismatch *mismatch);
 

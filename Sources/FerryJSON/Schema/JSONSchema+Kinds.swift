@@ -19,7 +19,7 @@ extension JSONSchema {
 
     /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to have
     /// it cover the whole. Patterns are ECMAScript's without look-around, lazy quantifiers, back-references and Unicode
-    /// classes, and take linear time. One that is not understood ends the program.
+    /// classes; they take time in the length of the text, not more. One that is not understood ends the program.
     public static func string(
         minLength: Int = 0, maxLength: Int? = nil, matching pattern: String? = nil
     ) -> JSONSchema {
@@ -31,13 +31,16 @@ extension JSONSchema {
             })
     }
 
-    /// A number within the range: `0...1`, `0..<1`, `0...`, `..<1`.
+    /// A number within the range: `0...1`, `0..<1`, `0...`, `..<1`. An end that is infinite bounds nothing.
     public static func number(in range: some RangeExpression<Double> & Sendable) -> JSONSchema {
         let bounds = SchemaBounds(range)
         return JSONSchema(
             SchemaShape(.number) {
-                $0.minimum = bounds.minimum.map { .init(value: JSON($0)) }
-                $0.maximum = bounds.maximum.map { .init(value: JSON($0), isExclusive: bounds.excludesMaximum) }
+                // JSON's numbers are finite, and so are the bounds that a schema can hold.
+                $0.minimum = bounds.minimum.flatMap { $0.isFinite ? .init(value: JSON($0)) : nil }
+                $0.maximum = bounds.maximum.flatMap {
+                    $0.isFinite ? .init(value: JSON($0), isExclusive: bounds.excludesMaximum) : nil
+                }
             })
     }
 

@@ -1,12 +1,21 @@
 /// Turns a regular expression of ECMAScript, JSON Schema's, into the extended form of POSIX.
 ///
-/// What has no counterpart there, or would let a search take more than linear time, is an error.
+/// What has no counterpart there, or would make the matcher try one way after the other, is an error.
 struct PatternTranslator {
     private var rest: Substring.UnicodeScalarView
     private var output = ""
+    private let beginsWithAnchor: Bool
+    private var depth = 0
+    /// Whether it is several expressions, of which the anchor binds only the first.
+    private var hasAlternatives = false
+    private var repeatsWithoutEnd = false
+
+    /// Whether a search for it may begin at every place of a text and go far from each.
+    var needsOnePass: Bool { repeatsWithoutEnd && (!beginsWithAnchor || hasAlternatives) }
 
     init(_ pattern: String) {
         rest = Substring(pattern).unicodeScalars
+        beginsWithAnchor = rest.first == "^"
     }
 
     mutating func translate() throws(SchemaPatternError) -> String {
@@ -19,6 +28,7 @@ struct PatternTranslator {
             case "*", "+", "?":
                 guard mayRepeat else { throw error("nothing to repeat") }
                 output.unicodeScalars.append(scalar)
+                if scalar != "?" { repeatsWithoutEnd = true }
                 try refuseSecondQuantifier()
             case "{":
                 guard mayRepeat else { throw error("nothing to repeat") }
@@ -26,7 +36,17 @@ struct PatternTranslator {
                 try refuseSecondQuantifier()
             case "\0": throw error("a NUL")
             case ".": output += "[^\n\r]"
+            // The ends of the text: within an expression the matcher takes ^ and $ for those of a line, now and then.
+            case "^": output += "\\`"
+            case "$": output += "\\'"
             case "]", "}": output += "\\\(scalar)"
+            case ")" where depth == 0: output += "\\)"
+            case ")":
+                depth -= 1
+                output += ")"
+            case "|":
+                if depth == 0 { hasAlternatives = true }
+                output += "|"
             default: output.unicodeScalars.append(scalar)
             }
             mayRepeat = !["(", "|", "^"].contains(scalar)
@@ -44,6 +64,7 @@ struct PatternTranslator {
 
     private mutating func translateGroup() throws(SchemaPatternError) {
         output += "("
+        depth += 1
         guard rest.first == "?" else { return }
         rest.removeFirst()
         guard rest.popFirst() == ":" else { throw error("of groups with (? only (?: is supported") }
@@ -58,6 +79,7 @@ struct PatternTranslator {
             (1...2).contains(numbers.count) && UInt8(numbers[0]) != nil
             && (numbers.count == 1 || numbers[1].isEmpty || UInt8(numbers[1]) != nil)
         guard isValid else { throw error("{\(inner)} is no repetition of at most 255") }
+        if inner.hasSuffix(",") { repeatsWithoutEnd = true }
         output += "{\(inner)}"
         rest = rest[rest.index(after: end)...]
     }

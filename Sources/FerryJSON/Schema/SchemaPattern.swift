@@ -11,13 +11,17 @@ final class SchemaPattern: @unchecked Sendable {
         var translator = PatternTranslator(text)
         let expression = try translator.translate()
         var message = [CChar](repeating: 0, count: 128)
-        guard let handle = ferry_json_pattern_create(expression, &message, message.count) else {
+        let onePass = translator.needsOnePass ? Self.onePass(expression) : nil
+        guard let handle = ferry_json_pattern_create(expression, onePass, &message, message.count) else {
             let bytes = message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
             throw SchemaPatternError(message: String(decoding: bytes, as: UTF8.self))
         }
         self.text = text
         self.handle = handle
     }
+
+    /// The same, found from the text's beginning: any characters, line breaks and NUL among them, may come before.
+    private static func onePass(_ expression: String) -> String { "^([^a]|a)*(\(expression))" }
 
     /// A pattern that the program itself contains.
     convenience init(trusted text: String) {
