@@ -196,8 +196,19 @@ size_t ferry_json_offset(const ferry_json *document, const uint8_t *text,
                          size_t index, ferry_json_cursor *cursor) {
   ferry_json_tape tape = ferry_json_tape_of(document);
   const Parser &parser = *document->parser;
-  if (cursor->index == 0 || cursor->index > index)
+  if (cursor->index == 0 || cursor->index / 2 > index)
     *cursor = {1, 0};
+  // Back to what lies a little before: the tape does not say how long the value
+  // before is, but the text does.
+  while (cursor->index > index) {
+    uint8_t c;
+    do {
+      if (cursor->structural == 0)
+        return FERRY_JSON_NOWHERE;
+      c = text[parser.structural_indexes[--cursor->structural]];
+    } while (c == ':' || c == ',');
+    cursor->index -= c == '-' || (c >= '0' && c <= '9') ? 2 : 1;
+  }
   // Every token but colons and commas has one element of the tape, in order.
   for (;; cursor->structural++) {
     if (cursor->structural >= parser.n_structural_indexes)

@@ -79,6 +79,20 @@ import Testing
                 == "[9223372036854775807,18446744073709551615,-9223372036854775808,9007199254740993,1.0]")
     }
 
+    @Test func anIntegerThatMayHaveBeenRoundedIsNone() throws {
+        let numbers = try JSON(
+            parsing:
+                "[9007199254740993.0,12345678901234567e0,-9007199254740993.0,9007199254740992.0,1e18,9007199254740991.0]"
+        )
+        #expect(numbers.array?.map(\.int) == [nil, nil, nil, nil, nil, 9_007_199_254_740_991])
+        #expect(numbers.array?.map(\.uint) == [nil, nil, nil, nil, nil, 9_007_199_254_740_991])
+        #expect(throws: JSONMismatch.self) { try numbers[0]!.asInt() }
+        #expect(throws: JSONMismatch.self) { try numbers.value(at: 1, as: Int64.self) }
+        #expect(try numbers.value(at: 4, as: Double.self) == 1e18)
+        #expect(try JSON(parsing: "1e18") == JSON(1_000_000_000_000_000_000))
+        #expect(JSON(1e18).hashValue == JSON(1_000_000_000_000_000_000).hashValue)
+    }
+
     @Test func anIntegerBeyond64BitsIsRefusedNotRounded() {
         let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: #"{"a":[1,18446744073709551616]}"#) }
         #expect(error == JSONSyntaxError(reason: .invalidNumber, offset: 8))

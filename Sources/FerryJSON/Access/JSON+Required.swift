@@ -8,7 +8,8 @@ extension JSON {
         return bool
     }
 
-    /// An integer that fits; an error for anything else. `1.0` and `1e2` are integers.
+    /// An integer that fits; an error for anything else. `1.0` and `1e2` are integers; from 2^53 on one that is written
+    /// with a fraction or an exponent is an error, as it may have been rounded.
     public func asInt() throws(JSONMismatch) -> Int { try asInteger() }
 
     /// An integer that fits and is not negative; an error for anything else.

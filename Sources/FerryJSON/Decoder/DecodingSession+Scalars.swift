@@ -23,7 +23,16 @@ extension DecodingSession {
 
     @inline(__always)
     func integer<T: FixedWidthInteger>(at index: Int, as type: T.Type = T.self) throws -> T {
-        guard let value = tape.integer(at: index, as: type) else { throw mismatch(type, at: index) }
+        guard let value = tape.integer(at: index, as: type) else { return try largeInteger(at: index) }
+        return value
+    }
+
+    /// One that is written with a fraction or an exponent is read again, from its digits: its double may be another.
+    @inline(never)
+    private func largeInteger<T: FixedWidthInteger>(at index: Int, as type: T.Type = T.self) throws -> T {
+        guard ferry_json_tag(tape, index) == JSONTag.double, ferry_json_double(tape, index).magnitude >= 0x1p53,
+            let text = numberText(at: index), let value: T = JSONNumberText(text).integer()
+        else { throw mismatch(type, at: index) }
         return value
     }
 
@@ -61,7 +70,7 @@ extension DecodingSession {
         if isNull(at: index) { return notFound(type, "found null", codingPath(to: index)) }
         let found = view(at: index).kind
         if found == .number, T.self is any Numeric.Type {
-            let place = JSONPath(to: index, in: tape)
+            let place = documentPath(to: index)
             return .dataCorrupted(.init(codingPath: [], debugDescription: "\(place): a number that is no \(T.self)"))
         }
         return wrongKind(type, at: index)

@@ -102,8 +102,10 @@ extension DecodingSession {
 
     /// From the digits as they were written, where they are at hand; otherwise from the shortest that give the double.
     private func decimal(at index: Int) throws -> Decimal {
-        if let integer = tape.integer(at: index, as: Int64.self), ferry_json_tag(tape, index) != JSONTag.double {
-            return Decimal(integer)
+        switch ferry_json_tag(tape, index) {
+        case JSONTag.signed: return Decimal(Int64(bitPattern: tape.words[index + 1]))
+        case JSONTag.unsigned: return Decimal(tape.words[index + 1])
+        default: break
         }
         guard let number = tape.number(at: index) else { throw mismatch(Decimal.self, at: index) }
         guard let decimal = Decimal(string: numberText(at: index) ?? "\(number)") else {

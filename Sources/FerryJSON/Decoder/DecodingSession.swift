@@ -8,7 +8,9 @@ final class DecodingSession {
     let usesDefaultKeys: Bool
     /// The keys of members that have not the name, or not only the name, that stands in the document.
     private var keys: [Int: any CodingKey] = [:]
-    private var tables: [Int: MemberTable] = [:]
+    private var plainTables: [Int: MemberTable] = [:]
+    private var convertedTables: [Int: MemberTable] = [:]
+    private var way = WayDown()
     private var text: UnsafeRawBufferPointer?
     private var cursor = ferry_json_cursor()
 
@@ -29,9 +31,11 @@ final class DecodingSession {
 
     /// The members of a wide object, or under names of their own, ready to be looked up.
     func table(of object: Int, keepingKeys: Bool) -> MemberTable {
-        if let table = tables[object] { return table }
-        let table = MemberTable(of: object, in: self, keepingKeys: keepingKeys)
-        tables[object] = table
+        // One object may be asked for both ways: as a type, and as a dictionary of all that stands in it.
+        let convertsKeys = !usesDefaultKeys && !keepingKeys
+        if let table = convertsKeys ? convertedTables[object] : plainTables[object] { return table }
+        let table = MemberTable(of: object, in: self, convertingKeys: convertsKeys)
+        if convertsKeys { convertedTables[object] = table } else { plainTables[object] = table }
         return table
     }
 
@@ -43,27 +47,17 @@ final class DecodingSession {
         if !usesDefaultKeys || key.intValue != nil { keys[index] = key }
     }
 
-    /// The way to a value, found by going down from the root: nothing is kept for it while all goes well.
+    /// The way to a value, in the keys that it was decoded by.
     func codingPath(to index: Int) -> [any CodingKey] {
-        var path: [any CodingKey] = []
-        var container = 1
-        for step in JSONPath(to: index, in: tape).steps {
-            switch step {
-            case .position(let position):
-                container = ferry_json_element(tape, container, position)
-                path.append(PathKey(position: position))
-            case .key(let key):
-                container = memberHolding(index, in: container)
-                path.append(keys[container] ?? PathKey(stringValue: key))
-            }
+        way.steps(to: index, in: tape).map { step in
+            guard step.isObject else { return PathKey(position: step.position) }
+            return keys[step.value] ?? PathKey(stringValue: tape.string(at: step.child))
         }
-        return path
     }
 
-    private func memberHolding(_ index: Int, in object: Int) -> Int {
-        var value = object + 2
-        while ferry_json_after(tape, value) <= index { value = ferry_json_after(tape, value) + 1 }
-        return value
+    /// The way to a value, in the keys of the document.
+    func documentPath(to index: Int) -> JSONPath {
+        JSONPath(way.steps(to: index, in: tape), in: tape)
     }
 
     // MARK: Numbers as they were written

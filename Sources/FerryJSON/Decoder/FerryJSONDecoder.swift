@@ -3,8 +3,10 @@ public import FoundationEssentials
 /// Decodes values from JSON, with the strategies and results of Foundation's `JSONDecoder`.
 ///
 /// A value type: configure a copy. It differs from Foundation's where a document is concerned, not a type: of a key that
-/// stands twice the last value counts, a comma before a closing bracket is an error, the text is UTF-8, and an integer
-/// beyond 64 bits makes the document invalid. Errors are `DecodingError`s with the same coding paths; a text that is not
+/// stands twice the last value counts, a comma before a closing bracket is an error, the text is UTF-8, an integer
+/// beyond 64 bits makes the document invalid, `-0` is the integer 0 also as a `Double`, and up to 1,023 containers may
+/// stand within one another (512 there). A `Float` is the nearest to the nearest `Double`, which now and then is not the
+/// nearest to what is written. Errors are `DecodingError`s with the same coding paths; a text that is not
 /// JSON is `dataCorrupted` with a `JSONSyntaxError` beneath.
 public struct FerryJSONDecoder: Sendable {
     /// How dates are written. The default is `deferredToDate`, seconds since 2001.
@@ -41,7 +43,9 @@ public struct FerryJSONDecoder: Sendable {
         return try decode(type, from: json, text: bytes)
     }
 
-    /// Decodes a value from one that was parsed before.
+    /// Decodes a value from one that was parsed before, without its text: a `Decimal` with a fraction is made of the
+    /// shortest digits that give its double, and from 2^53 on an integer written with a fraction or an exponent is an
+    /// error.
     public func decode<T: Decodable>(_ type: T.Type, from json: JSON) throws -> T {
         try DecodingSession(json, options: self, text: nil).decode(type, at: json.index)
     }

@@ -20,10 +20,11 @@ final class MemberTable {
     private var converted: [String: Int] = [:]
     private let isConverted: Bool
 
-    init(of object: Int, in session: DecodingSession, keepingKeys: Bool) {
+    init(of object: Int, in session: DecodingSession, convertingKeys: Bool) {
         let tape = session.tape
-        isConverted = !session.usesDefaultKeys && !keepingKeys
-        let path = isConverted ? session.codingPath(to: object) : []
+        isConverted = convertingKeys
+        var path: [any CodingKey] = []
+        if convertingKeys, case .custom = session.options.keyDecodingStrategy { path = session.codingPath(to: object) }
         let end = ferry_json_close(tape, object)
         var order: [(name: String, value: Int)] = []
         var key = object + 1

@@ -11,30 +11,14 @@ struct JSONPath {
 
     init() {}
 
-    /// The way to the value, or to the key of a member, that stands at `index`. Found by going down from the root, so
-    /// that nothing has to be kept for it while all goes well.
+    /// The way to the value, or to the key of a member, that stands at `index`.
     init(to index: Int, in tape: ferry_json_tape) {
-        var container = 1
-        while container != index {
-            let isObject = ferry_json_tag(tape, container) == JSONTag.object
-            guard isObject || ferry_json_tag(tape, container) == JSONTag.array else { return }
-            let end = ferry_json_close(tape, container)
-            var key = container + 1
-            var position = 0
-            while key < end {
-                let value = isObject ? key + 1 : key
-                let next = ferry_json_after(tape, value)
-                if index < next {
-                    steps.append(isObject ? .key(tape.string(at: key)) : .position(position))
-                    if index == key { return }
-                    container = value
-                    break
-                }
-                key = next
-                position += 1
-            }
-            if key >= end { return }
-        }
+        var way = WayDown()
+        self.init(way.steps(to: index, in: tape), in: tape)
+    }
+
+    init(_ way: ArraySlice<WayDown.Step>, in tape: ferry_json_tape) {
+        steps = way.map { $0.isObject ? .key(tape.string(at: $0.child)) : .position($0.position) }
     }
 
     mutating func append(_ step: Step) {

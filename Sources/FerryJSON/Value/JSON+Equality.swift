@@ -35,12 +35,16 @@ extension JSON: Hashable {
 
     private func hashNumber(into hasher: inout Hasher) {
         let tape = document.tape
-        if let signed = tape.integer(at: index, as: Int64.self) {
+        if let signed = tape.integer(at: index, as: Int64.self) { return hasher.combine(signed) }
+        if let unsigned = tape.integer(at: index, as: UInt64.self) { return hasher.combine(unsigned) }
+        let double = ferry_json_double(tape, index)
+        // A large double is equal to the integer that it is, whatever was written.
+        if let signed = Int64(exactly: double) {
             hasher.combine(signed)
-        } else if let unsigned = tape.integer(at: index, as: UInt64.self) {
+        } else if let unsigned = UInt64(exactly: double) {
             hasher.combine(unsigned)
         } else {
-            hasher.combine(ferry_json_double(tape, index))
+            hasher.combine(double)
         }
     }
 }

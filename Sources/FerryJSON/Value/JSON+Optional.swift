@@ -14,10 +14,11 @@ extension JSON {
         }
     }
 
-    /// The number, if it is an integer that fits; `1.0` and `1e2` are integers.
+    /// The number, if it is an integer that fits; `1.0` and `1e2` are integers. From 2^53 on one that is written with a
+    /// fraction or an exponent is nil: it may have been rounded.
     public var int: Int? { document.tape.integer(at: index) }
 
-    /// The number, if it is an integer that fits; `1.0` and `1e2` are integers.
+    /// The number, if it is an integer that fits and is not negative, as with `int`.
     public var uint: UInt? { document.tape.integer(at: index) }
 
     /// The number. An integer beyond 2^53 becomes the nearest double; ask for `int` or `uint` where that matters.

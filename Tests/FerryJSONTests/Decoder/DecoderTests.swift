@@ -41,6 +41,60 @@ import Testing
         #expect(try [String: JSON](from: kept.decoder)["d"]?.double == 0.5)
     }
 
+    @Test func aDecimalOfAnUnsignedIntegerHasAllItsDigits() throws {
+        let decoder = FerryJSONDecoder()
+        #expect(try decoder.decode(Decimal.self, from: JSON(UInt64.max)) == Decimal(UInt64.max))
+        #expect(try decoder.decode([Decimal].self, from: Data("[18446744073709551615]".utf8)) == [Decimal(UInt64.max)])
+    }
+
+    @Test func anIntegerIsReadFromItsDigitsOrNotAtAll() throws {
+        let decoder = FerryJSONDecoder()
+        func decoded<T: Decodable>(_ type: T.Type, _ text: String) -> T? {
+            try? decoder.decode([T].self, from: Data("[0,\(text)]".utf8))[1]
+        }
+        #expect(decoded(Int.self, "12345678901234567.0") == 12_345_678_901_234_567)
+        #expect(decoded(Int.self, "-900719925474099300e-2") == -9_007_199_254_740_993)
+        #expect(decoded(Int.self, "-9223372036854775808.0") == .min)
+        #expect(decoded(Int.self, "9223372036854775808.0") == nil)
+        #expect(decoded(UInt.self, "18446744073709551615.000") == .max)
+        #expect(decoded(UInt.self, "1844674407370955161.5E1") == .max)
+        #expect(decoded(UInt.self, "18446744073709551616.0") == nil)
+        #expect(decoded(UInt.self, "-1e18") == nil)
+        #expect(decoded(Int.self, "9007199254740993.5") == nil)
+        #expect(decoded(Int.self, "1e300") == nil)
+        #expect(decoded(Int.self, "0.000012345678901234567e21") == 12_345_678_901_234_567)
+        #expect(decoded(Int128.self, "1e30") == 1_000_000_000_000_000_000_000_000_000_000)
+        #expect(decoded(UInt8.self, "1e16") == nil)
+        // Without the text nobody knows which integer it was.
+        let json = try JSON(parsing: "9007199254740993.0")
+        #expect(throws: DecodingError.self) { try decoder.decode(Int.self, from: json) }
+    }
+
+    @Test(arguments: [10, 30]) func anObjectMayBeATypeAndADictionaryOfAllThatStandsInIt(_ count: Int) throws {
+        struct Both: Decodable {
+            enum Keys: String, CodingKey { case createdAt }
+            let createdAt: Int
+            let all: [String: Int]
+
+            init(from decoder: any Decoder) throws {
+                let isFirst = decoder.userInfo[CodingUserInfoKey(rawValue: "dictionary")!] != nil
+                let before = isFirst ? try decoder.singleValueContainer().decode([String: Int].self) : nil
+                createdAt = try decoder.container(keyedBy: Keys.self).decode(Int.self, forKey: .createdAt)
+                all = try before ?? decoder.singleValueContainer().decode([String: Int].self)
+            }
+        }
+        let others = (0..<count).map { "\"a_\($0)\":\($0)" }.joined(separator: ",")
+        var decoder = FerryJSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        for userInfo: [CodingUserInfoKey: any Sendable] in [[:], [CodingUserInfoKey(rawValue: "dictionary")!: true]] {
+            decoder.userInfo = userInfo
+            let both = try decoder.decode(Both.self, from: Data("{\"created_at\":7,\(others)}".utf8))
+            #expect(both.createdAt == 7)
+            #expect(both.all.count == count + 1)
+            #expect(both.all["created_at"] == 7 && both.all["a_3"] == 3)
+        }
+    }
+
     @Test func jsonIsCodable() throws {
         let text = #"{"a":[1,-2,1.5,"x",null,true,{"b":18446744073709551615}]}"#
         let json = try JSON(parsing: text)
@@ -63,8 +117,14 @@ import Testing
     }
 
     @Test func aWideObjectIsReadInLinearTime() throws {
-        let count = 20_000
-        let members = (0..<count).map { "\"key\($0)\":\($0)" }.joined(separator: ",")
-        #expect(try FerryJSONDecoder().decode([String: Int].self, from: Data("{\(members)}".utf8)).count == count)
+        let growth = try growthOfEightfold(1000) { count in
+            let members = (0..<count).map { "\"key\($0)\":\($0)" }.joined(separator: ",")
+            let text = Data("{\(members)}".utf8)
+            return {
+                let decoded = try FerryJSONDecoder().decode([String: Int].self, from: text)
+                #expect(decoded.count == count)
+            }
+        }
+        #expect(growth < mostGrowth)
     }
 }
