@@ -71,9 +71,8 @@ class Tokens {
   uint8_t first(size_t i) const noexcept { return text[offset(i)]; }
 
   // Whether simdjson refuses the token when it stands alone.
-  bool is_refused_alone(size_t i) const noexcept {
+  bool is_refused_alone(size_t i, ferry_json &alone) const noexcept {
     size_t length = offset(i + 1) - offset(i);
-    ferry_json alone;
     if (alone.reserve(length))
       return true;
     const uint8_t *copy = alone.padded(text + offset(i), length, 0);
@@ -87,10 +86,12 @@ class Tokens {
 };
 
 size_t first_refused(const Tokens &tokens, bool strings) noexcept {
+  ferry_json alone;
   size_t i = 0;
   for (; i < tokens.count(); i++) {
     uint8_t c = tokens.first(i);
-    if ((strings ? c == '"' : is_scalar(c)) && tokens.is_refused_alone(i))
+    if ((strings ? c == '"' : is_scalar(c)) &&
+        tokens.is_refused_alone(i, alone))
       break;
   }
   return tokens.offset(i);

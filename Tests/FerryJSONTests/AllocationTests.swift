@@ -54,6 +54,14 @@ import Testing
         }
     }
 
+    @Test func aTextThatIsRefusedAtItsEndNeedsNoMoreThanOthers() {
+        withText(Self.padded("[" + String(repeating: "1,", count: 500) + "1.1.1]")) { text in
+            let count = allocations { #expect((try? JSON(parsing: text, spare: Self.spare)) == nil) }
+            // The parser makes a copy of each number that stands alone.
+            #expect(count < 1000)
+        }
+    }
+
     @Test func aDocumentIsOneBlockAndItsViewsAreNone() throws {
         try withText(Self.users) { text in
             let parsing = try allocations { _ = try JSON(parsing: text, spare: Self.spare) }

@@ -93,6 +93,25 @@ import Testing
         #expect(JSON(1e18).hashValue == JSON(1_000_000_000_000_000_000).hashValue)
     }
 
+    @Test func aPlaceBehindTheLastEndsTheProgram() async {
+        await #expect(processExitsWith: .failure) {
+            let array = try JSON(parsing: "[[1],2]")[0]!.array!
+            _ = array[array.endIndex]
+        }
+        await #expect(processExitsWith: .failure) {
+            let object = try JSON(parsing: #"[{"a":1},2]"#)[0]!.object!
+            _ = object[object.endIndex]
+        }
+        await #expect(processExitsWith: .failure) {
+            let array = try JSON(parsing: "[[1],2]")[0]!.array!
+            _ = array.index(array.startIndex, offsetBy: 2)
+        }
+        await #expect(processExitsWith: .failure) {
+            let object = try JSON(parsing: #"[{"a":1},2]"#)[0]!.object!
+            _ = object.index(object.startIndex, offsetBy: 2)
+        }
+    }
+
     @Test func anIntegerBeyond64BitsIsRefusedNotRounded() {
         let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: #"{"a":[1,18446744073709551616]}"#) }
         #expect(error == JSONSyntaxError(reason: .invalidNumber, offset: 8))

@@ -51,7 +51,17 @@ public struct JSONArray: Sendable, Collection {
     /// The place behind the last element.
     public var endIndex: Index { Index(word: end) }
     /// The place behind this one.
-    public func index(after index: Index) -> Index { Index(word: ferry_json_after(document.tape, index.word)) }
+    public func index(after index: Index) -> Index {
+        check(index)
+        return Index(word: ferry_json_after(document.tape, index.word))
+    }
     /// The element at a place.
-    public subscript(index: Index) -> JSON { JSON(document: document, index: index.word) }
+    public subscript(index: Index) -> JSON {
+        check(index)
+        return JSON(document: document, index: index.word)
+    }
+
+    private func check(_ index: Index) {
+        precondition(index.word >= start && index.word < end, "no element is there")
+    }
 }

@@ -55,10 +55,18 @@ public struct JSONObject: Sendable, Collection {
     /// The place behind the last member.
     public var endIndex: Index { Index(word: end) }
     /// The place behind this one.
-    public func index(after index: Index) -> Index { Index(word: ferry_json_after(document.tape, index.word + 1)) }
+    public func index(after index: Index) -> Index {
+        check(index)
+        return Index(word: ferry_json_after(document.tape, index.word + 1))
+    }
     /// The member at a place.
     public subscript(index: Index) -> Element {
-        (document.tape.string(at: index.word), JSON(document: document, index: index.word + 1))
+        check(index)
+        return (document.tape.string(at: index.word), JSON(document: document, index: index.word + 1))
+    }
+
+    private func check(_ index: Index) {
+        precondition(index.word >= start && index.word < end, "no member is there")
     }
 
     /// The value of the last member with this key, or nil.
