@@ -21,6 +21,7 @@ public final class StubTransport: Sendable {
     }
 
     struct Waiter {
+        var number: UInt64
         var isOver: @Sendable (borrowing State) -> Bool
         var continuation: CheckedContinuation<Void, Never>
     }
@@ -43,6 +44,8 @@ public final class StubTransport: Sendable {
         var isShutDown = false
         var finished: UInt64 = 0
         var waiters: [Waiter] = []
+        /// Of the latest.
+        var waiterNumber: UInt64 = 0
     }
 
     let state = Mutex(State())
@@ -77,20 +80,35 @@ public final class StubTransport: Sendable {
         state.withLock { $0.open.values.filter(\.isHeld).map(\.request).sorted { $0.number < $1.number } }
     }
 
-    /// Waits until this many requests came, all in all.
+    /// Waits until this many requests came, all in all. It ends early, without an error, when its task is cancelled, as
+    /// a test's time limit does.
     public func waitForRequests(_ count: Int) async { await wait { $0.requests.count >= count } }
 
-    /// Waits until this many answers are held back at once.
+    /// Waits until this many answers are held back at once, or its task is cancelled.
     public func waitForHeld(_ count: Int) async {
         await wait { $0.open.count >= count && $0.open.values.count(where: \.isHeld) >= count }
     }
 
     private func wait(until isOver: @escaping @Sendable (borrowing State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            state.withLock { state in
-                state.waiters.append(Waiter(isOver: isOver, continuation: continuation))
-                return state.takeWoken()
-            }.forEach { $0.resume() }
+        let number = state.withLock { state in
+            state.waiterNumber += 1
+            return state.waiterNumber
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { state -> [CheckedContinuation<Void, Never>] in
+                    // Cancelled before: then the handler has found nobody.
+                    if Task.isCancelled { return [continuation] }
+                    state.waiters.append(Waiter(number: number, isOver: isOver, continuation: continuation))
+                    return state.takeWoken()
+                }.forEach { $0.resume() }
+            }
+        } onCancel: {
+            let cancelled = state.withLock { state in
+                let index = state.waiters.firstIndex { $0.number == number }
+                return index.map { state.waiters.remove(at: $0).continuation }
+            }
+            cancelled?.resume()
         }
     }
 
