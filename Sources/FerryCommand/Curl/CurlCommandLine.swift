@@ -14,6 +14,8 @@ struct CurlCommandLine: Sendable, Equatable {
     var url = ""
     var method: String?
     var headers: [Field] = []
+    /// The one that `-b` has made.
+    private var cookieField: Int?
     /// Fields that curl adds by itself and was told not to; in lower case.
     var removed: Set<String> = []
     var body: [UInt8]?
@@ -59,7 +61,10 @@ struct CurlCommandLine: Sendable, Equatable {
             throw UsageError("'\(url)' may stand for several URLs; --globoff says it does not")
         }
         if putsDataInQuery, let body {
-            url += (url.contains("?") ? "&" : "?") + String(decoding: body, as: UTF8.self)
+            // A fragment is not sent, nor what stands behind it.
+            let fragment = url.firstIndex(of: "#").map { String(url[$0...]) } ?? ""
+            url.removeLast(fragment.count)
+            url += (url.contains("?") ? "&" : "?") + String(decoding: body, as: UTF8.self) + fragment
             (self.body, contentType) = (nil, nil)
         }
         if !url.contains("://") { url = "http://" + url }
@@ -116,7 +121,13 @@ struct CurlCommandLine: Sendable, Equatable {
             guard value.contains("=") else {
                 throw UsageError("\(name) '\(value)' would be a file, which is not supported")
             }
-            headers.append(Field(name: "Cookie", value: value))
+            // One field for all of them, as RFC 6265, 5.4 wants it.
+            if let cookie = cookieField {
+                headers[cookie] = Field(name: "Cookie", value: headers[cookie].value + ";" + value)
+            } else {
+                cookieField = headers.count
+                headers.append(Field(name: "Cookie", value: value))
+            }
         case .insecure: isInsecure = true
         case .compressed: isCompressed = true
         case .location: followsRedirects = true

@@ -62,6 +62,14 @@ import Testing
     @Test func dataMayGoToTheQuery() throws {
         let line = try parse("curl -G 'http://h/?x=1' -d a=1 -d b=2")
         #expect(line.url == "http://h/?x=1&a=1&b=2" && line.body == nil && line.contentType == nil)
+        // What stands behind a fragment is not sent.
+        #expect(try parse("curl -G 'http://h/?x=1#f?g' -d a=1").url == "http://h/?x=1&a=1#f?g")
+        #expect(try parse("curl -G 'http://h/#?' -d a=1").url == "http://h/?a=1#?")
+    }
+
+    @Test func cookiesAreOneField() throws {
+        let line = try parse("curl h -b a=1 -H 'A: b' -b 'c=2; d=3'")
+        #expect(line.headers == [.init(name: "Cookie", value: "a=1;c=2; d=3"), .init(name: "A", value: "b")])
     }
 
     @Test func lettersMayStandTogether() throws {
