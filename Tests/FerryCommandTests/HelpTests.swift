@@ -124,6 +124,22 @@ import Testing
         #expect(try ChildProcess(["zsh", "-n", file.path]).finish().code == 0)
     }
 
+    @Test(.enabled(if: has("zsh"))) func zshCompletesByTheFirstCall() throws {
+        let folder = NSTemporaryDirectory() + "ferry-zsh-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try ZshCompletions(of: Main.subcommands).text.write(
+            toFile: folder + "/_ferry", atomically: true, encoding: .utf8)
+        // Of a folder of $fpath, and by hand.
+        let script = """
+            _arguments() { print completes }; compdef() { print compdef "$@" }
+            fpath=($1); autoload -Uz _ferry; _ferry; _ferry; unfunction _ferry
+            source $1/_ferry; _ferry
+            """
+        let end = try ChildProcess(["zsh", "-f", "-c", script, "zsh", folder]).finish()
+        #expect(end.output == "completes\ncompletes\ncompdef _ferry ferry\ncompletes\n")
+    }
+
     @Test(.enabled(if: has("fish"))) func fishReadsItsScript() throws {
         let file = try TemporaryFile(Array(FishCompletions(of: Main.subcommands).text.utf8))
         #expect(try ChildProcess(["fish", "--no-execute", file.path]).finish().code == 0)

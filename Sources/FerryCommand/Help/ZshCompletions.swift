@@ -29,7 +29,8 @@ struct ZshCompletions {
                     ;;
                 esac
             }
-            compdef _ferry ferry
+            # Of a folder of $fpath this file is the body of the function, which is called already; else it is sourced.
+            if [[ $funcstack[1] == _ferry ]]; then _ferry "$@"; else compdef _ferry ferry; fi
 
             """
     }
