@@ -133,12 +133,23 @@ import Testing
         rows[0].state = .finished
         rows[1].state = .running
         func line(_ nanoseconds: UInt64) -> String {
-            PlanLiveLine.line("p", PlanProgress(rows), nanoseconds: nanoseconds)
+            PlanLiveLine.line("p", PlanProgress(rows), nanoseconds: nanoseconds, columns: 79)
         }
         #expect(line(1_500_000_000) == "p  █████░░░░░░░░░░░░░░░  1 of 4  1.5 s  b")
         for row in rows.indices { rows[row].state = .running }
         #expect(line(0).hasSuffix("a, b, c and 1 more"))
-        #expect(PlanLiveLine.line("p", PlanProgress([]), nanoseconds: 0).contains("0 of 0"))
+        #expect(PlanLiveLine.line("p", PlanProgress([]), nanoseconds: 0, columns: 79).contains("0 of 0"))
+    }
+
+    @Test(arguments: [1, 20, 39, 79, 200]) func theLiveLineFitsTheTerminal(columns: Int) {
+        var rows = (1...3).map { PlanRow(name: "日本\n\u{9B}\(String(repeating: "x", count: 9 * $0))", depth: 1) }
+        for row in rows.indices { rows[row].state = .running }
+        let path = "/a/long/path/of\u{1B}[31m/" + String(repeating: "plan", count: 40) + ".json"
+        let line = PlanLiveLine.line(path, PlanProgress(rows), nanoseconds: 0, columns: columns)
+        #expect(TerminalText.width(line) <= columns)
+        #expect(line.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control })
+        // How far it is matters more than the whole name.
+        #expect(columns < 79 || line.contains("0 of 3"))
     }
 
     @Test func theExamplesRun() async throws {
