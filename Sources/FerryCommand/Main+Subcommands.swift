@@ -49,14 +49,23 @@ enum Main {
             Console.error("ferry \(command.name): \(oneLine(error.message))\n")
             return .badInput
         } catch {
-            Console.error("ferry \(command.name): \(error)\n")
+            Console.error("ferry \(command.name): \(oneLine("\(error)"))\n")
             return .transferFailed
         }
     }
 
-    /// What the user typed is quoted in messages, and may hold anything.
+    /// What the user typed and what a server sent is quoted in messages, and may hold anything: it must not command the
+    /// terminal, end the line, or turn the direction of what follows.
     static func oneLine(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? "?" : $0 }))
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.map { scalar in
+                    switch scalar.value {
+                    // C0 and C1 controls (0x9B is a whole CSI), the other ends of a line, and what has to do with directions.
+                    case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: "?"
+                    default: scalar
+                    }
+                }))
     }
 
     static var help: String {

@@ -7,9 +7,10 @@ struct PlanOutline {
     init(_ plan: Plan) { self.plan = plan }
 
     var text: String {
-        "\(plan.name), \(plan.root.count) steps" + (plan.base.map { ", on \($0.source)" } ?? "")
-            + (plan.cache.map { ", answers kept in \($0.directory.source)" } ?? "") + "\n"
-            + lines(plan.root, depth: 1).map { $0 + "\n" }.joined()
+        let head =
+            "\(plan.name), \(plan.root.count) steps" + (plan.base.map { ", on \($0.source)" } ?? "")
+            + (plan.cache.map { ", answers kept in \($0.directory.source)" } ?? "")
+        return Main.oneLine(head) + "\n" + lines(plan.root, depth: 1).map { Main.oneLine($0) + "\n" }.joined()
     }
 
     private func lines(_ node: PlanNode, depth: Int) -> [String] {

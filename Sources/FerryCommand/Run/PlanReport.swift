@@ -24,17 +24,18 @@ struct PlanReport: Sendable {
 
     /// For people: a line for each run, times by phase.
     var table: String {
-        let width = max(4, rows.map { $0.name.count + 2 * $0.depth }.max() ?? 0)
+        // Names come from files, and messages from servers.
+        let names = rows.map { String(repeating: " ", count: 2 * $0.depth) + Main.oneLine($0.name) }
+        let width = max(4, names.map(\.count).max() ?? 0)
         let phases = PlanPhase.allCases
         var lines = [
             Self.padded("step", width) + "  status"
                 + (["total"] + phases.map(\.rawValue)).map { Self.right($0) }.joined()
                 + "  cached  attempts"
         ]
-        for row in rows {
-            let name = String(repeating: " ", count: 2 * row.depth) + row.name
+        for (row, name) in zip(rows, names) {
             if row.state == .skipped {
-                lines.append(Self.padded(name, width) + "  " + row.skipped)
+                lines.append(Self.padded(name, width) + "  " + Main.oneLine(row.skipped))
                 continue
             }
             let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
@@ -44,12 +45,12 @@ struct PlanReport: Sendable {
             line += phases.map { phase in Self.right(times[phase].map { durationText(nanoseconds: $0) } ?? "–") }
                 .joined()
             line += "  " + Self.padded(row.cached, 6) + "  \(row.attempts)"
-            if let message = row.message { line += "  \(row.code?.description ?? "failed"): \(message)" }
+            if let message = row.message { line += Main.oneLine("  \(row.code?.description ?? "failed"): \(message)") }
             lines.append(line)
         }
         let verdict = isOK ? "ok" : "FAILED"
-        lines.append(
-            "\(verdict): \(name), \(finished) of \(rows.count) steps in \(durationText(nanoseconds: nanoseconds))")
+        let time = durationText(nanoseconds: nanoseconds)
+        lines.append("\(verdict): \(Main.oneLine(name)), \(finished) of \(rows.count) steps in \(time)")
         return lines.map { $0 + "\n" }.joined()
     }
 

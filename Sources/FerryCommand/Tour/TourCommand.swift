@@ -37,7 +37,8 @@ enum TourCommand: Subcommand {
     private static func line(_ result: TourResult) -> String {
         let mark = result.ok ? "ok  " : "FAIL"
         let name = result.name + String(repeating: " ", count: max(1, 24 - result.name.count))
-        return "\(mark)  \(Console.bold(name)) \(result.detail)  (\(durationText(nanoseconds: result.nanoseconds)))\n"
+        let time = durationText(nanoseconds: result.nanoseconds)
+        return "\(mark)  \(Console.bold(name)) \(Main.oneLine(result.detail))  (\(time))\n"
     }
 
     private static func json(_ results: [TourResult]) -> String {
