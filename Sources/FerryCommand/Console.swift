@@ -1,19 +1,41 @@
 internal import Glibc
+internal import Synchronization
 
 /// Standard output for results, standard error for everything that is said about them.
 enum Console {
-    /// Results: never coloured, never mixed with progress.
-    static func out(_ text: String) {
-        write(Array(text.utf8), to: STDOUT_FILENO)
-    }
+    /// Results: never coloured, never mixed with progress. After the first that could not be written none is.
+    static func out(_ text: String) { out(text.utf8) }
 
     static func out(_ bytes: some Sequence<UInt8>) {
-        write(Array(bytes), to: STDOUT_FILENO)
+        if hasOutputEnded { return }
+        let code = write(Array(bytes), to: STDOUT_FILENO)
+        if code != 0 { outputCode.store(code, ordering: .relaxed) }
     }
 
-    /// Progress and messages.
+    /// The errno by which standard output ended; 0 as long as it has not.
+    private static let outputCode = Atomic<Int32>(0)
+
+    /// Whether nobody gets what is put out from here on, so that it need not be made.
+    static var hasOutputEnded: Bool { outputCode.load(ordering: .relaxed) != 0 }
+
+    /// Why results were lost, in the system's words; `nil` when none was. Whoever closed the other end wanted no more.
+    static var outputFault: String? {
+        let code = outputCode.load(ordering: .relaxed)
+        return code == 0 || code == EPIPE ? nil : String(cString: strerror(code))
+    }
+
+    /// Has each of the three streams lead somewhere: what the caller has closed would be the number of the next file or
+    /// socket, and get what is meant for it. Standard output then cannot be written, which is said where it is tried.
+    static func openStreams() {
+        for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
+            // The lowest number that is free, which is this one.
+            _ = open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY)
+        }
+    }
+
+    /// Progress and messages; what cannot be written is left out.
     static func error(_ text: String) {
-        write(Array(text.utf8), to: STDERR_FILENO)
+        _ = write(Array(text.utf8), to: STDERR_FILENO)
     }
 
     static var outIsTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
@@ -56,18 +78,23 @@ enum Console {
         getenv("TERM").map { String(cString: $0) == "dumb" } ?? true
     }
 
-    /// Writes all of it. Whoever closed the other end wanted no more, so a failure ends the writing without a word.
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+    /// Writes all of it; returns the errno by which that ended, or 0.
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         bytes.withUnsafeBytes { bytes in
             var rest = bytes[...]
             while !rest.isEmpty {
                 let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
                 if count > 0 {
                     rest = rest.dropFirst(count)
-                } else if errno != EINTR && errno != EAGAIN {
-                    return
+                } else if errno == EAGAIN {
+                    // Somebody has made it non-blocking.
+                    var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    poll(&room, 1, -1)
+                } else if errno != EINTR {
+                    return errno
                 }
             }
+            return 0
         }
     }
 }

@@ -4,6 +4,7 @@ internal import Glibc
 @main
 enum EntryPoint {
     static func main() async {
+        Console.openStreams()
         exit(await Main.run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
 }

@@ -4,6 +4,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case usage = 1
     /// A file that was named could not be read or understood.
     case badInput = 2
+    /// Or what came could not be written to standard output.
     case transferFailed = 3
     /// The answer was not what was demanded, or a threshold was missed.
     case validationFailed = 4
@@ -17,7 +18,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
         case .success: "ok"
         case .usage: "wrong usage"
         case .badInput: "bad input file"
-        case .transferFailed: "transfer failed"
+        case .transferFailed: "transfer failed or output not written"
         case .validationFailed: "validation or threshold failed"
         case .statusNotAccepted: "status not accepted"
         case .interrupted: "interrupted"

@@ -11,6 +11,14 @@ enum Main {
 
     /// Finds the subcommand, parses its options and runs it; what is wrong becomes one line on stderr.
     static func run(_ arguments: [String]) async -> ExitCode {
+        let code = await find(arguments)
+        guard let fault = Console.outputFault else { return code }
+        // A file with the beginning of an answer must not pass for the answer.
+        Console.error("ferry: standard output: \(fault)\n")
+        return code == .success ? .transferFailed : code
+    }
+
+    private static func find(_ arguments: [String]) async -> ExitCode {
         guard let first = arguments.first else {
             Console.error("ferry: which subcommand? (see ferry --help)\n")
             return .usage

@@ -27,7 +27,7 @@ enum FetchCommand: Subcommand {
         var code = ExitCode.success
         for round in 0..<plan.count {
             if round > 0 { try? await Task.sleep(for: plan.delay) }
-            if Task.isCancelled { break }
+            if Task.isCancelled || Console.hasOutputEnded { break }
             let verdict = await send(plan, by: agent, to: output)
             if let fault = verdict.fault, !plan.printsJSON { say("ferry fetch: \(Main.oneLine(fault.line))\n") }
             if code == .success { code = verdict.exitCode }

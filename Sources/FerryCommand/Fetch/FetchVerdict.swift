@@ -47,13 +47,16 @@ struct FetchVerdict: Sendable {
 }
 
 extension FetchVerdict {
-    /// Sends the request and puts the body out as it comes, whatever its status.
+    /// Sends the request and puts the body out as it comes, whatever its status, as long as somebody gets it.
     init(
         streaming plan: FetchPlan, by agent: NetworkAgent, to output: (UnsafeRawBufferPointer) -> Void
     ) async {
         do throws(RequestError) {
             let answer = try await agent.stream(plan.request)
-            for try await piece in answer.body { piece.withUnsafeBytes(output) }
+            for try await piece in answer.body {
+                piece.withUnsafeBytes(output)
+                if Console.hasOutputEnded { break }
+            }
             self.init(status: answer.status, accepting: plan.accepts)
         } catch {
             self.init(error)
