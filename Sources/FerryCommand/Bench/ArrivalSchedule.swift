@@ -24,7 +24,8 @@ struct ArrivalSchedule: Sendable, Equatable {
 
     /// When the one with this number is due; the first has the number 0.
     func time(of number: Int) -> UInt64 {
-        start + UInt64((Double(number) * 1e9 / rate).rounded())
+        let (time, isTooFar) = start.addingReportingOverflow(wholeNumber((Double(number) * 1e9 / rate).rounded()))
+        return isTooFar ? .max : time
     }
 
     /// How many are due by now.
@@ -36,4 +37,9 @@ struct ArrivalSchedule: Sendable, Equatable {
         while due < count && time(of: due) <= now { due += 1 }
         return due
     }
+}
+
+/// The whole part of it; of what is too large, or too small, the nearest there is, and 0 for what is no number.
+func wholeNumber(_ value: Double) -> UInt64 {
+    value >= 0x1p64 ? .max : value > 0 ? UInt64(value) : 0
 }

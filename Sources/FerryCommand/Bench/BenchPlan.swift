@@ -49,8 +49,8 @@ struct BenchPlan: Sendable {
         let concurrency = try arguments.integer("concurrency", in: 1...1_000_000)
         guard let text = arguments.last("rate") else { return .closed(concurrency: concurrency ?? 64) }
         if concurrency != nil { throw UsageError("-c and -r exclude each other") }
-        guard let rate = Double(text), rate > 0, rate <= 10_000_000 else {
-            throw UsageError("--rate wants requests a second, not '\(text)'")
+        guard let rate = Double(text), 0.000_01...10_000_000 ~= rate else {
+            throw UsageError("--rate wants requests a second, from 0.00001 to 10000000, not '\(text)'")
         }
         return .open(rate: rate)
     }

@@ -46,8 +46,8 @@ extension BenchThreshold {
 
         func shown(_ value: Double) -> String {
             switch unit {
-            case .time: durationText(nanoseconds: UInt64(max(0, value) * 1000))
-            case .count: grouped(UInt64(max(0, value)))
+            case .time: durationText(nanoseconds: wholeNumber(value * 1000))
+            case .count: grouped(wholeNumber(value))
             case .memory: fixed(value / 1024, 1) + " MB"
             }
         }

@@ -102,6 +102,12 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         }
     }
 
+    @Test func whatIsDueAfterTheEndOfTheClockNeverIs() async {
+        let schedule = ArrivalSchedule(start: 5, rate: 1e-11, count: 2)
+        #expect(schedule.time(of: 0) == 5 && schedule.time(of: 1) == .max && schedule.due(at: .max / 2) == 1)
+        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "-n", "2", "-r", "1e-11"]) == .usage)
+    }
+
     @Test func aTimeHoldsAllThatAreDueInIt() {
         #expect(ArrivalSchedule(start: 0, rate: 100, duration: .seconds(2)).count == 200)
         #expect(ArrivalSchedule(start: 0, rate: 0.1, duration: .seconds(1)).count == 1)
