@@ -120,7 +120,8 @@ extension BenchReport {
         let share = Double(max(1, count))
         started = date.formatted(.iso8601)
         method = plan.order.request.method.rawValue
-        url = plan.order.request.path
+        // As a log has it: reports are shown around, and baselines kept.
+        url = LogEntry(.info, "", url: plan.order.request.path).url ?? ""
         model = Model(plan.model)
         warmUp = Double(microseconds(plan.warmUp)) / 1e6
         requests = count

@@ -115,6 +115,19 @@ import Testing
         }
     }
 
+    @Test func theURLIsShownAsInALog() async throws {
+        try await withLoopbackServer { server in
+            let base = server.baseURL.replacing("://", with: "://kim:SECRET@")
+            let report = try await report(base + "/hello?token=HUSH#part", "-n", "1")
+            #expect(report.ok == 1 && report.url == server.baseURL + "/hello?token=***")
+            #expect(server.requests.first?.target == "/hello?token=HUSH")
+            #expect(server.requests.first?.headers["Authorization"] != nil)
+            for text in [report.json, BenchTable(report).text, BenchPage(report).html] {
+                #expect(!text.contains("SECRET") && !text.contains("HUSH"))
+            }
+        }
+    }
+
     @Test func nothingIsShownWhereThereIsNoTerminal() throws {
         let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
         let program = URL(filePath: bundle).deletingLastPathComponent().appending(path: "ferry").path
