@@ -82,8 +82,12 @@ struct BenchLoad: Sendable {
             let response = try await agent.send(request).response
             recorder.record(response, nanoseconds: monotonicNanoseconds() - start, sender: sender)
         } catch {
-            // Only ctrl-C cancels; what it cut off is nobody's fault.
-            if error.code != .cancelled { recorder.record(error, sender: sender) }
+            // Only ctrl-C cancels; what it cut off is nobody's fault, but may be the slowest of all.
+            if error.code == .cancelled {
+                recorder.recordUnanswered(monotonicNanoseconds() - start, sender: sender)
+            } else {
+                recorder.record(error, sender: sender)
+            }
         }
     }
 }

@@ -54,12 +54,13 @@ struct BenchPage {
     private var head: String {
         let failed = report.failed > 0 || !complaints.isEmpty
         let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
+        let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without an answer" } ?? ""
         return """
             <header>
             <h1>\(Self.escaped(report.method)) <span>\(Self.escaped(report.url))</span> \
             <b class="\(failed ? "bad" : "good")">\(failed ? "failed" : "ok")</b></h1>
             <p>\(Self.escaped(report.model.title)), \(grouped(report.requests)) requests in \
-            \(fixed(report.seconds, 2)) s\(warmUp)</p>
+            \(fixed(report.seconds, 2)) s\(warmUp)\(cutOff)</p>
             </header>
             """
     }

@@ -44,6 +44,10 @@ final class BenchRecorder: Sendable {
         }
     }
 
+    func recordUnanswered(_ nanoseconds: UInt64, sender: Int) {
+        change(sender) { $0.unanswered.record(nanoseconds) }
+    }
+
     func recordLateness(_ nanoseconds: UInt64, sender: Int) {
         change(sender) { $0.lateness.record(nanoseconds) }
     }

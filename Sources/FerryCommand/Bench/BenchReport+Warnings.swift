@@ -27,6 +27,19 @@ extension BenchReport {
         return warnings
     }
 
+    /// What is missing from the figures because the load was cut off, where that may matter: of answers that are not slow
+    /// a few are always on their way.
+    static func warnings(_ totals: BenchTotals, _ model: BenchPlan.Model) -> [String] {
+        let (waited, known) = (totals.unanswered, totals.latencies.maximum)
+        if waited.count == 0 || waited.maximum <= known { return [] }
+        var figures = "latencies are without them"
+        if case .open = model { figures = "latencies count what they had waited" }
+        return [
+            "\(grouped(waited.count)) requests had no answer when the load was cut off, "
+                + "the oldest for \(durationText(nanoseconds: waited.maximum)); \(figures)"
+        ]
+    }
+
     /// Microseconds: a hundredth of a second is what people notice.
     private static let lagLimit = 10_000.0
 

@@ -53,6 +53,18 @@ struct BenchReport: Codable, Sendable, Equatable {
         }
     }
 
+    /// What had no answer when the load was cut off.
+    struct Unanswered: Codable, Sendable, Equatable {
+        var count: UInt64
+        /// How long the first of them had waited.
+        var oldest: Double
+
+        private enum CodingKeys: String, CodingKey {
+            case count
+            case oldest = "oldest_us"
+        }
+    }
+
     var version = 1
     var started: String
     var method: String
@@ -78,6 +90,8 @@ struct BenchReport: Codable, Sendable, Equatable {
     var connections: UInt64
     var bytes: UInt64
     var wrongBodies: UInt64
+    /// `nil` when all was answered.
+    var unanswered: Unanswered?
     var generator: Generator
     var warnings: [String] = []
     /// What another client made of the same load; `nil` when none was asked.
@@ -85,7 +99,7 @@ struct BenchReport: Codable, Sendable, Equatable {
 
     private enum CodingKeys: String, CodingKey {
         case version, started, method, url, model, requests, ok, failed, unsent, errors, statuses, seconds, rps
-        case series, connections, bytes, generator, warnings, comparison
+        case series, connections, bytes, unanswered, generator, warnings, comparison
         case warmUp = "warm_up_s"
         case latency = "latency_us"
         case histogram = "latency_histogram_us"
@@ -117,7 +131,7 @@ extension BenchReport {
     init(_ plan: BenchPlan, _ figures: BenchFigures, date: Date) {
         let totals = figures.totals
         let count = totals.ok + totals.failed
-        let share = Double(max(1, count))
+        let share = Double(max(1, count + totals.unanswered.count))
         started = date.formatted(.iso8601)
         method = plan.order.request.method.rawValue
         // As a log has it: reports are shown around, and baselines kept.
@@ -132,8 +146,9 @@ extension BenchReport {
         statuses = Dictionary(uniqueKeysWithValues: totals.statuses.map { (String($0.key), $0.value) })
         seconds = rounded(figures.seconds, 6)
         rps = rounded(figures.seconds > 0 ? Double(count) / figures.seconds : 0, 1)
-        latency = totals.latencies.percentiles(Self.percents)
-        histogram = totals.latencies.bars(perDoubling: 8).map { bar in
+        let latencies = totals.latencies(of: plan.model)
+        latency = latencies.percentiles(Self.percents)
+        histogram = latencies.bars(perDoubling: 8).map { bar in
             Bar(from: micro(bar.lower), to: micro(bar.upper), count: bar.count)
         }
         phases = [:]
@@ -148,12 +163,15 @@ extension BenchReport {
         connections = figures.connections
         bytes = totals.bytes
         wrongBodies = totals.wrongBodies
+        if totals.unanswered.count > 0 {
+            unanswered = Unanswered(count: totals.unanswered.count, oldest: micro(totals.unanswered.maximum))
+        }
         generator = Generator(
             busiestThread: rounded(figures.share.busiestThread, 3), process: rounded(figures.share.process, 3),
             machine: rounded(figures.share.machine, 3),
             loopLag: figures.lag.percentiles([("p50", 50), ("p99", 99)]),
             lateness: totals.lateness.count == 0 ? nil : totals.lateness.percentiles([("p50", 50), ("p99", 99)]))
-        warnings = Self.warnings(generator, unsent: unsent)
+        warnings = Self.warnings(generator, unsent: unsent) + Self.warnings(totals, plan.model)
     }
 }
 

@@ -18,8 +18,10 @@ struct BenchTable {
         let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
         let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
         let counts = "\(grouped(report.requests)) in \(fixed(report.seconds, 2)) s"
-        return line("load", "\(report.method) \(report.url)") + line("", report.model.title + model + warmUp)
-            + line("requests", "\(counts): \(grouped(report.ok)) ok, \(grouped(report.failed)) failed")
+        let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without an answer" } ?? ""
+        return line("load", Main.oneLine("\(report.method) \(report.url)"))
+            + line("", report.model.title + model + warmUp)
+            + line("requests", "\(counts): \(grouped(report.ok)) ok, \(grouped(report.failed)) failed\(cutOff)")
             + line(
                 "rate",
                 Console.bold("\(grouped(UInt64(report.rps))) requests per second") + ", \(bytesText(perSecond))/s")

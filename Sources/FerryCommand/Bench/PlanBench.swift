@@ -46,8 +46,8 @@ enum PlanBench {
                     while tickets.take() && !Task.isCancelled {
                         guard let again = try? start.again() else { return }
                         let report = await PlanRun(again).perform(by: agent)
-                        // Only ctrl-C cancels; what it cut off is nobody's fault.
-                        if !Task.isCancelled { recorder.record(report) }
+                        // Only ctrl-C cancels; what it cut off is nobody's fault, but may be the slowest of all.
+                        recorder.record(report, wasCutOff: Task.isCancelled && !report.isOK)
                     }
                 }
             }
@@ -70,6 +70,8 @@ struct PlanBenchTotals: Sendable {
 
     var latencies = Histogram()
     var failed: UInt64 = 0
+    /// How long those had run that ctrl-C has cut off; neither ok nor failed.
+    var unfinished = Histogram()
     /// One for each request of the plan, however often it runs in it.
     var steps: [Step]
     var firstFailure = ExitCode.success
@@ -93,8 +95,9 @@ private final class PlanBenchRecorder: Sendable {
 
     var totals: PlanBenchTotals { state.withLock { $0 } }
 
-    func record(_ report: PlanReport) {
+    func record(_ report: PlanReport, wasCutOff: Bool) {
         state.withLock { totals in
+            if wasCutOff { return totals.unfinished.record(report.nanoseconds) }
             if report.isOK { totals.latencies.record(report.nanoseconds) } else { totals.failed += 1 }
             if totals.firstFailure == .success { totals.firstFailure = report.exitCode }
             for row in report.rows {

@@ -15,7 +15,9 @@ struct PlanBenchSummary: Sendable {
 
     /// For people: a line for the plan and one for each request.
     var table: String {
-        let width = max(4, totals.steps.map(\.name.count).max() ?? 0, name.count)
+        let plan = Main.oneLine(name)
+        let names = totals.steps.map { Main.oneLine($0.name) }
+        let width = max(4, names.map(\.count).max() ?? 0, plan.count)
         let percents = BenchReport.percents.map(\.name)
         func line(_ name: String, _ count: String, _ failed: String, _ times: [String]) -> String {
             let cells = [count, failed] + times
@@ -28,13 +30,19 @@ struct PlanBenchSummary: Sendable {
                 name, grouped(latencies.count + failed), grouped(failed),
                 times + [durationText(nanoseconds: latencies.maximum)])
         }
+        let cutOff = totals.unfinished
+        let warning =
+            cutOff.count == 0
+            ? ""
+            : "  \(grouped(cutOff.count)) more were cut off, the oldest after "
+                + "\(durationText(nanoseconds: cutOff.maximum)); the figures are without them\n"
         let rate = seconds > 0 ? Double(runs) / seconds : 0
         let cpu = (usage.user + usage.system) / Double(max(1, requests))
         return line("", "runs", "failed", percents + ["max"])
-            + Console.bold(line(name, totals.latencies, totals.failed))
-            + totals.steps.map { line($0.name, $0.latencies, $0.failed) }.joined()
+            + Console.bold(line(plan, totals.latencies, totals.failed))
+            + zip(names, totals.steps).map { line($0, $1.latencies, $1.failed) }.joined()
             + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s, \(fixed(rate, 1)) a second, "
-            + "\(fixed(cpu, 1)) µs of CPU a request\n"
+            + "\(fixed(cpu, 1)) µs of CPU a request\n" + warning
     }
 
     /// One line, fields in alphabetical order, as `Schemas/plan-bench-report.schema.json` says.
@@ -48,7 +56,7 @@ struct PlanBenchSummary: Sendable {
 
 extension PlanBenchSummary: Encodable {
     private enum Key: String, CodingKey {
-        case version, plan, runs, ok, failed, requests, seconds, steps, rps
+        case version, plan, runs, ok, failed, unfinished, requests, seconds, steps, rps
         case latency = "latency_us"
         case cpu = "cpu_us_per_request"
     }
@@ -61,6 +69,12 @@ extension PlanBenchSummary: Encodable {
         let latency_us: [String: Double]
     }
 
+    private struct Unfinished: Encodable {
+        let count: UInt64
+        // swift-format-ignore: AlwaysUseLowerCamelCase
+        let oldest_us: Double
+    }
+
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(1, forKey: .version)
@@ -68,6 +82,10 @@ extension PlanBenchSummary: Encodable {
         try object.encode(runs, forKey: .runs)
         try object.encode(totals.latencies.count, forKey: .ok)
         try object.encode(totals.failed, forKey: .failed)
+        if totals.unfinished.count > 0 {
+            let (count, oldest) = (totals.unfinished.count, totals.unfinished.maximum)
+            try object.encode(Unfinished(count: count, oldest_us: Double(oldest / 100) / 10), forKey: .unfinished)
+        }
         try object.encode(requests, forKey: .requests)
         try object.encode((seconds * 1e6).rounded() / 1e6, forKey: .seconds)
         try object.encode(seconds > 0 ? (Double(requests) / seconds * 10).rounded() / 10 : 0, forKey: .rps)
