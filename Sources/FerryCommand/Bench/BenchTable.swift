@@ -56,7 +56,8 @@ struct BenchTable {
             "memory",
             "\(fixed(Double(report.memory) / 1024, 1)) MB at the peak, \(grouped(report.connections)) connections opened"
         )
-        text += line("bodies", "\(bytesText(Int64(report.bytes))), \(grouped(report.wrongBodies)) of them wrong")
+        let wrong = "\(grouped(report.wrongBodies)) of \(grouped(report.ok)) bodies wrong"
+        text += line("bodies", "\(bytesText(Int64(clamping: report.bytes))), \(wrong)")
         for (status, count) in report.statuses.sorted(by: { $0.key < $1.key }) {
             text += line("status", "\(status)  \(grouped(count))")
         }

@@ -23,6 +23,9 @@ struct BenchVerdict: Sendable {
         thresholds.compactMap { $0.verdict(on: report, baseline: baseline) }
     }
 
+    /// Whether it is for the conditions to say how much of a figure is too much.
+    func decides(on figure: String) -> Bool { thresholds.contains { $0.figure.name == figure } }
+
     private static func report(at path: String) throws(InputError) -> BenchReport {
         guard let data = try? Data(contentsOf: URL(filePath: path)) else { throw InputError("\(path): cannot be read") }
         do {

@@ -66,6 +66,37 @@ func madeReport(
         #expect(await Main.run(["bench", "http://127.0.0.1:1/", "-n", "1", "--fail-if", text]) == .usage)
     }
 
+    @Test func aBaselineMayHoldWhatNoClockShows() throws {
+        let threshold = try BenchThreshold("p99<+10%")
+        let verdict = threshold.verdict(on: madeReport(), baseline: madeReport(p99: 1e30))
+        #expect(verdict?.contains("the baseline has 18446744073.71 s") == true)
+        let rate = try BenchThreshold("rps<+10%")
+        #expect(rate.verdict(on: madeReport(), baseline: madeReport(rps: 1e30)) != nil)
+        #expect([-1, 0.9, 2.5, .nan, .infinity].map(wholeNumber) == [0, 0, 2, 0, .max])
+    }
+
+    @Test func aConditionOnFailuresDecidesInPlaceOfThem() throws {
+        let (fewFail, noneFails) = (madeReport(failed: 10), madeReport())
+        func code(_ report: BenchReport, _ conditions: String..., mustBeRight: Bool = true) throws -> ExitCode {
+            let verdict = BenchVerdict(try conditions.map { try BenchThreshold($0) }, baseline: nil)
+            #expect(verdict.complaints(about: report).isEmpty)
+            return BenchCommand.exitCode(report, verdict, mustBeRight: mustBeRight)
+        }
+        #expect(try code(noneFails) == .success && code(fewFail) == .transferFailed)
+        #expect(try code(fewFail, "failed>1%") == .success && code(fewFail, "failed>10") == .success)
+        #expect(try code(fewFail, "p99>1s") == .transferFailed && code(fewFail, "wrong>1%") == .transferFailed)
+        var wrong = madeReport()
+        wrong.wrongBodies = 1
+        #expect(try code(wrong) == .validationFailed && code(wrong, mustBeRight: false) == .success)
+        #expect(try code(wrong, "wrong>0.1%") == .success && code(wrong, "failed>1%") == .validationFailed)
+    }
+
+    @Test func wrongBodiesAreOfTheBodies() {
+        var report = madeReport()
+        report.wrongBodies = 19
+        #expect(BenchTable(report).text.contains("12.0 kB, 19 of 1,000 bodies wrong\n"))
+    }
+
     @Test func theFiguresAreNamedWhenOneIsUnknown() {
         do {
             _ = try BenchThreshold("p98>1ms")
