@@ -15,7 +15,7 @@ public final class ChildProcess {
     }
 
     /// How a process ended.
-    public struct End {
+    public struct End: Sendable {
         /// What it printed and nobody had read.
         public let output: String
         /// Its exit code; a signal's number negated.

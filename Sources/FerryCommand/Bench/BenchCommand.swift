@@ -71,11 +71,22 @@ enum BenchCommand: Subcommand {
         defer { server?.stop() }
         if let server { plan.order.request.path = server.url }
         let run = BenchRun(plan)
-        var (report, wasInterrupted) = try await interruptible { await run.perform() }
-        if let rival, !wasInterrupted { report.comparison = try rival.perform(plan) }
+        let (outcome, wasInterrupted) = try await interruptible { [plan] in
+            var report = await run.perform()
+            guard let rival, !Task.isCancelled else { return (report, nil as (any Error)?) }
+            // Whatever becomes of it, there is a measurement to be told of.
+            do {
+                report.comparison = try await rival.perform(plan)
+                return (report, nil)
+            } catch {
+                return (report, error)
+            }
+        }
+        let (report, rivalFault) = outcome
         let complaints = plan.verdict.complaints(about: report)
         try plan.output.write(report, complaints: complaints)
-        for complaint in complaints { Console.error("ferry bench: \(complaint)\n") }
+        for complaint in complaints { Console.error("ferry bench: \(Main.oneLine(complaint))\n") }
+        if let rivalFault { throw rivalFault }
         if wasInterrupted { return .interrupted }
         if !complaints.isEmpty { return .validationFailed }
         // Of a server of one's own it is known that every answer is the same.

@@ -1,6 +1,8 @@
+internal import Dispatch
 internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
+internal import Glibc
 
 /// `--compare`: the same load by another client, afterwards and in a process of its own.
 ///
@@ -31,7 +33,8 @@ struct BenchRival: Sendable {
         "any-body", "expect-sha256", "json", "html", "baseline", "fail-if",
     ]
 
-    func perform(_ plan: BenchPlan) throws -> RivalReport {
+    /// `nil` when its task was cancelled, which ends the other process.
+    func perform(_ plan: BenchPlan) async throws -> RivalReport? {
         let request = plan.order.request
         let order = RivalOrder(
             method: request.method.rawValue, url: request.path,
@@ -40,11 +43,24 @@ struct BenchRival: Sendable {
             seconds: plan.duration.map { Double(microseconds($0)) / 1e6 },
             warmUp: Double(microseconds(plan.warmUp)) / 1e6)
         let text = String(decoding: try JSONEncoder().encode(order), as: UTF8.self)
-        let end = try ChildProcess([program, "worker", "load-urlSession", text]).finish()
+        let end = try await Self.end(of: ChildProcess([program, "worker", "load-urlSession", text]))
+        if Task.isCancelled { return nil }
         guard end.code == 0, let report = try? JSONDecoder().decode(RivalReport.self, from: Data(end.output.utf8))
         else {
             throw InputError("--compare urlsession: FerryBenchmarks ended with \(end.code)")
         }
         return report
+    }
+
+    private static func end(of process: ChildProcess) async -> ChildProcess.End {
+        // Waited for by one thread; a signal may come by another.
+        nonisolated(unsafe) let process = process
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async { continuation.resume(returning: process.finish()) }
+            }
+        } onCancel: {
+            process.signal(SIGTERM)
+        }
     }
 }

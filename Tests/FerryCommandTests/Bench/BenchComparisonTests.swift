@@ -1,6 +1,6 @@
 import FerryMeasurement
 import FerryTesting
-import FoundationEssentials
+import Foundation
 import Testing
 
 @testable import FerryCommand
@@ -48,5 +48,51 @@ import Testing
             #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--compare", "urlsession"] + line) != .success)
         }
         #expect(await Main.run(["bench", "--compare", "netscape"]) == .usage)
+    }
+
+    /// The command beside another client, which is a script.
+    private func withRival(_ script: String, _ body: (_ ferry: String, _ folder: String) async throws -> Void)
+        async throws
+    {
+        let program = try FerryProgram.path
+        // On the same file system, for a link.
+        let folder = URL(filePath: program).deletingLastPathComponent().path + "/rival-\(UUID().uuidString)"
+        let manager = FileManager.default
+        try manager.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? manager.removeItem(atPath: folder) }
+        try manager.linkItem(atPath: program, toPath: folder + "/ferry")
+        try "#!/bin/sh\n\(script)\n".write(toFile: folder + "/FerryBenchmarks", atomically: true, encoding: .utf8)
+        try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder + "/FerryBenchmarks")
+        try await body(folder + "/ferry", folder)
+    }
+
+    @Test func theMeasurementIsToldWhenTheOtherClientIsCutOff() async throws {
+        // It ends with its standard input at the latest.
+        try await withRival(#"touch "$0.started"; exec cat"#) { ferry, folder in
+            try await withLoopbackServer { server in
+                let json = folder + "/report.json"
+                let process = try ChildProcess([
+                    ferry, "bench", server.baseURL + "/hello", "-n", "20", "--compare", "urlsession", "--json=" + json,
+                ])
+                while !FileManager.default.fileExists(atPath: folder + "/FerryBenchmarks.started") { usleep(500) }
+                process.signal(SIGINT)
+                let end = process.finish()
+                #expect(end.code == 130 && end.output.contains("20 ok, 0 failed"), "\(end)")
+                let data = try #require(FileManager.default.contents(atPath: json))
+                let report = try JSONDecoder().decode(BenchReport.self, from: data)
+                #expect(report.ok == 20 && report.comparison == nil)
+            }
+        }
+    }
+
+    @Test func theMeasurementIsToldWhenTheOtherClientFails() async throws {
+        try await withRival("exit 7") { ferry, _ in
+            try await withLoopbackServer { server in
+                let end = try ChildProcess([
+                    ferry, "bench", server.baseURL + "/hello", "-n", "20", "--compare", "urlsession",
+                ]).finish()
+                #expect(end.code == 2 && end.output.contains("20 ok, 0 failed"), "\(end)")
+            }
+        }
     }
 }
