@@ -14,6 +14,7 @@ struct Forecast: Request {  // say only what differs
     let city: String
     var path: String { "/weather" }
     var arguments: Arguments { ["city": .string(city)] }
+    var deadline: Duration? { .seconds(2) }  // for all of it, retries too
 }
 
 func forecast(for city: String, by agent: NetworkAgent) async throws(RequestError) -> String {
@@ -22,6 +23,13 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
         return "\(weather.celsius) °C in \(weather.city)"
     } catch .invalidStatusCode(404) {
         return "no such place"  // all other errors go on to the caller
+    }
+}
+
+/// An agent has threads and connections of its own: one for the whole program, which is shut down at the end of this.
+func printForecast(from base: String) async throws {
+    try await withNetworkAgent(configuration: NetworkConfiguration(baseURL: base)) { agent in
+        print(try await forecast(for: "Oslo", by: agent))
     }
 }
 // README: end
@@ -58,9 +66,15 @@ func greeting(in cities: [String], by agent: NetworkAgent) async throws(RequestE
             .map { here, there in "\(here.celsius) °C, elsewhere up to \(there.map(\.celsius).max() ?? 0) °C" })
 }
 
-func fetchImage(by agent: NetworkAgent, to folder: String) async throws(RequestError) -> String {
+/// One that fails ends a batch, unless all are to be collected: then each has a result of its own.
+func celsius(in cities: [String], by agent: NetworkAgent) async throws(RequestError) -> [Double?] {
+    let results = try await agent.send(batch: cities.map(Forecast.init), .collectAll, atMost: 8)
+    return results.map { try? $0.get().celsius }
+}
+
+func fetchImage(_ sha256: String, by agent: NetworkAgent, to folder: String) async throws(RequestError) -> String {
     struct DiskImage: Request { var path: String { "/images/disk.img" } }
-    let options = DownloadOptions(segments: 4)
+    let options = DownloadOptions(sha256: sha256, segments: 4)  // or contentMismatch(.sha256), and no file
     let file = try await agent.download(DiskImage(), to: .directory(folder), options: options) { progress in
         print(progress.fraction ?? 0, progress.remaining ?? .zero)
     }
@@ -86,8 +100,30 @@ func careful() -> NetworkConfiguration {
     configuration.retryPolicy = .exponential(attempts: 3)
     configuration.addressPolicy = .publicOnly
     configuration.tls.minimumVersion = .v13
+    configuration.tls.authorityFile = "/etc/ssl/ours.pem"  // in place of the system's
     configuration.logSink = PrintLogSink()
     return configuration
+}
+
+struct Timings: RequestObserver {  // of a configuration, or of one request
+    func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
+        print(run.url, metrics.connect ?? .zero, metrics.tls ?? .zero, metrics.firstByte ?? .zero, metrics.total)
+    }
+}
+
+func judge(_ url: String, by agent: NetworkAgent) async -> String {
+    struct Page: Request { let path: String }
+    do throws(RequestError) {
+        return "status \(try await agent.send(Page(path: url)).status)"
+    } catch .tls(.untrusted) {
+        return "no known authority stands behind the certificate"
+    } catch .tls(.expired) {
+        return "the certificate is of another time"
+    } catch .timeout(.deadline) {
+        return "too late"
+    } catch {
+        return "\(error)"  // one line, without secrets
+    }
 }
 
 @Suite struct ReadmeTests {
@@ -100,6 +136,9 @@ func careful() -> NetworkConfiguration {
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         #expect(try await forecast(for: "Oslo", by: agent) == "4.5 °C in Oslo")
         #expect(try await forecast(for: "Nowhere", by: agent) == "no such place")
+        #expect(try await celsius(in: ["Oslo", "Nowhere"], by: agent) == [4.5, nil])
+        try await printForecast(from: server.baseURL)
+        #expect(server.requests.last?.query == "city=Oslo")
         await agent.shutdown()
         server.stop()
     }
@@ -118,12 +157,46 @@ func careful() -> NetworkConfiguration {
         server.handle("GET", "/weather") { _ in LoopbackResponse(json: #"{"city":"Oslo","celsius":4.5}"#) }
         #expect(try await greeting(in: ["Rome", "Bern"], by: agent) == "4.5 °C, elsewhere up to 4.5 °C")
         server.handle("GET", "/images/disk.img") { _ in LoopbackResponse(body: LoopbackServer.pattern(0..<3000)) }
-        let image = try await fetchImage(by: agent, to: FileManager.default.temporaryDirectory.path)
+        // Of those bytes.
+        let digest = "1baac85c824390572df91984d74dc512dd1ea76b6c61abec04cb5d20fee92cc1"
+        let image = try await fetchImage(digest, by: agent, to: FileManager.default.temporaryDirectory.path)
         #expect(FileManager.default.contents(atPath: image)?.count == 3000)
         try FileManager.default.removeItem(atPath: image)
         #expect(careful().addressPolicy == .publicOnly)
+        #expect(await judge("/hello", by: agent) == "status 200")
         await agent.shutdown()
         server.stop()
+    }
+
+    @Test(arguments: [
+        (ServerCertificate.Kind.expired, "the certificate is of another time"),
+        (.untrusted, "no known authority stands behind the certificate"),
+    ]) func trustIsJudged(kind: ServerCertificate.Kind, verdict: String) async throws {
+        var options = LoopbackServer.Options()
+        let certificate = try ServerCertificate(kind)
+        options.certificate = certificate
+        try await withLoopbackServer(options) { server in
+            var configuration = NetworkConfiguration(baseURL: server.baseURL)
+            configuration.tls.authorityFile = certificate.authorityFile
+            configuration.observers = [Timings()]
+            await withNetworkAgent(configuration: configuration) { agent in
+                #expect(await judge("/hello", by: agent) == verdict)
+            }
+        }
+    }
+
+    /// Each of its examples stands above, so that it compiles.
+    @Test func readmeShowsNothingElse() throws {
+        let source = try String(contentsOfFile: #filePath, encoding: .utf8)
+        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let readme = try String(contentsOfFile: "/\(root)/README.md", encoding: .utf8)
+        let examples = readme.components(separatedBy: "```swift\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        #expect(examples.count >= 9)
+        for example in examples {
+            #expect(source.contains(example.replacing("import Ferry\n\n", with: "")), "\(example)")
+        }
     }
 
     @Test func readmeShowsExactlyThisExample() throws {

@@ -1,4 +1,5 @@
-// A large file, with progress. Kill it and start it again: it goes on where it ended, and the checksum is right.
+// A large file, with progress. Kill it and start it again: it goes on where it ended, and the checksum is right. It takes
+// 100 MB a second at most, so that there is time to do so.
 //
 //     swift run ResumableDownload http://127.0.0.1:8080/bytes/1000000000 disk.img [SHA-256]
 
@@ -12,7 +13,7 @@ let arguments = CommandLine.arguments.dropFirst()
 guard let url = arguments.first, let target = arguments.dropFirst().first else {
     fatalError("which URL, and to which file?")
 }
-let options = DownloadOptions(sha256: arguments.dropFirst(2).first)
+let options = DownloadOptions(sha256: arguments.dropFirst(2).first, bytesPerSecond: 100_000_000)
 
 do {
     try await withNetworkAgent { agent throws(RequestError) in
