@@ -41,6 +41,7 @@ run: setup ## Builds in release, shows what works, then measures for five second
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
 test: build ## Runs all tests, then the examples as a package outside the tree
+	@.ci/setup tests
 	@rm -f $(NOTES)
 	FERRY_FAULTS=$(NOTES) $(TEST) --skip-build
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
