@@ -83,7 +83,8 @@ private struct LogLine {
     init(_ words: String) { text = Self.escaped(words, quotes: false) }
 
     mutating func append(_ name: String, _ value: String) {
-        let isBare = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x5C && $0 != 0x7F }
+        // Among what is not ASCII there are controls, too.
+        let isBare = !value.isEmpty && value.utf8.allSatisfy { 0x21..<0x7F ~= $0 && $0 != 0x22 && $0 != 0x5C }
         text += isBare ? " \(name)=\(value)" : " \(name)=\"\(Self.escaped(value, quotes: true))\""
     }
 
@@ -96,8 +97,9 @@ private struct LogLine {
             case 0x0D: made += "\\r"
             case 0x09: made += "\\t"
             case 0x22 where quotes, 0x5C where quotes: made += "\\\(scalar)"
-            // C0 and C1 controls, and the two other ends of a line of Unicode.
-            case 0..<0x20, 0x7F..<0xA0, 0x2028, 0x2029: made += "\\u{\(String(scalar.value, radix: 16))}"
+            // C0 and C1 controls, the two other ends of a line of Unicode, and what turns the direction of a text.
+            case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069:
+                made += "\\u{\(String(scalar.value, radix: 16))}"
             default: made.unicodeScalars.append(scalar)
             }
         }

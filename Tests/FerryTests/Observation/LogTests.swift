@@ -94,6 +94,8 @@ final class KeptLog: LogSink {
 
     @Test func noValueForgesALineOrAField() {
         var entry = LogEntry(.error, "odd\nwords")
+        let turned = LogEntry(.error, "odd", url: "http://h/\u{9B}31m\u{202E}x")
+        #expect(turned.description.hasSuffix("url=\"http://h/\\u{9b}31m\\u{202e}x\""))
         entry.method = "A B\" run=8\r\n\u{2028}\u{85}\u{1B}[31m\\"
         #expect(
             entry.description
