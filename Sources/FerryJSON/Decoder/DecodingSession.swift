@@ -13,6 +13,7 @@ final class DecodingSession {
     private var way = WayDown()
     private var text: UnsafeRawBufferPointer?
     private var cursor = ferry_json_cursor()
+    private let shelf = ContainerShelf()
 
     init(_ json: JSON, options: FerryJSONDecoder, text: UnsafeRawBufferPointer?) {
         document = json.document
@@ -22,9 +23,24 @@ final class DecodingSession {
         usesDefaultKeys = if case .useDefaultKeys = options.keyDecodingStrategy { true } else { false }
     }
 
+    deinit { shelf.deallocate() }
+
     /// The text is only there while `decode` runs; a decoder may have been kept for longer.
-    func forgetText() {
+    func end() {
         text = nil
+        shelf.close()
+    }
+
+    /// The members of the object at `index`.
+    func container<Key: CodingKey>(
+        keyedBy type: Key.Type, at index: Int, keepsKeys: Bool
+    ) throws -> KeyedDecodingContainer<Key> {
+        guard ferry_json_tag(tape, index) == JSONTag.object else { throw mismatch([String: Any].self, at: index) }
+        let object = ObjectPlace(index, keepsKeys: keepsKeys, in: self)
+        if let known = shelf.take(ObjectIdentifier(type), at: object) {
+            return unsafeBitCast(known, to: KeyedDecodingContainer<Key>.self)
+        }
+        return shelf.make(self, object)
     }
 
     func view(at index: Int) -> JSON { JSON(document: document, index: index) }

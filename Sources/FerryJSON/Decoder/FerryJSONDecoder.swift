@@ -47,13 +47,15 @@ public struct FerryJSONDecoder: Sendable {
     /// shortest digits that give its double, and from 2^53 on an integer written with a fraction or an exponent is an
     /// error.
     public func decode<T: Decodable>(_ type: T.Type, from json: JSON) throws -> T {
-        try DecodingSession(json, options: self, text: nil).decode(type, at: json.index)
+        let session = DecodingSession(json, options: self, text: nil)
+        defer { session.end() }
+        return try session.decode(type, at: json.index)
     }
 
     /// Decodes a value from a document and the text that it was parsed from: a `Decimal` is made of its digits.
     package func decode<T: Decodable>(_ type: T.Type, from json: JSON, text: UnsafeRawBufferPointer) throws -> T {
         let session = DecodingSession(json, options: self, text: text)
-        defer { session.forgetText() }
+        defer { session.end() }
         return try session.decode(type, at: json.index)
     }
 

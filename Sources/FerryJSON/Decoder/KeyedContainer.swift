@@ -3,27 +3,29 @@ internal import CFerryJSON
 /// The members of an object.
 struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let session: DecodingSession
-    private let index: Int
-    private let keepsKeys: Bool
-    private let usesTable: Bool
+    /// Where `object` is kept when the container is one of the shelf, which leads it from one object to the next.
+    private let place: UnsafePointer<ObjectPlace>?
+    private let own: ObjectPlace
 
-    init(session: DecodingSession, index: Int, keepsKeys: Bool) throws {
-        guard ferry_json_tag(session.tape, index) == JSONTag.object else {
-            throw session.mismatch([String: Any].self, at: index)
-        }
+    init(session: DecodingSession, _ object: ObjectPlace, at place: UnsafePointer<ObjectPlace>?) {
         self.session = session
-        self.index = index
-        self.keepsKeys = keepsKeys
-        usesTable =
-            !(session.usesDefaultKeys || keepsKeys) || ferry_json_count(session.tape, index) > MemberTable.threshold
+        self.place = place
+        own = object
     }
 
-    private var table: MemberTable { session.table(of: index, keepingKeys: keepsKeys) }
+    private var object: ObjectPlace {
+        @inline(__always) get { place?.pointee ?? own }
+    }
+    private var index: Int {
+        @inline(__always) get { object.index }
+    }
+
+    private var table: MemberTable { session.table(of: index, keepingKeys: object.keepsKeys) }
 
     var codingPath: [any CodingKey] { session.codingPath(to: index) }
 
     var allKeys: [Key] {
-        if usesTable { return table.names.compactMap { Key(stringValue: $0) } }
+        if object.usesTable { return table.names.compactMap { Key(stringValue: $0) } }
         let tape = session.tape
         let end = ferry_json_close(tape, index)
         var keys: [Key] = []
@@ -44,7 +46,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     /// The value for a key, or 0.
     @inline(__always)
     private func find(_ key: some CodingKey) -> Int {
-        usesTable ? table.find(key.stringValue) : session.tape.find(key.stringValue, in: index)
+        object.usesTable ? table.find(key.stringValue) : session.tape.find(key.stringValue, in: index)
     }
 
     @inline(__always)
@@ -112,8 +114,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        let nested = try KeyedContainer<NestedKey>(session: session, index: try place(of: key), keepsKeys: false)
-        return KeyedDecodingContainer(nested)
+        try session.container(keyedBy: type, at: try place(of: key), keepsKeys: false)
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {

@@ -11,7 +11,7 @@ struct TapeDecoder: Decoder {
     var userInfo: [CodingUserInfoKey: Any] { session.options.userInfo }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        KeyedDecodingContainer(try KeyedContainer<Key>(session: session, index: index, keepsKeys: keepsKeys))
+        try session.container(keyedBy: type, at: index, keepsKeys: keepsKeys)
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {

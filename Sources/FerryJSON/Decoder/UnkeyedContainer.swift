@@ -72,7 +72,7 @@ struct UnkeyedContainer: UnkeyedDecodingContainer {
         keyedBy type: NestedKey.Type
     ) throws -> KeyedDecodingContainer<NestedKey> {
         try take(KeyedDecodingContainer<NestedKey>.self) {
-            KeyedDecodingContainer(try KeyedContainer<NestedKey>(session: $0, index: $1, keepsKeys: false))
+            try $0.container(keyedBy: type, at: $1, keepsKeys: false)
         }
     }
 
