@@ -8,7 +8,7 @@ struct Goal: Codable, Sendable {
     var measured: Double?
     /// What that is, where it is no ratio.
     var unit: String?
-    /// Of a ratio both sides, medians over the rounds.
+    /// Of a ratio, or of a difference in `unit`, both sides, medians over the rounds.
     var sides: Sides?
 
     /// The ratio is the median of those of each round, and so not always quite the one of these two.

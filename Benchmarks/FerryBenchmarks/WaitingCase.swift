@@ -18,7 +18,7 @@ enum WaitingCase {
         return await measure(agent, before) { answered.value }
     }
 
-    /// Each awaited by a task of its own, whose memory counts too.
+    /// Each awaited by a task of its own, whose memory is part of what is measured.
     static func tasks(_ server: String) async throws -> Measurement {
         let agent = NetworkAgent()
         let answered = Counter()
@@ -50,23 +50,21 @@ enum WaitingCase {
         return measurement
     }
 
-    /// What Swift itself keeps for a child task that waits for a continuation and does nothing else.
+    /// What Swift itself keeps for such a task, which waits for a continuation and does nothing else.
     static func bareTasks() async -> Measurement {
         let shelf = Shelf()
         let before = ProcessUsage.memory
-        return await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<count {
-                group.addTask {
-                    await withCheckedContinuation { continuation in shelf.waiting.withLock { $0.append(continuation) } }
-                }
+        for _ in 0..<count {
+            Task {
+                await withCheckedContinuation { continuation in shelf.waiting.withLock { $0.append(continuation) } }
             }
-            while shelf.waiting.withLock({ $0.count }) < count { try? await Task.sleep(for: .milliseconds(10)) }
-            let bytes = Double(ProcessUsage.memory - before) * 1024 / Double(count)
-            for continuation in shelf.waiting.withLock({ $0 }) { continuation.resume() }
-            var measurement = Measurement()
-            measurement.extra = ["bytes_each": bytes]
-            return measurement
         }
+        while shelf.waiting.withLock({ $0.count }) < count { try? await Task.sleep(for: .milliseconds(10)) }
+        let bytes = Double(ProcessUsage.memory - before) * 1024 / Double(count)
+        for continuation in shelf.waiting.withLock({ $0 }) { continuation.resume() }
+        var measurement = Measurement()
+        measurement.extra = ["bytes_each": bytes]
+        return measurement
     }
 
     /// Fills the places at work, so that what comes later only waits, and returns the memory used by then.
