@@ -152,8 +152,9 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
     size = (size_t)left;
   if (!size)
     return 0;
-  int64_t n =
-      o->on_pull ? o->on_pull(o->context, t->result.id, space, size) : -2;
+  int64_t n = o->on_pull
+                  ? o->on_pull(o->context, t->result.id, space, size)
+                  : FERRY_ABORT;
   if (n == FERRY_PAUSE) {
     t->send_paused = true;
     return CURL_READFUNC_PAUSE;

@@ -58,7 +58,6 @@ struct ferry__shard {
   bool touched;
 };
 
-bool ferry__shard_open(ferry__shard *shard);
 void ferry__shard_close(ferry__shard *shard);
 /* Closed when nothing has run in it for the life of a kept connection;
  * returns when to look again, 0 = there is no need. */

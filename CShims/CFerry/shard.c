@@ -23,7 +23,7 @@ static int on_timer(CURLM *multi, long ms, void *data) {
   return 0;
 }
 
-bool ferry__shard_open(ferry__shard *shard) {
+static bool open_multi(ferry__shard *shard) {
   if (shard->multi)
     return true;
   CURLM *m = shard->multi = curl_multi_init();
@@ -143,7 +143,7 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
   if (loop->first_free == loop->shard_count)
     return NULL;
   ferry__shard *shard = &loop->shards[loop->first_free];
-  if (!ferry__shard_open(shard))
+  if (!open_multi(shard))
     return NULL;
   host->home = shard;
   return shard;

@@ -63,8 +63,10 @@ static void look_at_upload(ferry__transfer *t, uint64_t now) {
   t->uploaded = bytes;
 }
 
-uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
-                              ferry__fault *fault) {
+/* The next moment at which something of this transfer may expire; 0 = none.
+ * *fault is set when it has. */
+static uint64_t check(ferry_loop *loop, ferry__transfer *t,
+                      ferry__fault *fault) {
   uint64_t now = ferry__now(loop), next = 0;
   int detail = 0;
   bool paused = t->receive_paused || t->send_paused;
@@ -120,4 +122,13 @@ uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *t,
   if (detail)
     *fault = (ferry__fault){FERRY_E_TIMEOUT, detail};
   return next;
+}
+
+void ferry__watch_limits(ferry_loop *loop, ferry__transfer *t) {
+  ferry__fault fault = {0, 0};
+  uint64_t next = check(loop, t, &fault);
+  if (fault.code)
+    ferry__transfer_end(loop, t, fault);
+  else if (next)
+    ferry__wheel_set(loop, t, next);
 }

@@ -73,15 +73,6 @@ static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
   ferry__finish(loop, t);
 }
 
-static void watch_limits(ferry_loop *loop, ferry__transfer *t) {
-  ferry__fault fault = {0, 0};
-  uint64_t next = ferry__timeout_check(loop, t, &fault);
-  if (fault.code)
-    ferry__transfer_end(loop, t, fault);
-  else if (next)
-    ferry__wheel_set(loop, t, next);
-}
-
 /* To the names it needs, then on its way. */
 static void go(ferry_loop *loop, ferry__transfer *t) {
   ferry__host *host = unnamed(loop, t);
@@ -106,7 +97,7 @@ static void go(ferry_loop *loop, ferry__transfer *t) {
     ferry__fifo_push(&host->resolving, t);
     ferry__count(&loop->counters.resolving, 1);
   }
-  watch_limits(loop, t);
+  ferry__watch_limits(loop, t);
 }
 
 void ferry__transfer_start(ferry_loop *loop, ferry__transfer *t) {

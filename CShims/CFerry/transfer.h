@@ -278,9 +278,8 @@ uint64_t ferry__wheel_next(const ferry_loop *loop);
 /* libcurl has no callback for «TCP is connected, TLS begins», and none for
  * «the body has left». */
 void ferry__look_at_phase(ferry__transfer *transfer);
-/* The next moment at which something of this transfer may expire; 0 = none.
- * *fault is set when it has (timeout.c). */
-uint64_t ferry__timeout_check(ferry_loop *loop, ferry__transfer *transfer,
-                              ferry__fault *fault);
+/* Ends it when one of its limits has passed; else the wheel has it looked at
+ * when one may (timeout.c). */
+void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
 
 #endif

@@ -54,15 +54,6 @@ void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *t) {
   wheel->count--;
 }
 
-static void look_at(ferry_loop *loop, ferry__transfer *t) {
-  ferry__fault fault = {0, 0};
-  uint64_t next = ferry__timeout_check(loop, t, &fault);
-  if (fault.code)
-    ferry__transfer_end(loop, t, fault);
-  else if (next)
-    ferry__wheel_set(loop, t, next);
-}
-
 void ferry__wheel_turn(ferry_loop *loop) {
   ferry__wheel *wheel = &loop->wheel;
   uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
@@ -76,7 +67,7 @@ void ferry__wheel_turn(ferry_loop *loop) {
     while (wheel->slot[slot]) {
       ferry__transfer *t = wheel->slot[slot];
       ferry__wheel_remove(loop, t);
-      look_at(loop, t);
+      ferry__watch_limits(loop, t);
     }
   }
   wheel->is_turning = false;

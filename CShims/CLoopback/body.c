@@ -14,19 +14,13 @@ void lb__framing_begin(lb_framing *framing, const lb_head *head) {
   framing->left = head->chunked ? 0 : head->content_length;
 }
 
-static int hex(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  digit |= 0x20;
-  return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
 /* One byte outside a chunk's data. False when it cannot stand there. */
 static bool step(lb_framing *f, char byte) {
   int digit;
   if (f->state != DATA_END && ++f->line > LINE_LIMIT) return false;
   switch (f->state) {
     case SIZE:
-      digit = hex(byte);
+      digit = lb__hex(byte);
       if (digit >= 0) {
         if (f->left > UINT64_MAX >> 4) return false;
         f->left = f->left << 4 | (unsigned)digit;

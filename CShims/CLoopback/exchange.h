@@ -9,7 +9,6 @@ typedef void (*lb_route)(lb_conn *c, const lb_head *head, lb_slice rest);
 void lb__exchange_advance(lb_conn *c);
 lb_route lb__route_find(const lb_head *head, lb_slice *rest, int *body_mode);
 void lb__route_delayed(lb_conn *c);
-const char *lb__reason(int status);
 /* The status line, Date; then fields by lb__buf_…(&c->out, …). */
 void lb__reply_begin(lb_conn *c, int status, const char *reason);
 /* Content-Length, Connection, empty line. */

@@ -37,6 +37,7 @@ bool lb__equal(lb_slice slice, const char *text);
 bool lb__equal_fold(lb_slice slice, const char *text);
 bool lb__starts(lb_slice slice, const char *text);
 bool lb__number(lb_slice slice, uint64_t *out); /* all digits, no overflow */
+int lb__hex(char digit); /* -1 when it is none */
 size_t lb__unescape(lb_slice slice, bool plus, char *out); /* <= length */
 /* The next `name=value` of a query, both still escaped. */
 bool lb__query_next(lb_slice *query, lb_slice *name, lb_slice *value);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-const char *lb__reason(int status) {
+static const char *reason_of(int status) {
   static const struct {
     int status;
     const char *reason;
@@ -63,7 +63,7 @@ void lb__reply_begin(lb_conn *c, int status, const char *reason) {
     lb__buf_text(&c->out, "HTTP/1.1 200 OK\r\n");
   } else {
     lb__buf_format(&c->out, "HTTP/1.1 %d %s\r\n", status,
-                   reason ? reason : lb__reason(status));
+                   reason ? reason : reason_of(status));
   }
   lb__buf_text(&c->out, date_line(c->server));
 }
@@ -124,6 +124,6 @@ void lb__reply_bytes(lb_conn *c, int status, const char *type,
 void lb__reply_error(lb_conn *c, int status) {
   char text[80];
   int length = snprintf(text, sizeof(text), "%d %s\n", status,
-                        lb__reason(status));
+                        reason_of(status));
   lb__reply_bytes(c, status, "text/plain", NULL, text, (size_t)length);
 }

@@ -9,8 +9,8 @@
 #define WHOLE_LIMIT (4 * 1024 * 1024)
 #define INPUT_BLOCK (4 * 1024 * 1024)
 
-bool lb__deflate_begin(lb_source *source, int window_bits, uint64_t count,
-                       bool zeros) {
+static bool begin(lb_source *source, int window_bits, uint64_t count,
+                  bool zeros) {
   z_stream *stream = lb__alloc(sizeof(*stream));
   /* Zero bytes for bombs: all that matters is that they get small. */
   if (deflateInit2(stream, zeros ? 9 : 1, Z_DEFLATED, window_bits, 8,
@@ -91,7 +91,7 @@ static void reply(lb_conn *c, const lb_head *head, lb_slice rest,
   uint64_t count;
   bool zeros = lb__query_number(head->query, "zeros", 0) != 0;
   if (!lb__number(rest, &count) ||
-      !lb__deflate_begin(&c->source, window_bits, count, zeros)) {
+      !begin(&c->source, window_bits, count, zeros)) {
     lb__reply_error(c, 400);
     return;
   }

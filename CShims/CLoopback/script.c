@@ -112,7 +112,7 @@ bool lb__is_signalled(const lb_server *s, const char *name) {
   return false;
 }
 
-void lb__signal(lb_server *s, const char *name) {
+static void say(lb_server *s, const char *name) {
   size_t length = strlen(name);
   lb_name *made;
   if (lb__is_signalled(s, name)) return;
@@ -125,7 +125,7 @@ void lb__signal(lb_server *s, const char *name) {
 }
 
 static void run_signal(lb_server *s, lb_command *command) {
-  lb__signal(s, command->text);
+  say(s, command->text);
 }
 
 void loopback_signal(loopback_server *server, const char *name) {

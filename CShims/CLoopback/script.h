@@ -31,7 +31,6 @@ void lb__script_unref(lb_script *script);
 lb_script *lb__script_for_connection(lb_server *s, uint64_t number);
 lb_script *lb__script_for_path(lb_server *s, lb_slice path);
 bool lb__script_plain(const lb_script *script);
-void lb__signal(lb_server *s, const char *name);
 bool lb__is_signalled(const lb_server *s, const char *name);
 
 #endif

@@ -75,7 +75,7 @@ static void destroy(lb_server *s) {
 }
 
 /* Closes every handle; the loop ends by itself when the last one is. */
-void lb__server_stop(lb_server *s) {
+static void stop(lb_server *s) {
   if (s->stopping) return;
   s->stopping = true;
   pthread_mutex_lock(&s->lock);
@@ -172,7 +172,7 @@ uint16_t loopback_port(const loopback_server *server) { return server->port; }
 
 static void run_stop(lb_server *s, lb_command *command) {
   (void)command;
-  lb__server_stop(s);
+  stop(s);
 }
 
 static bool is_own_thread(const lb_server *s) {

@@ -111,7 +111,6 @@ uint64_t lb__record_add(lb_conn *c, const lb_head *head);
 void lb__record_body(lb_conn *c, lb_slice piece);
 void lb__post(lb_server *s, lb_command *command);
 void lb__commands_run(lb_server *s);
-void lb__server_stop(lb_server *s);
 int lb__listen(lb_server *s);
 
 #endif

@@ -36,8 +36,6 @@ typedef struct lb_source {
 lb_slice lb__pattern(uint64_t offset, uint64_t limit, bool zeros);
 int lb__source_pull(lb_conn *c, uv_buf_t *span);
 void lb__source_end(lb_conn *c);
-bool lb__deflate_begin(lb_source *source, int window_bits, uint64_t count,
-                       bool zeros);
 int lb__deflate_pull(lb_conn *c);
 void lb__deflate_end(lb_source *source);
 

@@ -31,7 +31,7 @@ bool lb__number(lb_slice slice, uint64_t *out) {
   return true;
 }
 
-static int hex(char digit) {
+int lb__hex(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
   digit |= 0x20;
   return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
@@ -41,9 +41,10 @@ size_t lb__unescape(lb_slice slice, bool plus, char *out) {
   size_t made = 0;
   for (size_t i = 0; i < slice.length; i++) {
     char byte = slice.base[i];
-    if (byte == '%' && i + 2 < slice.length && hex(slice.base[i + 1]) >= 0 &&
-        hex(slice.base[i + 2]) >= 0) {
-      byte = (char)(hex(slice.base[i + 1]) * 16 + hex(slice.base[i + 2]));
+    if (byte == '%' && i + 2 < slice.length &&
+        lb__hex(slice.base[i + 1]) >= 0 && lb__hex(slice.base[i + 2]) >= 0) {
+      byte = (char)(lb__hex(slice.base[i + 1]) * 16 +
+                    lb__hex(slice.base[i + 2]));
       i += 2;
     } else if (byte == '+' && plus) {
       byte = ' ';
