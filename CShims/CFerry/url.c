@@ -207,11 +207,9 @@ static int assemble(const found *f, bool marked, const char *fragment,
   url->host_length = at - host_at;
   if (url->port != (secure ? 443 : 80))
     at = append(url, append(url, at, ":"), f->port);
-  url->target = text + at;
   at = append(url, at, f->path);
   if (f->query || marked)
     at = append(url, append(url, at, "?"), f->query ? f->query : "");
-  url->target_length = (size_t)(text + at - url->target);
   if (fragment && *fragment)
     at = append(url, append(url, at, "#"), fragment);
   url->text_length = at;

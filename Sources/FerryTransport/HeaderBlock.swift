@@ -7,8 +7,6 @@ package struct HeaderBlock: Sendable, Equatable {
 
     package init() {}
 
-    package var isEmpty: Bool { bytes.isEmpty }
-
     package mutating func append(_ name: String, _ value: String) {
         var name = name
         var value = value
@@ -21,10 +19,6 @@ package struct HeaderBlock: Sendable, Equatable {
                 bytes.append(contentsOf: value)
             }
         }
-    }
-
-    package mutating func append(_ other: HeaderBlock) {
-        bytes.append(contentsOf: other.bytes)
     }
 
     private mutating func appendLength(_ length: Int) {

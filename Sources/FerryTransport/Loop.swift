@@ -63,7 +63,7 @@ final class Loop: Sendable {
     func resumeSending(_ id: TransferID) { ferry_resume_sending(pointer.raw, id) }
     func pause(_ id: TransferID) { ferry_pause(pointer.raw, id) }
     func write(_ id: TransferID, to sink: TransferSink) {
-        ferry_write_to(pointer.raw, id, sink.descriptor, sink.offset ?? -1, sink.most)
+        ferry_write_to(pointer.raw, id, sink.descriptor, sink.offset, sink.most)
     }
     func setRing(_ ring: PriorityRing, of id: TransferID) {
         ferry_set_priority(pointer.raw, id, Int32(ring.rawValue))

@@ -21,11 +21,6 @@ extension TransferRequest {
         switch responseBody {
         case .collect: core.response_kind = UInt8(FERRY_COLLECT)
         case .stream, .held: core.response_kind = UInt8(FERRY_STREAM)
-        case .descriptor(let sink):
-            core.response_kind = UInt8(FERRY_DESCRIPTOR)
-            core.fd = sink.descriptor
-            core.offset = sink.offset ?? -1
-            if sink.most > 0 { core.max_body = sink.most }
         }
         var url = url
         var method = method
@@ -58,9 +53,8 @@ extension TransferRequest {
     }
 
     private var flags: UInt32 {
-        var flags: UInt32 = 0
+        var flags = UInt32(FERRY_DECODE)
         if isIdempotent { flags |= UInt32(FERRY_IDEMPOTENT) }
-        if decodesContent { flags |= UInt32(FERRY_DECODE) }
         if reportsStart { flags |= UInt32(FERRY_NOTIFY_START) }
         if case .held = responseBody { flags |= UInt32(FERRY_HOLD_BODY) }
         if publicOnly { flags |= UInt32(FERRY_PUBLIC_ONLY) }

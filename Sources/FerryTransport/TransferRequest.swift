@@ -15,12 +15,12 @@ package enum PriorityRing: UInt8, Sendable {
 package struct TransferSink: Sendable, Equatable {
     /// Stays the caller's, who must not close it before the result. It may block: threads of their own write to it.
     package var descriptor: Int32
-    /// Of the first byte; `nil` = wherever the descriptor stands.
-    package var offset: Int64?
+    /// Of the first byte.
+    package var offset: Int64
     /// More bytes than this are a fault, `bodyTooLarge`; 0 = as the request says.
     package var most: UInt64
 
-    package init(descriptor: Int32, offset: Int64?, most: UInt64 = 0) {
+    package init(descriptor: Int32, offset: Int64, most: UInt64 = 0) {
         self.descriptor = descriptor
         self.offset = offset
         self.most = most
@@ -44,8 +44,6 @@ package struct TransferRequest: Sendable {
         case stream
         /// Likewise, but the body waits behind its head for a `resume`, or for a `write`.
         case held
-        /// Is written to an open descriptor, which stays the caller's.
-        case descriptor(TransferSink)
     }
 
     /// All in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
@@ -76,7 +74,6 @@ package struct TransferRequest: Sendable {
     package var maxRate: UInt64 = 0
     /// May be sent again on a new connection when a kept one turns out to be dead (RFC 9110, 9.2.2).
     package var isIdempotent = true
-    package var decodesContent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false
     /// Connects to addresses of the public internet only; `FERRY_PUBLIC_ONLY` in CFerry.h says what that means.

@@ -35,9 +35,6 @@ package final class Transport: Transporting {
     package func setCookie(_ cookie: TransferCookie) { jar?.set(cookie) }
     package func removeCookies() { jar?.removeAll() }
 
-    /// What the libcurl of this machine was built for.
-    package static var features: TransportFeatures { TransportFeatures(rawValue: ferry_features()) }
-
     package func attach(_ receiver: any TransferReceiver) {
         for loop in loops { loop.context.attach(receiver) }
     }

@@ -11,8 +11,6 @@ package struct URLParts: Sendable, Hashable {
     package let host: String
     /// The scheme's own where none is written.
     package let port: UInt16
-    /// Path and query.
-    package let target: String
     /// User or password stood in what was parsed.
     package let hasUserinfo: Bool
 
@@ -24,12 +22,8 @@ package struct URLParts: Sendable, Hashable {
     }
 
     /// What a reference means in a document of this URL, as a `Location` does in its answer (RFC 9110, 10.2.2: the
-    /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference.
-    package func resolving(_ reference: String) throws(TransferFailure) -> URLParts {
-        try resolving(Array(reference.utf8))
-    }
-
-    /// Likewise, of the bytes as they came: what is not UTF-8 is escaped byte by byte.
+    /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference. It is taken as it came: what is
+    /// not UTF-8 is escaped byte by byte.
     package func resolving(_ reference: [UInt8]) throws(TransferFailure) -> URLParts {
         var made: UnsafeMutablePointer<ferry_url>?
         // One byte more: an empty array has no address.
@@ -58,7 +52,6 @@ package struct URLParts: Sendable, Hashable {
         isSecure = found.is_secure != 0
         host = Self.string(found.host, found.host_length)
         port = found.port
-        target = Self.string(found.target, found.target_length)
         hasUserinfo = found.has_userinfo != 0
     }
 

@@ -80,11 +80,6 @@ extension CoreTests {
             }
         }
 
-        @Test func versionNamesTheLibraries() {
-            let version = String(cString: ferry_version())
-            for name in ["libcurl/", "OpenSSL/", "libuv/", "zlib/"] { #expect(version.contains(name)) }
-        }
-
         @Test func statisticsCountWhatWasDone() async throws {
             try await withCore { core, server in
                 for _ in 0..<10 { _ = try await core.get(server.baseURL + "/hello") }

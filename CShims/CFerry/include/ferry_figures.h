@@ -39,7 +39,6 @@ enum {
   FERRY_FEATURE_HTTP2 = 1u << 0,
   FERRY_FEATURE_NTLM = 1u << 1,
   FERRY_FEATURE_NEGOTIATE = 1u << 2,
-  FERRY_FEATURE_PUBLIC_SUFFIXES = 1u << 3, /* no cookies for all of .com */
 };
 
 /* [any thread] FERRY_FEATURE_… */
@@ -48,9 +47,6 @@ unsigned ferry_features(void);
 /* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
  * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
 int ferry_address_is_public(const char *_Nonnull text);
-
-/* [any thread] "libcurl/7.88.1 OpenSSL/3.0.19 libuv/1.44.2 zlib/1.2.13" */
-const char *_Nonnull ferry_version(void);
 
 #ifdef __cplusplus
 }

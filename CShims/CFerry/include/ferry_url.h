@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* A URL, taken apart by libcurl's parser: what it takes for the host is the
- * host. `host`, `target` point into `text`; nothing ends in a NUL. */
+ * host. `host` points into `text`; neither ends in a NUL. */
 typedef struct ferry_url {
   const char *_Nonnull text; /* the whole, without user and password and
                               * without a default port */
@@ -17,8 +17,6 @@ typedef struct ferry_url {
   const char *_Nonnull host; /* lower case, punycode, decimal addresses; one
                               * of IPv6 in its brackets */
   size_t host_length;
-  const char *_Nonnull target; /* path and query */
-  size_t target_length;
   uint16_t port;        /* the scheme's own where none is written */
   uint8_t is_secure;    /* https, or else http */
   uint8_t has_userinfo; /* user or password stood in it */

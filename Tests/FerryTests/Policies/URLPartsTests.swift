@@ -158,17 +158,17 @@ import Testing
         #expect(try URLParts(parts.text) == parts)
     }
 
-    @Test func targetIsPathAndQuery() throws {
-        #expect(try URLParts("http://h").target == "/")
-        #expect(try URLParts("http://h?x=1").target == "/?x=1")
-        #expect(try URLParts("https://h:81/a/../b?x=1#f").target == "/b?x=1")
-    }
-
     @Test func originIsSchemeHostAndPort() throws {
         let one = try URLParts("http://h/a")
         #expect(one.isSameOrigin(as: try URLParts("HTTP://H:80/b?c")))
         for other in ["https://h/a", "http://h:81/a", "http://g/a", "http://h./a", "https://h:80/a"] {
             #expect(!one.isSameOrigin(as: try URLParts(other)), "\(other)")
         }
+    }
+}
+
+extension URLParts {
+    fileprivate func resolving(_ reference: String) throws(TransferFailure) -> URLParts {
+        try resolving(Array(reference.utf8))
     }
 }
