@@ -49,7 +49,7 @@ struct Harness {
             let load = one.load(server: server, rival: rival, scale: options.scale)
             note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
             let measurement = try rival == .peer ? measurePeer(load) : measure(rival, load)
-            table.add(measurement, case: one.name, rival: rival, round: round)
+            table.add(measurement, case: one.name, rival: rival)
         }
     }
 
@@ -57,7 +57,7 @@ struct Harness {
         // Thousands of answers that are held back are what the loopback server is for.
         let server = try Server(preferringNginx: special.isOfFiles && options.usesNginx)
         defer { server.stop() }
-        for round in 0..<(special.isRepeated ? options.rounds : 1) {
+        for _ in 0..<(special.isRepeated ? options.rounds : 1) {
             for rival in special.rivals {
                 if rival == .curl && findProgram("curl") == nil {
                     note("\(special.rawValue)  curl is not installed, and left out")
@@ -66,7 +66,7 @@ struct Harness {
                 note("\(special.rawValue)  \(rival.title)")
                 let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
                 let measurement = try WorkerProcess.measure("\(special.rawValue)-\(rival.rawValue)", load)
-                table.add(measurement, case: special.rawValue, rival: rival, round: round)
+                table.add(measurement, case: special.rawValue, rival: rival)
             }
         }
     }

@@ -12,7 +12,7 @@ struct ResultTable {
     /// In the order measured.
     private(set) var cases: [String] = []
 
-    mutating func add(_ measurement: Measurement, case name: String, rival: Rival, round: Int) {
+    mutating func add(_ measurement: Measurement, case name: String, rival: Rival) {
         if !cases.contains(name) { cases.append(name) }
         rounds[Key(name: name, rival: rival), default: []].append(measurement)
     }

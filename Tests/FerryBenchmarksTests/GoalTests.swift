@@ -43,9 +43,9 @@ import Testing
 
     @Test func aRatioShowsBothSidesAndItsVerdict() throws {
         var table = ResultTable()
-        for (round, cpu) in [12.0, 13, 20].enumerated() {
-            table.add(measurement(cpu: cpu), case: "get12@64", rival: .await, round: round)
-            table.add(measurement(cpu: 10), case: "get12@64", rival: .core, round: round)
+        for cpu in [12.0, 13, 20] {
+            table.add(measurement(cpu: cpu), case: "get12@64", rival: .await)
+            table.add(measurement(cpu: 10), case: "get12@64", rival: .core)
         }
         let goal = try #require(GoalSheet(table: table).all.first)
         #expect(goal.measured == 1.3 && goal.isReached == false && goal.sides?.own == 13 && goal.sides?.other == 10)
@@ -57,7 +57,7 @@ import Testing
     @Test func aFigureIsHeldAgainstItsLimit() throws {
         var table = ResultTable()
         let extra = ["memory_hits_per_core": 450_000, "slowed": 1.1, "disk_hits_per_core": 60_000.0]
-        table.add(measurement(cpu: 0, extra: extra), case: "cache", rival: .await, round: 0)
+        table.add(measurement(cpu: 0, extra: extra), case: "cache", rival: .await)
         let text = GoalTable(goals: GoalSheet(table: table).all, isWhole: false).text
         #expect(text.contains(#/from memory.* ≥ 300,000 +450,000 a second and core +1\.50 +reached\n/#))
         #expect(text.contains(#/from the disk.* ≥ 60,000 +60,000 a second and core +1\.00 +reached\n/#))

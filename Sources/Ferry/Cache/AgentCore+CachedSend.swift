@@ -59,7 +59,7 @@ struct CachedRun: Sendable {
             request.completionFilter(reply)
             return reply
         } catch {
-            return try rejected(request, hit.answer, error, core)
+            return try rejected(request, error, core)
         }
     }
 
@@ -78,7 +78,7 @@ struct CachedRun: Sendable {
 
     /// A hit did not pass the checks: the network is asked, where it may be.
     private mutating func rejected<R: Request>(
-        _ request: R, _ answer: Answer, _ error: RequestError, _ core: AgentCore
+        _ request: R, _ error: RequestError, _ core: AgentCore
     ) throws(RequestError) -> Reply<R.Value>? {
         if mode.asksNetwork {
             reload(core)

@@ -94,7 +94,7 @@ extension AgentCore {
         _ body: GroupBody, _ group: GroupRun
     ) async -> Result<Made, RequestError> {
         guard group.begin() else { return .failure(group.refusal() ?? RequestError(.cancelled)) }
-        defer { _ = group.done() }
+        defer { group.done() }
         do throws(RequestError) {
             return .success(try await body.work(self, group))
         } catch {

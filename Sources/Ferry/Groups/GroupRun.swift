@@ -80,8 +80,6 @@ final class GroupRun: Sendable {
         return metrics
     }
 
-    func isInside(_ other: GroupRun) -> Bool { self === other || outer?.isInside(other) == true }
-
     // MARK: What happens to it
 
     /// So many members have ended. Any thread.
@@ -111,7 +109,7 @@ final class GroupRun: Sendable {
     }
 
     /// [the task that carries its members] They have ended.
-    func done() -> RunningTask? { life.withLock { $0.task.take() } }
+    func done() { life.withLock { $0.task = nil } }
 
     /// Ends it: what runs in it is cancelled, nothing more is begun. The first reason counts. Any thread.
     func end(_ reason: End) {

@@ -1,5 +1,5 @@
 /// A moment as HTTP writes it (RFC 9110, 5.6.7), in whole seconds since 1970; leap seconds count as the second before.
-struct HTTPDate: Sendable, Hashable, Comparable, CustomStringConvertible {
+struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
     let secondsSince1970: Int64
 
     init(secondsSince1970: Int64) { self.secondsSince1970 = secondsSince1970 }
@@ -49,8 +49,6 @@ struct HTTPDate: Sendable, Hashable, Comparable, CustomStringConvertible {
         let years = String(repeating: "0", count: max(0, 4 - String(year).count)) + String(year)
         return "\(weekday), \(Self.twoDigits(Int64(day))) \(Self.months[month - 1]) \(years) \(clock) GMT"
     }
-
-    static func < (left: HTTPDate, right: HTTPDate) -> Bool { left.secondsSince1970 < right.secondsSince1970 }
 
     private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     fileprivate static let months = [

@@ -80,7 +80,8 @@ struct RefreshMachine: Sendable {
     mutating func refreshed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil
-        renew()
+        generation += 1
+        renewed = generation
         let generation = generation
         return release { $0.wasSent ? .replay(generation: generation) : .send(generation: generation) }
     }
@@ -100,27 +101,11 @@ struct RefreshMachine: Sendable {
         waiting.removeValue(forKey: run) != nil
     }
 
-    /// A token was set from outside, by a login say: what was sent with the one before is replayed with it.
-    ///
-    /// A refresh under way is of no interest any more.
-    mutating func replaced() -> [(run: RunID, action: Action)] {
-        guard let number = underWay else {
-            renew()
-            return []
-        }
-        return refreshed(number)
-    }
-
     /// The agent ends: all that wait give up, and so does whoever comes.
     mutating func shutDown() -> [(run: RunID, action: Action)] {
         isShutDown = true
         underWay = nil
         return release { _ in .giveUp }
-    }
-
-    private mutating func renew() {
-        generation += 1
-        renewed = generation
     }
 
     private mutating func keep(_ run: RunID, wasSent: Bool) {

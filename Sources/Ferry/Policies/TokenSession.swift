@@ -21,9 +21,6 @@ protocol TokenSession: Sendable {
     /// Nobody gets a token any more.
     func shutDown()
 
-    /// Runs that wait for a refresh.
-    var waitingCount: Int { get }
-
     /// Of the token that is to be sent now; never the same for two.
     var generation: UInt64 { get }
 }
@@ -54,7 +51,6 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         state = Mutex(State(token: authenticator.token))
     }
 
-    var waitingCount: Int { state.withLock { $0.machine.waitingCount } }
     var generation: UInt64 { state.withLock { $0.machine.generation } }
 
     func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }

@@ -115,7 +115,6 @@ final class CoreLoop: Sendable {
     func events(_ id: UInt64) -> [CoreRecord.Event] { record.read { $0.events[id] ?? [] } }
     /// Waits for the first piece of a streamed body.
     func untilBody(_ id: UInt64) async { await record.until { !($0.streamed[id] ?? []).isEmpty } }
-    func untilStarted(_ id: UInt64) async { await record.until { $0.startOrder.contains(id) } }
 
     func cancel(_ id: UInt64) { ferry_cancel(pointer.raw, id) }
     func resume(_ id: UInt64) { ferry_resume(pointer.raw, id) }

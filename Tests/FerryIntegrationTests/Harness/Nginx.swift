@@ -78,8 +78,6 @@ final class Nginx: Sendable {
         }
     }
 
-    var errorLog: String { process.folder.read("error.log") }
-
     /// A line of its access log.
     struct LogLine: Decodable, Sendable {
         /// A number for each connection.

@@ -4,8 +4,6 @@ import Testing
 @testable import Ferry
 
 @Suite struct RouteTableTests {
-    private typealias Families = Reachability.AddressFamilies
-
     private func give(_ table: inout RouteTable, _ bytes: [UInt8]) { bytes.withUnsafeBytes { table.receive($0) } }
 
     /// What a dump of these routes says.

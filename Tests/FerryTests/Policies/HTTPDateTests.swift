@@ -72,8 +72,4 @@ import Testing
     func outermostYearsComeBack(_ text: String) throws {
         #expect(try #require(HTTPDate(text, now: now)).description == text)
     }
-
-    @Test func datesAreOrdered() {
-        #expect(HTTPDate(secondsSince1970: 1) < HTTPDate(secondsSince1970: 2))
-    }
 }

@@ -303,3 +303,9 @@ extension RedirectMachine.Action {
     fileprivate var code: RequestError.Code? { if case .fail(let code, _) = self { code } else { nil } }
     fileprivate var message: String? { if case .fail(_, let message) = self { message } else { nil } }
 }
+
+extension RedirectMachine {
+    fileprivate mutating func answered(status: Int, locations: [String], to asked: Asked) -> Action {
+        answered(status: status, locations: locations.map { Array($0.utf8) }, to: asked)
+    }
+}

@@ -190,21 +190,6 @@ import Testing
         #expect(machine.generation == 1)
     }
 
-    @Test func tokenFromOutsideEndsTheWait() {
-        var machine = RefreshMachine()
-        var released = machine.replaced()
-        #expect(released.isEmpty)
-        #expect(machine.generation == 1)
-        let late = unauthorized(&machine, 1, generation: 0)
-        #expect(late == .replay(generation: 1))
-        _ = unauthorized(&machine, 2, generation: 1)
-        released = machine.replaced()
-        #expect(same(released, [2: .replay(generation: 2)]))
-        released = machine.refreshFailed(1)
-        #expect(released.isEmpty)
-        #expect(machine.generation == 2)
-    }
-
     @Test func shutdownKeepsNobodyWaiting() {
         var machine = RefreshMachine()
         _ = unauthorized(&machine, 1)
