@@ -9,7 +9,7 @@ struct RunLog: Sendable {
         sink.log(.debug, LogEntry(.debug, "started", run: run))
     }
 
-    func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics?) {
+    func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) {
         sink.log(.debug, entry(of: run, outcome, metrics))
     }
 
@@ -32,7 +32,7 @@ struct RunLog: Sendable {
         sink.log(.trace, entry(of: run, received: headers(), status: status))
     }
 
-    private func entry(of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics?) -> LogEntry {
+    private func entry(of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) -> LogEntry {
         let message =
             switch outcome {
             case .finished(_, isFromCache: true): "finished from the cache"
@@ -43,9 +43,8 @@ struct RunLog: Sendable {
         var entry = LogEntry(.debug, message, run: run)
         entry.status = outcome.status
         entry.error = outcome.error?.code
-        entry.duration = metrics?.total
-        let attempts = metrics?.attempts ?? outcome.error?.attempts ?? 0
-        if attempts > 1 { entry.attempt = attempts }
+        entry.duration = metrics.total
+        if metrics.attempts > 1 { entry.attempt = metrics.attempts }
         return entry
     }
 

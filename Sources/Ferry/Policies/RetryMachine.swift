@@ -8,7 +8,7 @@ struct RetryMachine: Sendable {
         case deliver(Reason)
     }
 
-    /// Why there is no retry; for logs and tests.
+    /// Why there is no retry; for tests.
     enum Reason: Sendable, Equatable {
         /// Nothing that the policy retries.
         case notRetried

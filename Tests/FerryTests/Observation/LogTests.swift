@@ -67,16 +67,16 @@ final class KeptLog: LogSink {
     @Test func everyEndHasItsWord() {
         let sink = KeptLog()
         let log = RunLog(sink: sink)
-        log.ended(run, .finished(status: 200, isFromCache: true), nil)
-        log.ended(run, RunOutcome(RequestError(.connect(.refused), message: "canary")), nil)
-        log.ended(run, .cancelled, nil)
-        log.ended(RunInfo(id: 9, kind: .chain), .finished(status: nil, isFromCache: false), nil)
+        log.ended(run, .finished(status: 200, isFromCache: true), RequestMetrics())
+        log.ended(run, RunOutcome(RequestError(.connect(.refused), message: "canary")), RequestMetrics())
+        log.ended(run, .cancelled, RequestMetrics())
+        log.ended(RunInfo(id: 9, kind: .chain), .finished(status: nil, isFromCache: false), RequestMetrics())
         #expect(
             sink.lines == [
-                "debug finished from the cache run=7 method=GET url=http://h:81/x?t=*** status=200",
-                "debug failed run=7 method=GET url=http://h:81/x?t=*** error=connect(refused)",
-                "debug cancelled run=7 method=GET url=http://h:81/x?t=***",
-                "debug finished run=9",
+                "debug finished from the cache run=7 method=GET url=http://h:81/x?t=*** status=200 us=0",
+                "debug failed run=7 method=GET url=http://h:81/x?t=*** us=0 error=connect(refused)",
+                "debug cancelled run=7 method=GET url=http://h:81/x?t=*** us=0",
+                "debug finished run=9 us=0",
             ])
     }
 
