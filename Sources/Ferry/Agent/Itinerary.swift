@@ -101,6 +101,11 @@ extension RequestBuilder {
 }
 
 extension Itinerary {
+    /// When a run that began at this moment is over: by its own deadline or by that of its groups, whichever is earlier.
+    func end(from start: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        [deadline.map { start + $0 }, groupDeadline].compactMap { $0 }.min()
+    }
+
     /// Whether the agent's token is meant for this URL, which is the request's own.
     func takesToken(to url: String) -> Bool {
         guard usesAuthenticator else { return false }

@@ -68,13 +68,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         reply = .failure(error)
     }
 
-    override var end: RunState {
-        switch reply {
-        case .success: .finished
-        case .failure(.cancelled): .cancelled
-        case .failure, nil: .failed
-        }
-    }
+    override var end: RunState { reply.map { RunState($0) } ?? .failed }
 
     override var measured: RequestMetrics? { figures }
     override var cameFromCache: Bool { (try? reply?.get())?.isFromCache ?? false }

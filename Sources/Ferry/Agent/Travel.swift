@@ -60,7 +60,7 @@ struct Travel {
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         let start = ContinuousClock.now - elapsed
         self.start = start
-        deadline = [itinerary.deadline.map { start + $0 }, itinerary.groupDeadline].compactMap { $0 }.min()
+        deadline = itinerary.end(from: start)
     }
 
     mutating func run(after first: Answer) async -> Answer {

@@ -34,3 +34,18 @@ protocol PulledBody: Sendable {
 extension PulledBody {
     var isReplayable: Bool { true }
 }
+
+extension BodySource {
+    /// All bytes of a source that has them at hand.
+    var wholeInMemory: [UInt8] {
+        let size = Int(length ?? 0)
+        return [UInt8](unsafeUninitializedCapacity: size) { space, filled in
+            let space = UnsafeMutableRawBufferPointer(space)
+            while filled < size,
+                case .bytes(let count) = fill(UnsafeMutableRawBufferPointer(rebasing: space[filled..<size]))
+            {
+                filled += count
+            }
+        }
+    }
+}

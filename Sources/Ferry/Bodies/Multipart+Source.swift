@@ -21,7 +21,7 @@ extension Multipart: PulledBody {
             try part.appendHead(to: &pending)
             let source = try part.body.makeSource()
             if let length = source.length, length <= Self.smallPart, source is MemorySource<[UInt8]> {
-                pending.append(all: source)
+                pending.append(contentsOf: source.wholeInMemory)
             } else {
                 sources.append(MemorySource(pending))
                 sources.append(source)
@@ -89,15 +89,5 @@ extension [UInt8] {
                 message: "the value of the part's header field \(name) has a control character in it")
         }
         append(text: "\(name): \(value)\r\n")
-    }
-
-    /// A source that has all its bytes at hand.
-    fileprivate mutating func append(all source: any BodySource) {
-        let size = Int(source.length ?? 0)
-        append(
-            contentsOf: [UInt8](unsafeUninitializedCapacity: size) { space, count in
-                guard size > 0, case .bytes(let got) = source.fill(UnsafeMutableRawBufferPointer(space)) else { return }
-                count = got
-            })
     }
 }

@@ -22,8 +22,7 @@ extension NetworkAgent {
         let run = core.startAwaited(request, progress: uploadProgress)
         var answer = await core.answer(to: run)
         if !core.isSettled(answer, of: request) { answer = await core.goOn(request, run, after: answer) }
-        // What was reported stands in the queue already.
-        await withCheckedContinuation { continuation in core.processingQueue.async { continuation.resume() } }
+        await core.drainReports()
         return try await core.concludeOffActor(request, answer, of: run)
     }
 }

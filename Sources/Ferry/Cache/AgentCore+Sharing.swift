@@ -48,8 +48,7 @@ extension AgentCore {
     ) async -> Answer {
         let (flight, number, isNew) = flights.board(key) { Flight(Journey(tag: nil, of: self)) }
         if isNew { launch(flight, key, request, at: servers, itinerary.shared) }
-        let deadline = [itinerary.deadline.map { ContinuousClock.now + $0 }, itinerary.groupDeadline].compactMap { $0 }
-            .min()
+        let deadline = itinerary.end(from: .now)
         var clock: Task<Void, any Error>?
         let waited: Answer?? = await journey.wait { done in
             flight.wait(number) { done($0) }

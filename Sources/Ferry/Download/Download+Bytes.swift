@@ -141,7 +141,6 @@ extension Download {
 extension Response {
     /// Whether parts of it can be asked for later, as far as the server says.
     fileprivate var canBeResumed: Bool {
-        !headers.values(of: "Content-Encoding").contains { !equalNames($0, "identity") }
-            && !headers.values(of: "Accept-Ranges").contains { equalNames($0, "none") }
+        !headers.isBodyEncoded && !headers.values(of: "Accept-Ranges").contains { equalNames($0, "none") }
     }
 }

@@ -64,7 +64,7 @@ final class Download: Sendable {
         var answer = first
         // One for all journeys, whenever each of them begins, and for what is done with the file in the end.
         var itinerary = itinerary
-        itinerary.groupDeadline = itinerary.end
+        itinerary.groupDeadline = itinerary.end(from: .now)
         let deadline = itinerary.groupDeadline
         do throws(RequestError) {
             try plan.checkOptions()
@@ -185,12 +185,5 @@ extension DownloadMetadata {
     fileprivate func isOf(url: String, length: Int64) -> Bool {
         isOf(url: url) && validator != nil
             && (segments == nil ? length <= total ?? .max : length == total)
-    }
-}
-
-extension Itinerary {
-    /// When it is over, if it begins now.
-    fileprivate var end: ContinuousClock.Instant? {
-        [deadline.map { .now + $0 }, groupDeadline].compactMap { $0 }.min()
     }
 }

@@ -59,7 +59,7 @@ enum DownloadMachine {
         if status == 206 { return part(headers, contentLength, question) }
         if question.end != nil && !question.isFirst { return .restart(.ignoredRange) }
         // Decoded on its way, so that its length is not the file's.
-        let length = isEncoded(headers) ? nil : contentLength
+        let length = headers.isBodyEncoded ? nil : contentLength
         return .take(from: 0, length: length, total: length)
     }
 
@@ -83,7 +83,7 @@ enum DownloadMachine {
         guard bytes.lowerBound == question.offset, bytes.upperBound + 1 == end ?? total else {
             return mismatch(.otherRange)
         }
-        if isEncoded(headers) { return mismatch(.encoded) }
+        if headers.isBodyEncoded { return mismatch(.encoded) }
         let length = Int64(bytes.count)
         // Who contradicts himself is not to be believed the next time either.
         if let contentLength, contentLength != length { return .fail(.contradiction) }
@@ -94,8 +94,9 @@ enum DownloadMachine {
         let values = headers.values(of: "Content-Range")
         return values.count == 1 ? ContentRange(values[0]) : nil
     }
+}
 
-    private static func isEncoded(_ headers: Headers) -> Bool {
-        headers.values(of: "Content-Encoding").contains { !equalNames($0, "identity") }
-    }
+extension Headers {
+    /// Whether the body is encoded, by what the server says of it.
+    var isBodyEncoded: Bool { values(of: "Content-Encoding").contains { !equalNames($0, "identity") } }
 }

@@ -64,13 +64,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         file = .failure(error)
     }
 
-    override var end: RunState {
-        switch file {
-        case .success: .finished
-        case .failure(.cancelled): .cancelled
-        case .failure, nil: .failed
-        }
-    }
+    override var end: RunState { file.map { RunState($0) } ?? .failed }
 
     override var measured: RequestMetrics? { figures }
 

@@ -46,10 +46,7 @@ extension NetworkAgent {
         } onCancel: {
             journey.end(.cancelled)
         }
-        // What was reported stands in the queue already.
-        if progress != nil {
-            await withCheckedContinuation { continuation in core.processingQueue.async { continuation.resume() } }
-        }
+        if progress != nil { await core.drainReports() }
         core.note(file, url: url)
         let metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
         switch file {

@@ -18,8 +18,7 @@ extension NetworkAgent {
         } catch {
             result = .failure(error)
         }
-        // What was reported stands in the queue already.
-        await withCheckedContinuation { continuation in core.processingQueue.async { continuation.resume() } }
+        await core.drainReports()
         return try result.get()
     }
 

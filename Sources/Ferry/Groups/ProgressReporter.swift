@@ -22,3 +22,11 @@ final class ProgressReporter: Sendable {
         }
     }
 }
+
+extension AgentCore {
+    /// Returns when all that was reported on the processing queue so far has been told.
+    func drainReports() async {
+        // It stands in the queue already.
+        await withCheckedContinuation { continuation in processingQueue.async { continuation.resume() } }
+    }
+}

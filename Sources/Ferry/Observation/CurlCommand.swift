@@ -75,19 +75,6 @@ struct CurlCommand: Sendable {
     }
 }
 
-/// An exchange as a command line of curl, ready for bash.
-///
-/// Redacted, which is the default, it shows what is asked of whom: values of secret header fields, of the query, of forms,
-/// and the body are `***`. Otherwise it makes the very same exchange.
-func curlCommand(
-    method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: CurlCommand.Body = .none,
-    options: CurlCommand.Options = .init(), sensitiveHeaders: [String] = [], redacted: Bool = true
-) -> String {
-    CurlCommand(
-        method: method, url: url, headers: headers, body: body, options: options, sensitiveHeaders: sensitiveHeaders
-    ).text(redacted: redacted)
-}
-
 // All three ways to turn a value into text, so that none of them shows a secret.
 extension CurlCommand: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     var description: String { text() }

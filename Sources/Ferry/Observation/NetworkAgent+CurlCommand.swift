@@ -19,10 +19,11 @@ extension NetworkAgent {
         let outgoing = try core.builder.outgoing(request, at: core.builder.servers)
         var headers = outgoing.headers
         if let agent = configuration.userAgent, !headers.contains("User-Agent") { headers.append("User-Agent", agent) }
-        return Ferry.curlCommand(
+        return CurlCommand(
             method: outgoing.method, url: outgoing.url, headers: headers, body: try CurlCommand.Body(outgoing),
             options: try CurlCommand.Options(request, outgoing, configuration),
-            sensitiveHeaders: configuration.sensitiveHeaders, redacted: redacted)
+            sensitiveHeaders: configuration.sensitiveHeaders
+        ).text(redacted: redacted)
     }
 }
 
@@ -92,22 +93,6 @@ extension CurlCommand.Part {
         case is StreamBody, is OnceBody: break
         default: content = .bytes(try part.body.makeSource().wholeInMemory)
         }
-    }
-}
-
-extension BodySource {
-    /// All of a source that has its bytes at hand.
-    fileprivate var wholeInMemory: [UInt8] {
-        var whole = [UInt8](repeating: 0, count: Int(length ?? 0))
-        var filled = 0
-        whole.withUnsafeMutableBytes { space in
-            while filled < space.count,
-                case .bytes(let count) = fill(UnsafeMutableRawBufferPointer(rebasing: space[filled...]))
-            {
-                filled += count
-            }
-        }
-        return whole
     }
 }
 
