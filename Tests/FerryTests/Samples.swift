@@ -73,17 +73,20 @@ struct Failing: Request {
     func value(from response: Response) throws -> Int { throw Oops() }
 }
 
+/// The result of a run of a request.
+typealias Outcome<Value: Sendable> = KeptResult<Reply<Value>>
+
 /// Holds the result of a run started with a closure until the test asks for it, and counts the calls.
-final class Outcome<Value: Sendable>: Sendable {
+final class KeptResult<Value: Sendable>: Sendable {
     private struct State {
-        var results: [Result<Reply<Value>, RequestError>] = []
+        var results: [Result<Value, RequestError>] = []
         var waiter: CheckedContinuation<Void, Never>?
     }
     private let state = Mutex(State())
 
     var count: Int { state.withLock { $0.results.count } }
 
-    var take: @Sendable (Result<Reply<Value>, RequestError>) -> Void {
+    var take: @Sendable (Result<Value, RequestError>) -> Void {
         { result in
             self.state.withLock { state in
                 state.results.append(result)
@@ -92,7 +95,7 @@ final class Outcome<Value: Sendable>: Sendable {
         }
     }
 
-    var result: Result<Reply<Value>, RequestError> {
+    var result: Result<Value, RequestError> {
         get async {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
@@ -106,13 +109,13 @@ final class Outcome<Value: Sendable>: Sendable {
         }
     }
 
+    /// The error, if it is one.
+    var error: RequestError? {
+        get async { if case .failure(let error) = await result { error } else { nil } }
+    }
+
     var code: RequestError.Code? {
-        get async {
-            switch await result {
-            case .success: nil
-            case .failure(let error): error.code
-            }
-        }
+        get async { await error?.code }
     }
 }
 

@@ -102,12 +102,3 @@ func openDescriptors(of path: String) -> [Int32] {
     return names.filter { (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")) == path }
         .compactMap { Int32($0) }
 }
-
-extension Outcome {
-    /// The error, if it is one.
-    var error: RequestError? {
-        get async {
-            if case .failure(let error) = await result { error } else { nil }
-        }
-    }
-}

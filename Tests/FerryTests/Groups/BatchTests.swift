@@ -43,7 +43,7 @@ import Testing
         let agent = NetworkAgent.with(stub)
         #expect(try await agent.send(batch: [Echo]()) == [])
         #expect(try await agent.send(batch: [Echo](), .collectAll).isEmpty)
-        let outcome = GroupOutcome<[String]>()
+        let outcome = KeptResult<[String]>()
         let task = agent.start(BatchRequest([Echo]()), completion: outcome.take)
         #expect(try await outcome.result.get() == [])
         #expect(task.progress == GroupProgress(finished: 0, total: 0))
@@ -59,7 +59,7 @@ import Testing
                 ? .hold : request.url.hasSuffix("/3") || request.url.hasSuffix("/0") ? .response() : .hold
         }
         let agent = NetworkAgent.with(stub)
-        let outcome = GroupOutcome<[Int]>()
+        let outcome = KeptResult<[Int]>()
         let (progress, told) = AsyncStream<GroupProgress>.makeStream()
         let task = agent.start(
             BatchRequest((0..<10).map { Count(number: $0) }), progress: { told.yield($0) }, completion: outcome.take)
@@ -136,7 +136,7 @@ import Testing
         let all = told.withLock { $0 }
         #expect(all.last == GroupProgress(finished: 50, total: 50))
         #expect(all.map(\.finished) == all.map(\.finished).sorted())
-        let outcome = GroupOutcome<[Int]>()
+        let outcome = KeptResult<[Int]>()
         let last = Mutex<GroupProgress?>(nil)
         agent.start(
             BatchRequest((0..<5).map { Count(number: $0) }), progress: { progress in last.withLock { $0 = progress } }
@@ -164,7 +164,7 @@ import Testing
         try await agent.send(BatchRequest([Echo]()).observed(by: seen))
         #expect(
             seen.outcomes.map(\.word) == ["cached", "finished", "cached", "cached", "cached", "finished"])
-        let outcome = GroupOutcome<[String]>()
+        let outcome = KeptResult<[String]>()
         let task = agent.start(all, completion: outcome.take)
         _ = await outcome.result
         #expect(task.isFromCache)

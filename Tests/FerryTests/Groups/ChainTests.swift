@@ -102,7 +102,7 @@ import Testing
         let agent = NetworkAgent.with(stub)
         var third = Echo("3")
         third.tag = "third"
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         let task = agent.start(
             ChainRequest(Echo("1")).then { _ in Echo("2") }.then { [third] _ in third }.then { _ in Echo("4") }
                 .then { _ in Echo("5") }, completion: outcome.take)
@@ -178,7 +178,7 @@ import Testing
             if here == place { handle.task.withLock { $0 }?.cancel() }
             begin.finish()
         }
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         let chain = ChainRequest(Echo("A"))
             .onValue { _ in await cancel(at: 0) }
             .map { value in
@@ -202,7 +202,7 @@ import Testing
     @Test func whatAChainCapturedGoesWithItsResult() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))
         let gone = Logbook()
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         func start() {
             let handle = Handle(gone)
             let chain = ChainRequest(Echo("A")).map { value in

@@ -26,7 +26,7 @@ import Testing
         let (closure, inClosure) = AsyncStream<Void>.makeStream()
         let gate = DispatchSemaphore(value: 0)
         if standing == .answered || standing == .unbegun { queue.async { gate.wait() } }
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         let chain = ChainRequest(Echo("first"))
             .onValue { _ in
                 inClosure.yield()
@@ -67,7 +67,7 @@ import Testing
         let queue = DispatchQueue(label: "test")
         let gate = DispatchSemaphore(value: 0)
         if standing == .answered || standing == .unbegun { queue.async { gate.wait() } }
-        let outcome = GroupOutcome<[Int]>()
+        let outcome = KeptResult<[Int]>()
         let (end, whenGone) = AsyncStream<Void>.makeStream()
         var token: Token? = Token(whenGone)
         let task = Self.$carried.withValue(token) {
@@ -125,7 +125,7 @@ import Testing
                 try await Task.sleep(for: .seconds(3600))
             }
             .then { Echo($0) }
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         agent.start(chain.tagged("T"), completion: outcome.take)
         let awaited = Task { await fault { () throws(RequestError) in try await agent.send(chain) } }
         var entered = closure.makeAsyncIterator()
@@ -275,7 +275,7 @@ import Testing
     @Test func aShutdownLetsGroupsFinishWithinTheGrace() async throws {
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent.with(stub)
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         agent.start(
             ChainRequest(Echo("a")).then { BatchRequest([Echo($0 + "b")]) }.map { $0[0] }, completion: outcome.take)
         await stub.waitForHeld(1)
@@ -304,7 +304,7 @@ import Testing
                 try await Task.sleep(for: .seconds(3600))
             }
             .then { _ in Echo("b") }
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         agent.start(chain, completion: outcome.take)
         let awaited = Task { await fault { () throws(RequestError) in try await agent.send(chain) } }
         if isInClosure {
@@ -328,7 +328,7 @@ import Testing
         let agent = NetworkAgent.with(StubTransport(always: .response()))
         let gate = DispatchSemaphore(value: 0)
         let (closure, inClosure) = AsyncStream<Void>.makeStream()
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         agent.start(
             ChainRequest(Echo("a")).onValue { _ in
                 inClosure.yield()

@@ -106,7 +106,7 @@ import Testing
             }
             await task.value
         } else {
-            let outcome = GroupOutcome<Int>()
+            let outcome = KeptResult<Int>()
             let run = agent.start(group) { result in
                 ended()
                 outcome.take(result)

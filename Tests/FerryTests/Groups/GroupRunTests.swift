@@ -10,7 +10,7 @@ import Testing
     @Test func closuresGetTheirResultOnceOnTheirQueue() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))
         let queue = DispatchQueue(label: "test")
-        let outcome = GroupOutcome<(String, Int)>()
+        let outcome = KeptResult<(String, Int)>()
         let task = agent.start(BatchRequest(Echo("a"), Count(number: 1)).tagged("T"), on: queue) { result in
             dispatchPrecondition(condition: .onQueue(queue))
             outcome.take(result)
@@ -85,7 +85,7 @@ import Testing
         let group = ChainRequest(Echo("a")).then { BatchRequest(Echo($0), Echo($0)) }.map { "\($0)\($1)" }
         async let first = agent.send(group)
         async let second = agent.send(group)
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         agent.start(group, completion: outcome.take)
         #expect(try await [first, second] == ["aa", "aa"])
         #expect(try await outcome.result.get() == "aa")
@@ -95,7 +95,7 @@ import Testing
 
     @Test func aGroupCanBeStartedInsideACallback() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))
-        let outcome = GroupOutcome<[String]>()
+        let outcome = KeptResult<[String]>()
         agent.start(ChainRequest(Echo("a"))) { result in
             agent.start(BatchRequest([Echo("b")]), completion: outcome.take)
         }
@@ -104,7 +104,7 @@ import Testing
             ChainRequest(Echo("a")).map { _ in try await agent.send(batch: [Echo("c")]) })
         #expect(inner == ["c"])
         await agent.shutdown()
-        let late = GroupOutcome<[String]>()
+        let late = KeptResult<[String]>()
         agent.start(BatchRequest([Echo("b")]), completion: late.take)
         #expect(await late.error?.code == .shutdown)
     }
@@ -247,7 +247,7 @@ import Testing
         let (end, whenGone) = AsyncStream<Void>.makeStream()
         var token: Token? = Token(whenGone)
         weak let gone = token
-        let outcome = GroupOutcome<[String]>()
+        let outcome = KeptResult<[String]>()
         if let token {
             agent.start(
                 ChainRequest(Echo("a")).map { [token] value in
@@ -278,7 +278,7 @@ import Testing
         let (end, whenGone) = AsyncStream<Void>.makeStream()
         var token: Token? = Token(whenGone)
         weak let gone = token
-        let outcome = GroupOutcome<[String]>()
+        let outcome = KeptResult<[String]>()
         var members = ["plain", "moved"].map { Echo($0) }
         for index in members.indices { members[index].observers = [Holder(token: token)] }
         agent.start(BatchRequest(members), completion: outcome.take)
@@ -294,7 +294,7 @@ import Testing
 
     @Test func anAgentThatIsLetGoStillEndsItsGroups() async throws {
         let stub = StubTransport(always: .hold)
-        let outcome = GroupOutcome<String>()
+        let outcome = KeptResult<String>()
         let (end, whenGone) = AsyncStream<Void>.makeStream()
         var token: Token? = Token(whenGone)
         var agent: NetworkAgent? = NetworkAgent.with(stub) { $0.observers = [Holder(token: token)] }

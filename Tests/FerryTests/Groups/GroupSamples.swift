@@ -25,44 +25,6 @@ struct Count: Request {
     func value(from response: Response) throws -> Int { number }
 }
 
-/// Holds the results of groups until the test asks for them, and counts them.
-final class GroupOutcome<Value: Sendable>: Sendable {
-    private struct State {
-        var results: [Result<Value, RequestError>] = []
-        var waiter: CheckedContinuation<Void, Never>?
-    }
-    private let state = Mutex(State())
-
-    var count: Int { state.withLock { $0.results.count } }
-
-    var take: @Sendable (Result<Value, RequestError>) -> Void {
-        { result in
-            self.state.withLock { state in
-                state.results.append(result)
-                return state.waiter.take()
-            }?.resume()
-        }
-    }
-
-    var result: Result<Value, RequestError> {
-        get async {
-            await withCheckedContinuation { continuation in
-                let isThere = state.withLock { state in
-                    if !state.results.isEmpty { return true }
-                    state.waiter = continuation
-                    return false
-                }
-                if isThere { continuation.resume() }
-            }
-            return state.withLock { $0.results[0] }
-        }
-    }
-
-    var error: RequestError? {
-        get async { if case .failure(let error) = await result { error } else { nil } }
-    }
-}
-
 extension StubTransport {
     /// Answers with 200, but for these paths.
     convenience init(_ answers: [String: Answer]) {

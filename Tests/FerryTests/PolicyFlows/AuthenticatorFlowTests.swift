@@ -1,5 +1,4 @@
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import Ferry
@@ -72,19 +71,10 @@ import Testing
     @Test("A refusal that was on its way during the refresh is old news")
     func lateRefusal() async throws {
         let late = Gate()
-        let isFirst = Mutex(true)
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
-            let tokens = TokenServer(
-                on: server,
-                refuses: {
-                    let waits = isFirst.withLock { isFirst in
-                        defer { isFirst = false }
-                        return isFirst
-                    }
-                    if waits { await late.pass() }
-                })
+            let tokens = TokenServer(on: server, firstRefusalWaitsFor: late)
             let first = Task { await agent.result(Call("/data")) }
             try await server.waitForRequests(1)
             #expect(try await agent.send(Call("/data")).attempts == 2)
@@ -120,19 +110,10 @@ import Testing
     @Test("A refusal that comes when the refresh has failed starts no other, and is the run's answer")
     func lateRefusalAfterAFailure() async throws {
         let late = Gate()
-        let isFirst = Mutex(true)
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
-            let tokens = TokenServer(
-                on: server,
-                refuses: {
-                    let waits = isFirst.withLock { isFirst in
-                        defer { isFirst = false }
-                        return isFirst
-                    }
-                    if waits { await late.pass() }
-                })
+            let tokens = TokenServer(on: server, firstRefusalWaitsFor: late)
             tokens.refuseTokens(with: 500)
             let first = Task { await agent.result(Call("/data")) }
             try await server.waitForRequests(1)

@@ -15,7 +15,7 @@ final class TokenServer: Sendable {
     /// What a refused request is answered with.
     private let status: Int
 
-    /// `waitsFor` is passed before a token is given out, `waitsBefore401` before one is refused.
+    /// `givesOut` is waited for before a token is given out, `refuses` before a request is refused.
     init(
         on server: LoopbackServer, valid: String? = nil, status: Int = 401,
         givesOut: @escaping @Sendable () async -> Void = {}, refuses: @escaping @Sendable () async -> Void = {}
@@ -32,6 +32,20 @@ final class TokenServer: Sendable {
             await givesOut()
             return next()
         }
+    }
+
+    /// Its first refusal waits for the gate, and so comes late.
+    convenience init(on server: LoopbackServer, firstRefusalWaitsFor gate: Gate) {
+        let isFirst = Mutex(true)
+        self.init(
+            on: server,
+            refuses: {
+                let waits = isFirst.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }
+                if waits { await gate.pass() }
+            })
     }
 
     /// One that no server accepts any more.
