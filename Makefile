@@ -40,7 +40,7 @@ run: setup ## Builds in release, shows what works, then measures for five second
 	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
-test: build ## Runs all tests, then the examples as a package outside the tree
+test: build ## Runs all tests that need no servers, then the examples as a package outside the tree
 	@.ci/setup tests
 	@rm -f $(NOTES)
 	FERRY_FAULTS=$(NOTES) $(TEST) --skip-build
@@ -64,11 +64,13 @@ faults: ## Plays every fault of the manual's table, and writes the table anew
 	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter '$(FAULTS)'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=write $(SUITES) --skip-build --filter FaultTableTests
 
-test-tsan: setup ## Runs the tests under the thread sanitizer
+test-tsan: ## Runs the tests under the thread sanitizer
+	@.ci/setup tests
 	TSAN_OPTIONS=suppressions=$(CURDIR)/.ci/tsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
-test-asan: setup ## Runs the tests under the address sanitizer
+test-asan: ## Runs the tests under the address sanitizer
+	@.ci/setup tests
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp \
 	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan -Xswiftc -DFERRY_ASAN
 
@@ -100,4 +102,4 @@ format: ## Brings all Swift files into that layout
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
 clean: ## Removes everything built
-	rm -rf .build .build-tsan .build-asan .build-package
+	rm -rf .build .build-tsan .build-asan .build-fuzz .build-package

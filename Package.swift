@@ -164,7 +164,7 @@ if Context.environment["FERRY_FUZZ"] != nil {
     package.targets += [
         .target(
             name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],
-            exclude: ["EntryPoint.swift"], swiftSettings: strict),
+            exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
             name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",
             exclude: ["Dictionaries", "SeedTests.swift", "Seeds", "run"],
