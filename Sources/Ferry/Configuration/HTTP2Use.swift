@@ -1,6 +1,6 @@
 /// When HTTP/2 (RFC 9113) is spoken.
 ///
-/// It is off unless it is asked for: libcurl before 8.1 may take a cut off body without a length for a whole one under
+/// It is off unless it is asked for: libcurl before 8.0 may take a cut off body without a length for a whole one under
 /// load, and on a fast network one connection of 100 streams is slower than 64 connections of HTTP/1.1.
 public enum HTTP2Use: Sendable, Hashable {
     /// Never.

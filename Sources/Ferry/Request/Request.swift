@@ -93,8 +93,8 @@ public protocol Request<Value>: Runnable {
     /// (64 MiB).
     var maxBodyBytes: Int? { get }
 
-    /// May be sent a second time, when a kept connection proves dead before any byte of an answer came. The default is
-    /// what the method says (RFC 9110, 9.2.2).
+    /// Whether sending it twice does no harm: on a new connection, when a kept one proves dead before any byte of an
+    /// answer came, and by a retry policy. The default is what the method says (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
 
     /// Whether answers are kept, and for how long. The default is ``CachePolicy/none``.

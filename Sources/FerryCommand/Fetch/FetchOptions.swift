@@ -37,7 +37,8 @@ extension FetchCommand {
             CommandOption("schema", value: "FILE", "A JSON Schema that the body must fit; it is held in memory"),
             CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
             CommandOption("retries", value: "N", "How often to try again what may be tried again (0)"),
-            CommandOption("max-body", value: "N", "Bytes of the body at most (64 MiB with --json or --schema)"),
+            CommandOption(
+                "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, --cache-dir)"),
             CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
             CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
             CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
