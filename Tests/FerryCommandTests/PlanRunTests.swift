@@ -43,6 +43,16 @@ import Testing
         #expect(requests.first { $0.path == "/echo" }?.text == #"{"id":7,"type":"application/json"}"#)
     }
 
+    @Test func aQueryStandsBeforeTheFragmentAndAfterAnother() async throws {
+        let (report, requests) = try await perform(
+            """
+            {"requests": {"top": {"path": "/echo#top", "query": {"a": "b c"}},
+                          "more": {"path": "/echo?x=1&#top", "query": {"a": "b"}}}, "run": {"chain": ["top", "more"]}}
+            """)
+        #expect(report.isOK)
+        #expect(requests.map(\.target) == ["/echo?a=b%20c", "/echo?x=1&a=b"])
+    }
+
     @Test(arguments: [
         (#""expect": {"status": 201}"#, ExitCode.statusNotAccepted, "invalidStatusCode"),
         (#""expect": {"headers": {"Content-Type": "text/plain"}}"#, .validationFailed, "userError"),

@@ -16,36 +16,10 @@ enum ContentDisposition {
     /// `UTF-8'en'na%C3%AFve.txt`
     private static func extended(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, let bytes = percentDecoded(parts[2]) else { return nil }
+        guard parts.count == 3, let bytes = PercentEncoding.strictlyDecoded(parts[2].utf8) else { return nil }
         if equalNames(String(parts[0]), "UTF-8") { return String(validating: bytes, as: UTF8.self) }
         guard equalNames(String(parts[0]), "ISO-8859-1") else { return nil }
         return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-    }
-
-    /// `nil` when an escape is broken.
-    static func percentDecoded(_ text: Substring) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let high = digit(rest.removeFirst()), let low = digit(rest.removeFirst()) else {
-                return nil
-            }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
     }
 }
 

@@ -72,7 +72,7 @@ enum SafeFileName {
             return nil
         }
         let component = path[path.index(after: slash)...]
-        guard let bytes = ContentDisposition.percentDecoded(component) else { return String(component) }
+        guard let bytes = PercentEncoding.strictlyDecoded(component.utf8) else { return String(component) }
         return String(decoding: bytes, as: UTF8.self)
     }
 

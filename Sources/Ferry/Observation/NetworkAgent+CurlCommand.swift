@@ -100,16 +100,7 @@ extension ProxyRoute {
     /// As a URL, with the credential in it.
     fileprivate var url: String {
         guard let credential else { return description }
-        return "\(kind.rawValue)://\(Self.escaped(credential.user)):\(Self.escaped(credential.password))@\(address)"
-    }
-
-    /// All but the unreserved characters (RFC 3986, 2.3).
-    private static func escaped(_ text: String) -> String {
-        var escaped: [UInt8] = []
-        for byte in text.utf8 {
-            let isUnreserved = ByteSet.argument.contains(byte) && byte != 0x2F && byte != 0x3F
-            if isUnreserved { escaped.append(byte) } else { escaped.appendEscaped(byte) }
-        }
-        return String(decoding: escaped, as: UTF8.self)
+        let (user, password) = (PercentEncoding.encoded(credential.user), PercentEncoding.encoded(credential.password))
+        return "\(kind.rawValue)://\(user):\(password)@\(address)"
     }
 }

@@ -62,21 +62,7 @@ extension ProxyRoute {
     }
 
     private static func unescaped(_ text: Substring) -> String? {
-        let bytes = Array(text.utf8)
-        var made: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            if bytes[index] == 0x25, index + 2 < bytes.count, let high = hexValue(bytes[index + 1]),
-                let low = hexValue(bytes[index + 2])
-            {
-                made.append(high << 4 | low)
-                index += 3
-            } else {
-                made.append(bytes[index])
-                index += 1
-            }
-        }
-        return String(validating: made, as: UTF8.self)
+        String(validating: PercentEncoding.decoded(text.utf8), as: UTF8.self)
     }
 
     private static func notAProxy(_ text: String) -> ProxyConfigurationFault {

@@ -23,6 +23,8 @@ struct ByteSet: Sendable {
 
     /// RFC 9110, 5.6.2.
     static let token = ByteSet("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    /// RFC 3986, 2.3.
+    static let unreserved = ByteSet("-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     /// RFC 3986, 2.3, and the two others that stay as they are in arguments.
     static let argument = ByteSet("-._~?/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     /// RFC 3986, 3.3: what a path may hold unescaped, slashes included.

@@ -103,20 +103,7 @@ extension URLJoiner {
         }
 
         private static func unescaped(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> String {
-            var bytes: [UInt8] = []
-            var index = text.startIndex
-            while index < text.endIndex {
-                if text[index] == 0x25, index + 2 < text.endIndex, let high = hexValue(text[index + 1]),
-                    let low = hexValue(text[index + 2])
-                {
-                    bytes.append(high << 4 | low)
-                    index += 3
-                } else {
-                    bytes.append(text[index])
-                    index += 1
-                }
-            }
-            return String(decoding: bytes, as: UTF8.self)
+            String(decoding: PercentEncoding.decoded(text), as: UTF8.self)
         }
     }
 }

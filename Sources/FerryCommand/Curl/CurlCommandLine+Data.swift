@@ -1,3 +1,5 @@
+internal import Ferry
+
 extension CurlCommandLine {
     /// Several are joined by `&`, those of `--json` by nothing.
     mutating func add(
@@ -34,26 +36,17 @@ extension CurlCommandLine {
     /// `content`, `=content`, `name=content`, `@file` or `name@file`.
     private static func encoded(_ value: String, _ reading: (String) throws -> [UInt8]) throws -> [UInt8] {
         guard let sign = value.firstIndex(where: { $0 == "=" || $0 == "@" }) else {
-            return percentEncoded(Array(value.utf8))
+            return encoded(Array(value.utf8))
         }
         let name = value[..<sign]
         let rest = String(value[value.index(after: sign)...])
         let content = value[sign] == "=" ? Array(rest.utf8) : try reading(rest)
-        return Array((name.isEmpty ? "" : name + "=").utf8) + percentEncoded(content)
+        return Array((name.isEmpty ? "" : name + "=").utf8) + encoded(content)
     }
 
-    /// All but the unreserved characters of RFC 3986, 2.3; a blank is a plus sign.
-    private static func percentEncoded(_ bytes: [UInt8]) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        return bytes.flatMap { byte -> [UInt8] in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                [byte]
-            case UInt8(ascii: " "): [UInt8(ascii: "+")]
-            default: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
+    /// A blank is a plus sign.
+    private static func encoded(_ bytes: [UInt8]) -> [UInt8] {
+        let words = bytes.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        return Array(words.map { PercentEncoding.encoded($0) }.joined(separator: [UInt8(ascii: "+")]))
     }
 }

@@ -61,10 +61,7 @@ struct CurlCommandLine: Sendable, Equatable {
             throw UsageError("'\(url)' may stand for several URLs; --globoff says it does not")
         }
         if putsDataInQuery, let body {
-            // A fragment is not sent, nor what stands behind it.
-            let fragment = url.firstIndex(of: "#").map { String(url[$0...]) } ?? ""
-            url.removeLast(fragment.count)
-            url += (url.contains("?") ? "&" : "?") + String(decoding: body, as: UTF8.self) + fragment
+            url = URLQuery.appending(String(decoding: body, as: UTF8.self), to: url)
             (self.body, contentType) = (nil, nil)
         }
         if !url.contains("://") { url = "http://" + url }

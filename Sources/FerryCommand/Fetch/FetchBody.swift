@@ -9,7 +9,7 @@ enum FetchBody {
         if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
         switch kinds.first {
         case "data": return try data(arguments.all("data"), isSentOnce: !isRepeated && isSentOnce(arguments))
-        case "form": return .string(formEncoded(try arguments.pairs("form")), contentType: formType)
+        case "form": return .string(URLQuery.encoded(try arguments.pairs("form")), contentType: formType)
         case "multipart": return .multipart(try multipart(arguments.pairs("multipart")))
         case "json-body": return try json(arguments.last("json-body") ?? "")
         default: return nil
@@ -83,28 +83,6 @@ enum FetchBody {
         } catch {
             throw InputError("\(path): cannot be read")
         }
-    }
-
-    /// In the order given, and a name as often as it was given: both may matter to a server.
-    static func formEncoded(_ pairs: [(name: String, value: String)]) -> String {
-        pairs.map { "\(percentEncoded($0.name))=\(percentEncoded($0.value))" }.joined(separator: "&")
-    }
-
-    /// All but the unreserved characters of RFC 3986, 2.3.
-    private static func percentEncoded(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var encoded: [UInt8] = []
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                encoded.append(byte)
-            default:
-                encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: encoded, as: UTF8.self)
     }
 }
 

@@ -19,7 +19,7 @@ struct FetchRequest: Request {
     var statusValidation: StatusValidation? { .any }
 
     init(url: String, _ arguments: ParsedArguments) throws {
-        path = Self.appending(try arguments.pairs("query"), to: url)
+        path = URLQuery.appending(try arguments.pairs("query"), to: url)
         for field in try arguments.headerFields("header") { headers.append(field.name, field.value) }
         body = try FetchBody.make(arguments)
         method = HTTPMethod(arguments.last("request") ?? (body == nil ? "GET" : "POST"))
@@ -54,14 +54,5 @@ struct FetchRequest: Request {
             timeouts.lowSpeed = .init(bytesPerSecond: rate, time: .seconds(10))
         }
         return timeouts
-    }
-
-    /// Before a fragment, after a query that is already there.
-    private static func appending(_ pairs: [(name: String, value: String)], to url: String) -> String {
-        if pairs.isEmpty { return url }
-        let fragment = url.firstIndex(of: "#") ?? url.endIndex
-        let start = url[..<fragment]
-        let separator = start.contains("?") ? (start.hasSuffix("?") || start.hasSuffix("&") ? "" : "&") : "?"
-        return start + separator + FetchBody.formEncoded(pairs) + url[fragment...]
     }
 }

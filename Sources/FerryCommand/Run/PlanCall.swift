@@ -21,7 +21,7 @@ struct PlanCall: Request {
         self.plan = plan
         self.state = state
         observers = [observer]
-        path = Self.appending(try Self.fields(plan.query, state), to: try state.text(plan.path))
+        path = URLQuery.appending(try Self.fields(plan.query, state), to: try state.text(plan.path))
         method = plan.method
         var headers = Headers()
         for (name, value) in try Self.fields(plan.headers, state) { headers.append(name, value) }
@@ -62,11 +62,6 @@ struct PlanCall: Request {
         let text = try state.text(basic)
         guard let colon = text.firstIndex(of: ":") else { throw PlanFault("'basic' wants USER:PASSWORD") }
         return .basic(String(text[..<colon]), String(text[text.index(after: colon)...]))
-    }
-
-    private static func appending(_ pairs: [(name: String, value: String)], to path: String) -> String {
-        if pairs.isEmpty { return path }
-        return path + (path.contains("?") ? "&" : "?") + FetchBody.formEncoded(pairs)
     }
 
     var argumentEncoding: ArgumentEncoding { .form }

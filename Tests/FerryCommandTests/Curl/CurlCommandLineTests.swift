@@ -65,6 +65,7 @@ import Testing
         // What stands behind a fragment is not sent.
         #expect(try parse("curl -G 'http://h/?x=1#f?g' -d a=1").url == "http://h/?x=1&a=1#f?g")
         #expect(try parse("curl -G 'http://h/#?' -d a=1").url == "http://h/?a=1#?")
+        #expect(try parse("curl -G 'http://h/?' -d a=1").url == "http://h/?a=1")
     }
 
     @Test func cookiesAreOneField() throws {
