@@ -87,7 +87,7 @@ let package = Package(
         .systemLibrary(name: "Cgetopt", path: "CShims/Cgetopt"),
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
-            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],
+            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt"],
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module.
@@ -163,7 +163,7 @@ if Context.environment["FERRY_FUZZ"] != nil {
     package.targets.removeAll { $0.type == .test || ["FerryCommand", "FerryBenchmarks"].contains($0.name) }
     package.targets += [
         .target(
-            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt", "COpenSSL"],
+            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt"],
             exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
             name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",

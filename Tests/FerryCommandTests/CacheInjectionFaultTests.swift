@@ -1,4 +1,5 @@
 import FaultTable
+import Ferry
 import FerryMeasurement
 import FerryTesting
 import Foundation
@@ -31,7 +32,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let server = try LoopbackServer()
         let arguments = ["fetch", "--json", "--cache-dir", folder, "--cache-ttl", "60", server.baseURL + "/bytes/3000"]
-        let digest = LoopbackServer.pattern(0..<3000).withUnsafeBytes(Digest.sha256)
+        let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<3000))
         let began = ContinuousClock.now
         let failing = try reports(arguments + ["--repeat", "3"], injection.environment)
         FaultNote.add(form: "buffered", outcome: FaultNote.answered, took: .now - began)

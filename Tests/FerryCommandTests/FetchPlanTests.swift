@@ -61,12 +61,3 @@ import Testing
         #expect(timeouts.connect == .seconds(2))
     }
 }
-
-@Suite struct DigestTests {
-    @Test func knownDigests() {
-        let empty = UnsafeRawBufferPointer(start: nil, count: 0)
-        #expect(Digest.sha256(empty) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-        let text = Array("abc".utf8).withUnsafeBytes(Digest.sha256)
-        #expect(text == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-    }
-}

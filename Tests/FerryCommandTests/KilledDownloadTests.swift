@@ -23,10 +23,14 @@ import Testing
         return stat(path, &status) == 0 ? Int(status.st_blocks) * 512 : 0
     }
 
+    private func digestOfFile(_ path: String) -> String? {
+        FileManager.default.contents(atPath: path).map { SHA256.hexadecimal(of: Array($0)) }
+    }
+
     @Test("R95: killed fifty times at random places, each time gone on with, and whole in the end", arguments: [1, 4])
     func killed(segments: Int) async throws {
         let (kills, size) = (25, 26_000_000)
-        let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
+        let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
         try await withFolder { folder in
             try await withLoopbackServer { server in
                 let (target, url) = (folder + "/f", server.baseURL + "/bytes/\(size)")
@@ -46,7 +50,7 @@ import Testing
                     let end = process.finish()
                     // One that has come to its end, or nearly, has left the whole file, and the next one begins anew.
                     if let file = FileManager.default.contents(atPath: target) {
-                        #expect(file.withUnsafeBytes(Digest.sha256) == digest, "kill \(kill): \(end.code)")
+                        #expect(SHA256.hexadecimal(of: Array(file)) == digest, "kill \(kill): \(end.code)")
                         try FileManager.default.removeItem(atPath: target)
                     }
                     let names = try FileManager.default.contentsOfDirectory(atPath: folder)
@@ -56,7 +60,7 @@ import Testing
                 let end = try ChildProcess(command + ["--sha256", digest]).finish()
                 #expect(end.code == 0, "\(end.output)")
                 #expect(end.output.contains("\"ok\":true") && server.requestCount > requests)
-                #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
+                #expect(digestOfFile(target) == digest)
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
                 // Nearly all of it came once only: what is asked for again is what a kill has cost.
                 let resumed = server.requests.filter { $0.headers["Range"] != nil }.count
@@ -68,7 +72,7 @@ import Testing
     @Test("R95: of a small file a kill leaves a part at most, and the next run begins anew")
     func killedInASmallFile() async throws {
         let (kills, size) = (10, 200_000)
-        let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
+        let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
         try await withFolder { folder in
             try await withLoopbackServer { server in
                 let target = folder + "/f"
@@ -85,7 +89,7 @@ import Testing
                 }
                 let end = try ChildProcess(command + ["--sha256", digest]).finish()
                 #expect(end.code == 0, "\(end.output)")
-                #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
+                #expect(digestOfFile(target) == digest)
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
                 #expect(server.requests.allSatisfy { $0.headers["Range"] == nil })
             }
@@ -97,7 +101,7 @@ import Testing
         .enabled(if: Injection.isPossible), arguments: ["ftruncate", "rename"], [1, 2])
     func killedWhereItBeginsAnew(function: String, call: Int) async throws {
         let size = 3_000_000
-        let digest = try #require(LoopbackServer.pattern(0..<size).withUnsafeBytes(Digest.sha256))
+        let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
         try await withFolder { folder in
             try await withLoopbackServer { server in
                 let (target, path) = (folder + "/f", "/bytes/\(size)")
@@ -121,7 +125,7 @@ import Testing
                 #expect(killed.code == -SIGKILL && !FileManager.default.fileExists(atPath: target), "\(killed.output)")
                 let end = try ChildProcess(command).finish()
                 #expect(end.code == 0, "\(end.output)")
-                #expect(FileManager.default.contents(atPath: target)?.withUnsafeBytes(Digest.sha256) == digest)
+                #expect(digestOfFile(target) == digest)
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
             }
         }

@@ -55,7 +55,7 @@ struct DownloadPlan: Sendable {
 
     /// Throws for options that make no sense.
     func checkOptions() throws(RequestError) {
-        let isDigest = options.sha256.map { $0.utf8.count == 64 && $0.allSatisfy(\.isHexDigit) } ?? true
+        let isDigest = options.sha256.map(SHA256.isHexadecimal) ?? true
         guard isDigest, (options.expectedLength ?? 0) >= 0, (options.bytesPerSecond ?? 1) > 0, options.segments > 0,
             options.leastSegment > 0
         else {

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Ferry
 internal import FerryMeasurement
-internal import Glibc
 internal import Synchronization
 
 /// The load itself: sends, and takes down what became of it. Ends when the count or the time is reached and all is
@@ -120,8 +119,6 @@ private final class Pacer: Sendable {
 
     /// A tenth of a second at most, so that it can be stopped.
     private static func wait(until time: UInt64) {
-        let time = min(time, monotonicNanoseconds() + 100_000_000)
-        var moment = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
-        clock_nanosleep(CLOCK_MONOTONIC, Int32(TIMER_ABSTIME), &moment, nil)
+        blockThread(untilMonotonic: min(time, monotonicNanoseconds() + 100_000_000))
     }
 }

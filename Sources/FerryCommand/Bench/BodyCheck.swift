@@ -21,7 +21,7 @@ final class BodyCheck: Sendable {
     func isRight(_ response: Response) -> Bool {
         switch rule {
         case .none: return true
-        case .digest(let expected): return response.withBytes(Digest.sha256) == expected
+        case .digest(let expected): return response.withBytes { SHA256.hexadecimal(of: $0) } == expected
         case .likeFirst:
             let first = first.withLock { first in
                 if first == nil { first = response }
@@ -46,7 +46,7 @@ extension BodyCheck.Rule {
             return
         }
         if arguments.has("any-body") { throw UsageError("--expect-sha256 and --any-body exclude each other") }
-        guard text.utf8.count == 64, text.allSatisfy({ $0.isHexDigit }) else {
+        guard SHA256.isHexadecimal(text) else {
             throw UsageError("--expect-sha256 wants 64 hexadecimal digits, not '\(text)'")
         }
         self = .digest(text.lowercased())

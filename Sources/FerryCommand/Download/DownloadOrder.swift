@@ -19,7 +19,7 @@ struct DownloadOrder: Sendable {
             throw UsageError("several files need a directory, and '\(path)' is none")
         }
         if let digest = arguments.last("sha256") {
-            guard digest.utf8.count == 64, digest.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+            guard SHA256.isHexadecimal(digest) else {
                 throw UsageError("--sha256 wants 64 hexadecimal digits, not '\(digest)'")
             }
             if requests.count > 1 { throw UsageError("--sha256 is of one file, and there are several") }

@@ -57,7 +57,7 @@ extension FetchReport: Encodable {
         try object.encode(url, forKey: .url)
         try object.encode(response?.isFromCache ?? false, forKey: .fromCache)
         try object.encode(response?.bodyLength ?? 0, forKey: .bytes)
-        try object.encode(response.flatMap { $0.withBytes(Digest.sha256) }, forKey: .sha256)
+        try object.encode(response.map { $0.withBytes { SHA256.hexadecimal(of: $0) } }, forKey: .sha256)
         try object.encode(joinedHeaders, forKey: .headers)
         try object.encode(response?.redirects.map(\.target) ?? [], forKey: .redirects)
         try object.encode(attempts, forKey: .attempts)

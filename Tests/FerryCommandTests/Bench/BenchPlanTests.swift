@@ -50,6 +50,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
     @Test(arguments: [
         ["-n", "0"], ["-z", "0"], ["-n", "1", "-z", "1"], ["-c", "0"], ["--loops", "0"], ["a", "b"], ["-r", "0"],
         ["-r", "1", "-c", "1"], ["-r", "fast"], ["-w", "-1"], ["--expect-sha256", "abc"],
+        ["--expect-sha256", String(repeating: "０", count: 21) + "0"],
         ["--any-body", "--expect-sha256", String(repeating: "a", count: 64)], ["-d", "x", "--json-body", "1"],
     ])
     func nonsenseIsAUsageError(line: [String]) {

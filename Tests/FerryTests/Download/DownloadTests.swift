@@ -181,11 +181,14 @@ import Testing
             }
             #expect(other?.code == .contentMismatch(.sha256))
             #expect(folder.names == ["f"], "what was the wrong file is not kept")
-            options.sha256 = "abc"
-            let senseless = await fault { () throws(RequestError) in
-                try await agent.download(Get("/bytes/1"), to: .file(folder.file("g")), options: options)
+            // Of 64 bytes, but not of digits.
+            for digest in ["abc", String(repeating: "g", count: 64), String(repeating: "０", count: 21) + "0"] {
+                options.sha256 = digest
+                let senseless = await fault { () throws(RequestError) in
+                    try await agent.download(Get("/bytes/1"), to: .file(folder.file("g")), options: options)
+                }
+                #expect(senseless?.code == .invalidRequest)
             }
-            #expect(senseless?.code == .invalidRequest)
         }
     }
 

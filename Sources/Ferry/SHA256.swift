@@ -1,8 +1,8 @@
-internal import COpenSSL
+import COpenSSL
 import Glibc
 
 /// SHA-256 by OpenSSL (EVP_DigestInit(3)).
-struct SHA256: ~Copyable {
+package struct SHA256: ~Copyable {
     private let context: OpaquePointer
 
     init() {
@@ -26,9 +26,17 @@ struct SHA256: ~Copyable {
         return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    static func hexadecimal(of bytes: [UInt8]) -> String {
+    /// 64 hexadecimal digits, in lower case.
+    package static func hexadecimal(of bytes: UnsafeRawBufferPointer) -> String {
         var digest = SHA256()
-        bytes.withUnsafeBytes { digest.add($0) }
+        digest.add(bytes)
         return digest.hexadecimal()
+    }
+
+    package static func hexadecimal(of bytes: [UInt8]) -> String { bytes.withUnsafeBytes { hexadecimal(of: $0) } }
+
+    /// Whether a text is such a digest, in either case. Only the digits of ASCII are any.
+    package static func isHexadecimal(_ text: String) -> Bool {
+        text.utf8.count == 64 && text.utf8.allSatisfy { hexValue($0) != nil }
     }
 }
