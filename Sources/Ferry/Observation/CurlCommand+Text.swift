@@ -163,7 +163,7 @@ extension CurlCommand {
     private static func filePath(_ path: String) -> String { path == "-" ? "./-" : path }
 
     private static func seconds(_ duration: Duration) -> String {
-        let milliseconds = max(duration.wholeMicroseconds, 0) / 1000
+        let milliseconds = max(duration.microseconds, 0) / 1000
         let fraction = String(milliseconds % 1000)
         if fraction == "0" { return String(milliseconds / 1000) }
         return "\(milliseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction

@@ -26,7 +26,7 @@ final class LatencyRecorder: Sendable {
 
 extension Duration {
     fileprivate var microsecondsRoundedUp: Int64 {
-        let whole = wholeMicroseconds
+        let whole = microseconds
         return whole < .max && self > .microseconds(whole) ? whole + 1 : whole
     }
 }

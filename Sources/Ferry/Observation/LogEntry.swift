@@ -68,7 +68,7 @@ extension LogEntry: CustomStringConvertible {
         if let method { line.append("method", method.rawValue) }
         if let url { line.append("url", url) } else if let host { line.append("host", host) }
         if let status { line.append("status", "\(status)") }
-        if let duration { line.append("us", "\(duration.wholeMicroseconds)") }
+        if let duration { line.append("us", "\(duration.microseconds)") }
         if let attempt { line.append("attempt", "\(attempt)") }
         if let error { line.append("error", error.description) }
         for field in headers ?? Headers() { line.append("header", "\(field.name): \(field.value)") }
@@ -104,14 +104,5 @@ private struct LogLine {
             }
         }
         return made
-    }
-}
-
-extension Duration {
-    /// Microseconds, rounded down.
-    var wholeMicroseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
-        return overflow ? (seconds < 0 ? .min : .max) : whole &+ attoseconds / 1_000_000_000_000
     }
 }

@@ -81,7 +81,7 @@ private struct PrometheusText {
             line(name + "_bucket", labels + [("le", Self.seconds(end))], "\(histogram.count(atMost: end))")
         }
         line(name + "_bucket", labels + [("le", "+Inf")], "\(histogram.count)")
-        line(name + "_sum", labels, Self.seconds(UInt64(clamping: histogram.sum.wholeMicroseconds)))
+        line(name + "_sum", labels, Self.seconds(UInt64(clamping: histogram.sum.microseconds)))
         line(name + "_count", labels, "\(histogram.count)")
     }
 

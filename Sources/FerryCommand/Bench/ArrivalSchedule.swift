@@ -1,3 +1,5 @@
+internal import Ferry
+
 /// When the requests of the open model are due: as many a second as were asked for, at even distances, however long the
 /// answers take.
 ///
@@ -18,7 +20,7 @@ struct ArrivalSchedule: Sendable, Equatable {
 
     /// All that are due within a time.
     init(start: UInt64, rate: Double, duration: Duration) {
-        let seconds = Double(microseconds(duration)) / 1e6
+        let seconds = Double(duration.microseconds) / 1e6
         self.init(start: start, rate: rate, count: max(1, Int((seconds * rate).rounded(.up))))
     }
 

@@ -1,3 +1,4 @@
+internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
@@ -22,7 +23,7 @@ final class BenchDisplay: Sendable {
 
     private func progress(_ totals: BenchTotals, _ seconds: Double, _ isWarmUp: Bool) -> String {
         if let goal = isWarmUp ? plan.warmUp : plan.duration {
-            return "\(fixed(seconds, 1)) of \(fixed(Double(microseconds(goal)) / 1e6, 0)) s"
+            return "\(fixed(seconds, 1)) of \(fixed(Double(goal.microseconds) / 1e6, 0)) s"
         }
         let ended = "\(grouped(totals.ok + totals.failed)) of \(grouped(UInt64(plan.requests ?? 0)))"
         return "\(ended)  \(fixed(seconds, 1)) s"

@@ -23,7 +23,7 @@ struct BenchPhases: Sendable {
     subscript(phase: Phase) -> Histogram { times[Self.place(phase)] }
 
     mutating func record(_ phase: Phase, _ time: Duration) {
-        times[Self.place(phase)].record(UInt64(max(0, microseconds(time))) * 1000)
+        times[Self.place(phase)].record(UInt64(max(0, time.microseconds)) * 1000)
     }
 
     /// All but the decoding, which is not the exchange's.

@@ -137,7 +137,7 @@ extension BenchReport {
         // As a log has it: reports are shown around, and baselines kept.
         url = LogEntry(.info, "", url: plan.order.request.path).url ?? ""
         model = Model(plan.model)
-        warmUp = Double(microseconds(plan.warmUp)) / 1e6
+        warmUp = Double(plan.warmUp.microseconds) / 1e6
         requests = count
         ok = totals.ok
         failed = totals.failed

@@ -40,8 +40,8 @@ struct BenchRival: Sendable {
             method: request.method.rawValue, url: request.path,
             headers: request.headers.fields.flatMap { [$0.name, $0.value] }, concurrency: plan.concurrency,
             connections: plan.connections, requests: plan.requests,
-            seconds: plan.duration.map { Double(microseconds($0)) / 1e6 },
-            warmUp: Double(microseconds(plan.warmUp)) / 1e6)
+            seconds: plan.duration.map { Double($0.microseconds) / 1e6 },
+            warmUp: Double(plan.warmUp.microseconds) / 1e6)
         let text = String(decoding: try JSONEncoder().encode(order), as: UTF8.self)
         let end = try await Self.end(of: ChildProcess([program, "worker", "load-urlSession", text]))
         if Task.isCancelled { return nil }

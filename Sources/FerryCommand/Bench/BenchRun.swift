@@ -67,7 +67,7 @@ struct BenchRun: Sendable {
     ) -> Task<BenchTimeline, Never> {
         let goal = isWarmUp ? plan.warmUp : plan.duration
         return Task {
-            var timeline = BenchTimeline(seconds: goal.map { Double(microseconds($0)) / 1e6 })
+            var timeline = BenchTimeline(seconds: goal.map { Double($0.microseconds) / 1e6 })
             while true {
                 try? await Task.sleep(for: .milliseconds(100))
                 let seconds = Double(monotonicNanoseconds() - start) / 1e9

@@ -1,3 +1,4 @@
+internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
@@ -8,7 +9,7 @@ final class BenchTickets: Sendable {
 
     init(start: UInt64, requests: Int?, duration: Duration?) {
         left = Atomic(requests ?? .max)
-        end = duration.map { start + UInt64(microseconds($0)) * 1000 } ?? .max
+        end = duration.map { start + UInt64($0.microseconds) * 1000 } ?? .max
     }
 
     /// Whether there is one more to send.

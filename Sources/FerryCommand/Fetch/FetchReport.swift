@@ -105,17 +105,11 @@ struct FetchTimes: Encodable {
 
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
-        try object.encode(microseconds(metrics.queue), forKey: .queue)
-        try object.encode(metrics.nameLookup.map(microseconds), forKey: .nameLookup)
-        try object.encode(metrics.connect.map(microseconds), forKey: .connect)
-        try object.encode(metrics.tls.map(microseconds), forKey: .tls)
-        try object.encode(metrics.firstByte.map(microseconds), forKey: .firstByte)
-        try object.encode(microseconds(metrics.total), forKey: .total)
+        try object.encode(metrics.queue.microseconds, forKey: .queue)
+        try object.encode(metrics.nameLookup.map(\.microseconds), forKey: .nameLookup)
+        try object.encode(metrics.connect.map(\.microseconds), forKey: .connect)
+        try object.encode(metrics.tls.map(\.microseconds), forKey: .tls)
+        try object.encode(metrics.firstByte.map(\.microseconds), forKey: .firstByte)
+        try object.encode(metrics.total.microseconds, forKey: .total)
     }
-}
-
-/// Whole microseconds.
-func microseconds(_ duration: Duration) -> Int64 {
-    let (seconds, attoseconds) = duration.components
-    return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
 }

@@ -85,7 +85,7 @@ struct PlanGroupObserver: RequestObserver {
 
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
         guard metrics.total + Self.margin >= deadline else { return }
-        let length = durationText(nanoseconds: UInt64(max(0, microseconds(deadline))) * 1000)
+        let length = durationText(nanoseconds: UInt64(max(0, deadline.microseconds)) * 1000)
         recorder.explain(node, row: row, .deadline("the \(kind)'s deadline of \(length)"))
     }
 }

@@ -79,7 +79,7 @@ enum PlanPhase: String, CaseIterable, Sendable {
     static func times(of row: PlanRow) -> [PlanPhase: UInt64] {
         guard let metrics = row.metrics, metrics.attempts > 0 else { return [:] }
         func nanoseconds(_ duration: Duration?) -> UInt64 {
-            duration.map { UInt64(max(0, microseconds($0))) * 1000 } ?? 0
+            duration.map { UInt64(max(0, $0.microseconds)) * 1000 } ?? 0
         }
         var times: [PlanPhase: UInt64] = [.queue: nanoseconds(metrics.queue)]
         let connect = [metrics.nameLookup, metrics.connect, metrics.tls].reduce(0) { $0 + nanoseconds($1) }
