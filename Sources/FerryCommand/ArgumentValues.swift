@@ -13,10 +13,10 @@ extension ParsedArguments {
     /// Seconds, with a fraction where wanted; never negative, and at most a year.
     func seconds(_ name: String, allowingZero: Bool = false) throws(UsageError) -> Duration? {
         guard let text = last(name) else { return nil }
-        guard let number = Double(text), number > 0 || (allowingZero && number == 0), number <= 31_536_000 else {
+        guard let number = Double(text), number != 0 || allowingZero, let duration = Duration(seconds: number) else {
             throw UsageError("--\(name) wants seconds, not '\(text)'")
         }
-        return .nanoseconds(Int64((number * 1_000_000_000).rounded()))
+        return duration
     }
 
     /// `NAME: VALUE` fields; what is in them is for the engine to accept or refuse.
@@ -47,15 +47,11 @@ extension ParsedArguments {
     /// Status codes: `200`, `200-299`, or several of these with commas.
     func statusRanges(_ name: String) throws(UsageError) -> [ClosedRange<Int>]? {
         guard let text = last(name) else { return nil }
-        var ranges: [ClosedRange<Int>] = []
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let ends = part.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map { Int($0) }
-            guard let first = ends.first ?? nil, let last = ends.last ?? nil, 100...999 ~= first, first...999 ~= last
-            else {
+        return try text.split(separator: ",", omittingEmptySubsequences: false).map { part throws(UsageError) in
+            guard let range = StatusRange.reading(part) else {
                 throw UsageError("--\(name) wants status codes such as 200-299, not '\(text)'")
             }
-            ranges.append(first...last)
+            return range
         }
-        return ranges
     }
 }

@@ -86,7 +86,7 @@ import Testing
         #expect(try arguments("status", "200-299,404").statusRanges("status") == [200...299, 404...404])
     }
 
-    @Test(arguments: ["", "2xx", "99", "300-200", "200-", "200,,404", "1000"])
+    @Test(arguments: ["", "2xx", "99", "300-200", "200-", "200,,404", "1000", "+200", "0200", "200-300-400"])
     func whatIsNoStatusIsRefused(text: String) {
         #expect(throws: UsageError.self) { try arguments("status", text).statusRanges("status") }
     }

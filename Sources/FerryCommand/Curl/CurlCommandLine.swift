@@ -6,11 +6,6 @@ struct CurlCommandLine: Sendable, Equatable {
         let value: String
     }
 
-    struct Credentials: Sendable, Equatable {
-        let user: String
-        let password: String
-    }
-
     var url = ""
     var method: String?
     var headers: [Field] = []
@@ -160,8 +155,8 @@ struct CurlCommandLine: Sendable, Equatable {
     }
 
     private static func credentials(_ text: String) throws(UsageError) -> Credentials {
-        guard let colon = text.firstIndex(of: ":") else { throw UsageError("-u wants USER:PASSWORD") }
-        return Credentials(user: String(text[..<colon]), password: String(text[text.index(after: colon)...]))
+        guard let credentials = Credentials(text) else { throw UsageError("-u wants USER:PASSWORD") }
+        return credentials
     }
 
     private static func count(_ text: String, _ name: String) throws(UsageError) -> Int {
@@ -170,9 +165,9 @@ struct CurlCommandLine: Sendable, Equatable {
     }
 
     private static func seconds(_ text: String, _ name: String) throws(UsageError) -> Duration {
-        guard let number = Double(text), number > 0, number <= 31_536_000 else {
+        guard let number = Double(text), number != 0, let duration = Duration(seconds: number) else {
             throw UsageError("\(name) wants seconds, not '\(text)'")
         }
-        return .nanoseconds(Int64(number * 1e9))
+        return duration
     }
 }

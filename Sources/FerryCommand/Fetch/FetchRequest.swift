@@ -36,9 +36,8 @@ struct FetchRequest: Request {
         if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
         guard let kind = kinds.first, let text = arguments.last(kind) else { return nil }
         if kind == "bearer" { return .bearer(text) }
-        guard let colon = text.firstIndex(of: ":") else { throw UsageError("--\(kind) wants USER:PASSWORD") }
-        let user = String(text[..<colon])
-        let password = String(text[text.index(after: colon)...])
+        guard let credentials = Credentials(text) else { throw UsageError("--\(kind) wants USER:PASSWORD") }
+        let (user, password) = (credentials.user, credentials.password)
         return kind == "basic" ? .basic(user, password) : .digest(user, password)
     }
 

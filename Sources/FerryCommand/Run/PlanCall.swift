@@ -60,8 +60,8 @@ struct PlanCall: Request {
         if let bearer = plan.bearer { return .bearer(try state.text(bearer)) }
         guard let basic = plan.basic else { return nil }
         let text = try state.text(basic)
-        guard let colon = text.firstIndex(of: ":") else { throw PlanFault("'basic' wants USER:PASSWORD") }
-        return .basic(String(text[..<colon]), String(text[text.index(after: colon)...]))
+        guard let credentials = Credentials(text) else { throw PlanFault("'basic' wants USER:PASSWORD") }
+        return .basic(credentials.user, credentials.password)
     }
 
     var argumentEncoding: ArgumentEncoding { .form }

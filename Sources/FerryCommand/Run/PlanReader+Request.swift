@@ -82,17 +82,9 @@ extension PlanReader {
     }
 
     private func range(_ json: JSON) throws -> ClosedRange<Int> {
-        let words = json.string?.split(separator: "-", omittingEmptySubsequences: false) ?? []
-        let ends = json.int.map { [$0] } ?? words.map(Self.code)
-        guard let first = ends.first, let last = ends.last, ends.count <= 2, 100...999 ~= first, first...999 ~= last
-        else {
+        guard let text = json.int.map(String.init) ?? json.string, let range = StatusRange.reading(text) else {
             throw fault(json, "status: a code like 200, \"200-299\", or an array of these is wanted")
         }
-        return first...last
-    }
-
-    /// 0 for what is not three digits.
-    private static func code(_ text: Substring) -> Int {
-        text.utf8.count == 3 && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? Int(text) ?? 0 : 0
+        return range
     }
 }

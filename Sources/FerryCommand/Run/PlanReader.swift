@@ -162,10 +162,10 @@ struct PlanReader {
     }
 
     func seconds(_ json: JSON, _ what: String) throws -> Duration {
-        guard let value = json.double, value > 0, value <= 31_536_000 else {
+        guard let value = json.double, value != 0, let duration = Duration(seconds: value) else {
             throw fault(json, "\(what): a number of seconds is wanted")
         }
-        return .nanoseconds(Int64((value * 1e9).rounded()))
+        return duration
     }
 
     func template(_ json: JSON, _ what: String) throws -> PlanTemplate {

@@ -76,7 +76,8 @@ import Testing
     @Test func lettersMayStandTogether() throws {
         let line = try parse("curl -sSkLXPUT -m2.5 -ukim:a:b h")
         #expect(line.isInsecure && line.followsRedirects && line.method == "PUT" && line.maxTime == .milliseconds(2500))
-        #expect(line.credentials == .init(user: "kim", password: "a:b"))
+        #expect(line.credentials == Credentials(user: "kim", password: "a:b"))
+        #expect(try parse("curl -m 8.2 h").maxTime == .milliseconds(8200))
     }
 
     @Test func theRestOfWhatIsSupported() throws {
@@ -93,6 +94,7 @@ import Testing
         "wget h", "", "curl", "curl -s", "curl h i", "curl h --frob", "curl h -Z", "curl h -F a=b", "curl h -T f",
         "curl h -b jar.txt", "curl h -H nothing", "curl h -H @f", "curl h -d @-", "curl h -u kim", "curl h -m x",
         "curl 'h/[1-9]'", "curl 'h/{a,b}'", "curl h -X", "curl h | jq", "curl h --next i", "curl h --max-redirs x",
+        "curl h -m 0", "curl h -m -1", "curl h -m nan", "curl h -m 1e9",
     ])
     func whatIsNotUnderstoodIsAUsageError(_ text: String) {
         #expect(throws: UsageError.self) { try parse(text) }
