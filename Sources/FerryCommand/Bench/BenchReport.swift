@@ -119,12 +119,7 @@ struct BenchReport: Codable, Sendable, Equatable {
     var failedByStatus: Bool { errors.keys.allSatisfy { $0 == "invalidStatusCode" } && unsent == 0 }
 
     /// One line, fields in alphabetical order.
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
-        return String(decoding: data, as: UTF8.self)
-    }
+    var json: String { jsonLine(self) }
 }
 
 extension BenchReport {
@@ -192,17 +187,3 @@ extension BenchReport.Point {
             max: micro(window.latencies.maximum))
     }
 }
-
-extension Histogram {
-    /// Microseconds by name, with `mean` and `max`.
-    fileprivate func percentiles(_ percents: [(name: String, percent: Double)]) -> [String: Double] {
-        var values = ["mean": rounded(mean / 1000, 1), "max": micro(maximum)]
-        for (name, percent) in percents { values[name] = micro(percentile(percent)) }
-        return values
-    }
-}
-
-/// Microseconds with one digit behind the point.
-private func micro(_ nanoseconds: UInt64) -> Double { rounded(Double(nanoseconds) / 1000, 1) }
-
-private func rounded(_ value: Double, _ digits: Int) -> Double { Double(fixed(value, digits)) ?? 0 }

@@ -1,5 +1,4 @@
 internal import FerryMeasurement
-internal import FoundationEssentials
 
 /// The figures of a load of plans.
 struct PlanBenchSummary: Sendable {
@@ -46,12 +45,7 @@ struct PlanBenchSummary: Sendable {
     }
 
     /// One line, fields in alphabetical order, as `Schemas/plan-bench-report.schema.json` says.
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { preconditionFailure("a summary is always JSON") }
-        return String(decoding: data, as: UTF8.self)
-    }
+    var json: String { jsonLine(self) }
 }
 
 extension PlanBenchSummary: Encodable {
@@ -84,25 +78,20 @@ extension PlanBenchSummary: Encodable {
         try object.encode(totals.failed, forKey: .failed)
         if totals.unfinished.count > 0 {
             let (count, oldest) = (totals.unfinished.count, totals.unfinished.maximum)
-            try object.encode(Unfinished(count: count, oldest_us: Double(oldest / 100) / 10), forKey: .unfinished)
+            try object.encode(Unfinished(count: count, oldest_us: micro(oldest)), forKey: .unfinished)
         }
         try object.encode(requests, forKey: .requests)
-        try object.encode((seconds * 1e6).rounded() / 1e6, forKey: .seconds)
-        try object.encode(seconds > 0 ? (Double(requests) / seconds * 10).rounded() / 10 : 0, forKey: .rps)
-        try object.encode(Self.figures(totals.latencies), forKey: .latency)
+        try object.encode(rounded(seconds, 6), forKey: .seconds)
+        try object.encode(rounded(seconds > 0 ? Double(requests) / seconds : 0, 1), forKey: .rps)
+        try object.encode(totals.latencies.percentiles(BenchReport.percents), forKey: .latency)
         let share = Double(max(1, requests))
-        try object.encode(["user": usage.user / share, "sys": usage.system / share], forKey: .cpu)
+        try object.encode(
+            ["user": rounded(usage.user / share, 2), "sys": rounded(usage.system / share, 2)], forKey: .cpu)
         try object.encode(
             totals.steps.map {
-                Step(name: $0.name, ok: $0.latencies.count, failed: $0.failed, latency_us: Self.figures($0.latencies))
+                Step(
+                    name: $0.name, ok: $0.latencies.count, failed: $0.failed,
+                    latency_us: $0.latencies.percentiles(BenchReport.percents))
             }, forKey: .steps)
-    }
-
-    private static func figures(_ latencies: Histogram) -> [String: Double] {
-        var figures = ["max": Double(latencies.maximum / 100) / 10]
-        for (name, percent) in BenchReport.percents {
-            figures[name] = Double(latencies.percentile(percent) / 100) / 10
-        }
-        return figures
     }
 }

@@ -1,6 +1,5 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import FoundationEssentials
 
 /// What became of one file.
 struct DownloadReport: Sendable {
@@ -74,12 +73,7 @@ struct DownloadReport: Sendable {
     }
 
     /// One line, fields in alphabetical order.
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
-        return String(decoding: data, as: UTF8.self)
-    }
+    var json: String { jsonLine(self) }
 }
 
 extension DownloadReport: Encodable {

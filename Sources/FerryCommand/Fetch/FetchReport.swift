@@ -1,6 +1,5 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import FoundationEssentials
 internal import Synchronization
 
 /// What became of one exchange.
@@ -36,12 +35,7 @@ struct FetchReport: Sendable {
     }
 
     /// One line, fields in alphabetical order.
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
-        return String(decoding: data, as: UTF8.self)
-    }
+    var json: String { jsonLine(self) }
 }
 
 extension FetchReport: Encodable {

@@ -1,6 +1,5 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import FoundationEssentials
 
 /// How a plan went.
 struct PlanReport: Sendable {
@@ -63,12 +62,7 @@ struct PlanReport: Sendable {
     }
 
     /// One line, fields in alphabetical order.
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { preconditionFailure("a report is always JSON") }
-        return String(decoding: data, as: UTF8.self)
-    }
+    var json: String { jsonLine(self) }
 }
 
 /// The parts of a run, as far as they are measured.

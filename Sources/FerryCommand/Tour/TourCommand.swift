@@ -1,7 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
 internal import FerryTesting
-internal import FoundationEssentials
 
 /// `ferry tour`: what works, shown on a server of its own, one line each.
 enum TourCommand: Subcommand {
@@ -46,12 +45,7 @@ enum TourCommand: Subcommand {
             var ok: Bool
             var steps: [TourResult]
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(Report(ok: results.allSatisfy(\.ok), steps: results)) else {
-            preconditionFailure("a report is always JSON")
-        }
-        return String(decoding: data, as: UTF8.self) + "\n"
+        return jsonLine(Report(ok: results.allSatisfy(\.ok), steps: results)) + "\n"
     }
 }
 

@@ -38,6 +38,8 @@ import Testing
                 }
                 #expect(
                     percentiles == percentiles.sorted() && (percentiles.first ?? 0) > 0, "\(pointer): \(percentiles)")
+                let mean = try #require(figures["mean"]?.double)
+                #expect(mean > 0 && mean <= percentiles.last ?? 0)
             }
             #expect(
                 (json.value(atPointer: "/steps/1/latency_us/p50")?.double ?? 0) >= 20_000, "the server waits so long")
