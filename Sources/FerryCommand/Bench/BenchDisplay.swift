@@ -5,8 +5,7 @@ internal import Synchronization
 /// Draws the board on the terminal, each picture over the last.
 final class BenchDisplay: Sendable {
     private let plan: BenchPlan
-    /// Lines of the last picture.
-    private let drawn = Mutex(0)
+    private let picture = Mutex(LivePicture())
 
     init(_ plan: BenchPlan) { self.plan = plan }
 
@@ -30,16 +29,7 @@ final class BenchDisplay: Sendable {
     }
 
     private func draw(_ lines: [String]) {
-        drawn.withLock { drawn in
-            // The cursor stands below the last picture.
-            var text = drawn > 0 ? "\u{1B}[\(drawn)A\r" : "\r"
-            text += "\u{1B}[J"
-            for (index, line) in lines.enumerated() {
-                text += (index == 0 ? Console.boldError(line) : line) + "\n"
-            }
-            drawn = lines.count
-            // Under the lock, as pictures must not come one into the other.
-            Console.error(text)
-        }
+        let lines = lines.enumerated().map { index, line in index == 0 ? Console.boldError(line) : line }
+        picture.withLock { $0.draw(lines) }
     }
 }

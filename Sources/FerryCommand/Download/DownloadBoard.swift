@@ -13,8 +13,7 @@ final class DownloadBoard: Sendable {
     private struct State {
         var rows: [Row] = []
         var count = 0
-        /// Lines of the last picture, which the next one takes the place of.
-        var drawn = 0
+        var picture = LivePicture()
     }
 
     private let state = Mutex(State())
@@ -67,13 +66,7 @@ final class DownloadBoard: Sendable {
                 ProgressLine.underWay(row.name, row.progress, width: size.columns)
             }
             if state.rows.count > lines.count { lines.append("and \(state.rows.count - lines.count) more") }
-            // The cursor stands below the last picture.
-            var text = state.drawn > 0 ? "\u{1B}[\(state.drawn)A\r" : "\r"
-            text += "\u{1B}[J"
-            for line in stays + lines { text += line + "\n" }
-            state.drawn = lines.count
-            // Under the lock, as pictures must not come one into the other.
-            Console.error(text)
+            state.picture.draw(lines, below: stays)
         }
     }
 }
