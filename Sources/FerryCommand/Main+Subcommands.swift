@@ -1,3 +1,5 @@
+internal import Ferry
+
 /// The command line: subcommands, help, and what is said of what is wrong with it.
 enum Main {
     static let version = "0.1.0"
@@ -65,15 +67,7 @@ enum Main {
     /// What the user typed and what a server sent is quoted in messages, and may hold anything: it must not command the
     /// terminal, end the line, or turn the direction of what follows.
     static func oneLine(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.map { scalar in
-                    switch scalar.value {
-                    // C0 and C1 controls (0x9B is a whole CSI), the other ends of a line, and what has to do with directions.
-                    case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: "?"
-                    default: scalar
-                    }
-                }))
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.commandsTerminals ? "?" : $0 }))
     }
 
     static var help: String {

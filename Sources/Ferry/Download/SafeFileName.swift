@@ -18,7 +18,7 @@ enum SafeFileName {
     /// nothing is left of it.
     static func safe(_ name: String) -> String? {
         let last = name.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? []
-        var scalars = Array(last).filter(isVisible)
+        var scalars = Array(last).filter { !$0.isInvisible }
         let isBlank = { (scalar: Unicode.Scalar) in scalar.properties.isWhitespace }
         let isNoEnd = { (scalar: Unicode.Scalar) in scalar == "." || isBlank(scalar) }
         while let first = scalars.first, isNoEnd(first) { scalars.removeFirst() }
@@ -33,13 +33,6 @@ enum SafeFileName {
             return shortened(safe, to: most - 1) + "_"
         }
         return safe
-    }
-
-    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
-        default: true
-        }
     }
 
     /// The name for a file when there is one of this name already, and others with smaller numbers: `x-1.txt`.

@@ -97,9 +97,7 @@ private struct LogLine {
             case 0x0D: made += "\\r"
             case 0x09: made += "\\t"
             case 0x22 where quotes, 0x5C where quotes: made += "\\\(scalar)"
-            // C0 and C1 controls, the two other ends of a line of Unicode, and what turns the direction of a text.
-            case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069:
-                made += "\\u{\(String(scalar.value, radix: 16))}"
+            case _ where scalar.commandsTerminals: made += "\\u{\(String(scalar.value, radix: 16))}"
             default: made.unicodeScalars.append(scalar)
             }
         }

@@ -70,13 +70,9 @@ enum ShellText {
         return pieces
     }
 
-    /// Not so are controls, ends of lines, and what changes the order or the look of what stands around it.
+    /// Of blanks only the one that everybody takes it for.
     private static func isVisible(_ scalar: UnicodeScalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse, .surrogate: false
-        case .spaceSeparator: scalar == " "
-        default: true
-        }
+        !scalar.isInvisible && (scalar == " " || scalar.properties.generalCategory != .spaceSeparator)
     }
 
     private static func octal(_ byte: UInt8) -> String {
