@@ -35,7 +35,7 @@ extension Subcommand {
             text += group.title.isEmpty ? "\n" : "\n\(group.title):\n"
             for option in group.options {
                 let left = option.synopsis
-                text += "  " + left + String(repeating: " ", count: width - left.count) + option.help + "\n"
+                text += "  " + left.padded(to: width) + option.help + "\n"
             }
         }
         if !notes.isEmpty { text += "\n\(notes)\n" }

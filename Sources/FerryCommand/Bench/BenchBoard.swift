@@ -33,20 +33,21 @@ enum BenchBoard {
         let room = width - TerminalText.width(progress) - 2
         let title = TerminalText.cut(title, to: max(0, room))
         let gap = max(0, width - TerminalText.width(title) - TerminalText.width(progress))
-        return title + spaces(title.isEmpty ? 0 : gap) + progress
+        return title + blanks(title.isEmpty ? 0 : gap) + progress
     }
 
     /// `rate     ▃▅▆▇▇█▇▇      72,114 a second`
     private static func curve(_ label: String, _ values: [Double], _ figure: String, _ width: Int) -> String {
         let room = width - labelWidth - figureWidth - 2
-        if room < 8 { return TerminalText.cut(padded(label) + figure, to: width) }
+        if room < 8 { return TerminalText.cut(label.padded(to: labelWidth) + figure, to: width) }
         let curve = Sparkline.text(values, width: room)
-        return padded(label) + curve + spaces(room - curve.count) + spaces(figureWidth + 2 - figure.count) + figure
+        return label.padded(to: labelWidth) + curve.padded(to: room)
+            + figure.aligned(right: figureWidth + 2, gap: 0)
     }
 
     /// As many of them as there is room for, the first ones first.
     private static func joined(_ label: String, _ words: [String], _ width: Int) -> String {
-        var text = padded(label)
+        var text = label.padded(to: labelWidth)
         for (index, word) in words.enumerated() {
             let next = (index == 0 ? "" : "   ") + word
             if TerminalText.width(text + next) > width { break }
@@ -58,8 +59,4 @@ enum BenchBoard {
     private static func time(_ nanoseconds: UInt64?) -> String {
         nanoseconds.map { durationText(nanoseconds: $0) } ?? "–"
     }
-
-    private static func padded(_ label: String) -> String { label + spaces(labelWidth - label.count) }
-
-    private static func spaces(_ count: Int) -> String { String(repeating: " ", count: max(0, count)) }
 }

@@ -38,8 +38,8 @@ struct BenchComparison {
     /// For people.
     var table: String {
         func row(_ cells: [String]) -> String {
-            "  " + cells[0] + String(repeating: " ", count: max(1, 19 - cells[0].count))
-                + cells.dropFirst().map { String(repeating: " ", count: max(1, 14 - $0.count)) + $0 }.joined() + "\n"
+            "  " + cells[0].padded(to: 19, gap: 1)
+                + cells.dropFirst().map { $0.aligned(right: 14) }.joined() + "\n"
         }
         return "\n" + row(["", "Ferry", rival, "ratio"])
             + lines.map { row([$0.name, $0.ours, $0.theirs, $0.ratio]) }.joined()

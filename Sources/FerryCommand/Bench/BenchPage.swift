@@ -20,7 +20,7 @@ struct BenchPage {
         <head>
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
-        <title>\(Self.escaped(report.method)) \(Self.escaped(report.url)) · ferry bench</title>
+        <title>\(HTMLText.escaped(report.method)) \(HTMLText.escaped(report.url)) · ferry bench</title>
         <style>\(Self.style)</style>
         </head>
         <body>
@@ -44,7 +44,7 @@ struct BenchPage {
         \(comparison)<section><h2>What came of it</h2>
         \(outcomes)
         </section>
-        <footer>ferry \(Main.version) · \(Self.escaped(report.started))</footer>
+        <footer>ferry \(Main.version) · \(HTMLText.escaped(report.started))</footer>
         </body>
         </html>
 
@@ -57,9 +57,9 @@ struct BenchPage {
         let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without an answer" } ?? ""
         return """
             <header>
-            <h1>\(Self.escaped(report.method)) <span>\(Self.escaped(report.url))</span> \
+            <h1>\(HTMLText.escaped(report.method)) <span>\(HTMLText.escaped(report.url))</span> \
             <b class="\(failed ? "bad" : "good")">\(failed ? "failed" : "ok")</b></h1>
-            <p>\(Self.escaped(report.model.title)), \(grouped(report.requests)) requests in \
+            <p>\(HTMLText.escaped(report.model.title)), \(grouped(report.requests)) requests in \
             \(fixed(report.seconds, 2)) s\(warmUp)\(cutOff)</p>
             </header>
             """
@@ -67,8 +67,8 @@ struct BenchPage {
 
     private var notices: String {
         let lines =
-            complaints.map { "<p class=\"notice bad\">\(Self.escaped($0))</p>" }
-            + report.warnings.map { "<p class=\"notice\">\(Self.escaped($0))</p>" }
+            complaints.map { "<p class=\"notice bad\">\(HTMLText.escaped($0))</p>" }
+            + report.warnings.map { "<p class=\"notice\">\(HTMLText.escaped($0))</p>" }
         return lines.joined(separator: "\n")
     }
 
@@ -116,7 +116,7 @@ struct BenchPage {
 
     private var outcomes: String {
         var rows = report.statuses.sorted { $0.key < $1.key }.map { ["status \($0.key)", grouped($0.value)] }
-        rows += report.errors.sorted { $0.key < $1.key }.map { [Self.escaped($0.key), grouped($0.value)] }
+        rows += report.errors.sorted { $0.key < $1.key }.map { [HTMLText.escaped($0.key), grouped($0.value)] }
         if report.unsent > 0 { rows.append(["not sent", grouped(report.unsent)]) }
         rows.append(["busiest thread of the generator", fixed(report.generator.busiestThread * 100, 0) + " %"])
         rows.append(["all cores, by the generator", fixed(report.generator.process * 100, 0) + " %"])
@@ -129,8 +129,8 @@ struct BenchPage {
     private var comparison: String {
         guard let comparison = BenchComparison(report) else { return "" }
         let rows = comparison.lines.map { [$0.name, $0.ours, $0.theirs, $0.ratio] }
-        return "<section><h2>Beside \(Self.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
-            + table(["", "Ferry", Self.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
+        return "<section><h2>Beside \(HTMLText.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
+            + table(["", "Ferry", HTMLText.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
     }
 
     private func table(_ head: [String], _ rows: [[String]]) -> String {
@@ -146,8 +146,6 @@ struct BenchPage {
     private func time(_ microseconds: Double?) -> String {
         microseconds.map { durationText(nanoseconds: UInt64($0 * 1000)) } ?? "–"
     }
-
-    private static func escaped(_ text: String) -> String { PlanPage.escaped(text) }
 
     private static let style = """
         :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d8dee4; --paper: #fff; --soft: #f6f8fa;

@@ -68,12 +68,11 @@ struct BenchTable {
     }
 
     private func line(_ name: String, _ text: String) -> String {
-        "  " + name + String(repeating: " ", count: max(1, 13 - name.count)) + text + "\n"
+        "  " + name.padded(to: 13, gap: 1) + text + "\n"
     }
 
     private func row(_ name: String, _ cells: [String]) -> String {
-        let first = "  " + name + String(repeating: " ", count: max(1, 13 - name.count))
-        return first + cells.map { String(repeating: " ", count: max(1, 9 - $0.count)) + $0 }.joined() + "\n"
+        "  " + name.padded(to: 13, gap: 1) + cells.map { $0.aligned(right: 9) }.joined() + "\n"
     }
 
     private func time(_ microseconds: Double?) -> String {

@@ -97,7 +97,7 @@ struct ChartFrame: Sendable {
     /// The whole drawing.
     func drawing(_ label: String, _ content: String) -> String {
         """
-        <svg viewBox="0 0 \(Int(Self.width)) \(Int(height))" role="img" aria-label="\(PlanPage.escaped(label))">
+        <svg viewBox="0 0 \(Int(Self.width)) \(Int(height))" role="img" aria-label="\(HTMLText.escaped(label))">
         \(content)</svg>
         """
     }

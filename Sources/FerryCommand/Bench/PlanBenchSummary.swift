@@ -20,8 +20,7 @@ struct PlanBenchSummary: Sendable {
         let percents = BenchReport.percents.map(\.name)
         func line(_ name: String, _ count: String, _ failed: String, _ times: [String]) -> String {
             let cells = [count, failed] + times
-            return "  " + name + String(repeating: " ", count: width - name.count)
-                + cells.map { String(repeating: " ", count: max(1, 11 - $0.count)) + $0 }.joined() + "\n"
+            return "  " + name.padded(to: width) + cells.map { $0.aligned(right: 11) }.joined() + "\n"
         }
         func line(_ name: String, _ latencies: Histogram, _ failed: UInt64) -> String {
             let times = BenchReport.percents.map { durationText(nanoseconds: latencies.percentile($0.percent)) }

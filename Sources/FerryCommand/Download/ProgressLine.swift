@@ -41,7 +41,7 @@ enum ProgressLine {
         if left < 4 { return figures }
         let nameWidth = fraction == nil ? left : min(left, max(left - leastBar - 2, left * 2 / 5))
         let shown = TerminalText.cut(name, to: min(nameWidth, 32))
-        let padded = shown + spaces(min(nameWidth, 32, 24) - TerminalText.width(shown))
+        let padded = shown + blanks(min(nameWidth, 32, 24) - TerminalText.width(shown))
         var text = Console.boldError(padded)
         let rest = left - TerminalText.width(padded) - 2
         if let fraction, rest >= leastBar + 2 { text += "  " + bar(fraction, min(rest - 2, mostBar)) }
@@ -52,13 +52,10 @@ enum ProgressLine {
         let full = Int(Double(width) * min(max(fraction, 0), 1))
         let head = full > 0 && full < width ? ">" : ""
         let body = String(repeating: "=", count: full - head.count)
-        return "[" + body + head + spaces(width - full) + "]"
+        return "[" + body + head + blanks(width - full) + "]"
     }
 
     private static func percent(_ fraction: Double) -> String {
-        let text = "\(Int(min(max(fraction, 0), 1) * 100))%"
-        return spaces(4 - text.count) + text
+        "\(Int(min(max(fraction, 0), 1) * 100))%".aligned(right: 4, gap: 0)
     }
-
-    private static func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
 }

@@ -14,7 +14,7 @@ struct PlanPage {
         <head>
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
-        <title>\(Self.escaped(reports.map(\.name).joined(separator: ", "))) · ferry run</title>
+        <title>\(HTMLText.escaped(reports.map(\.name).joined(separator: ", "))) · ferry run</title>
         <style>\(Self.style)</style>
         </head>
         <body>
@@ -30,7 +30,7 @@ struct PlanPage {
         let legend = PlanPhase.allCases.map { "<span><i class=\"\($0.rawValue)\"></i>\($0.rawValue)</span>" }
         return """
             <section>
-            <h1>\(Self.escaped(report.name)) <b class="\(verdict)">\(verdict)</b></h1>
+            <h1>\(HTMLText.escaped(report.name)) <b class="\(verdict)">\(verdict)</b></h1>
             <p>\(report.finished) of \(report.rows.count) steps in \(durationText(nanoseconds: report.nanoseconds))</p>
             <p class="legend">\(legend.joined())<span><i class="cache"></i>from the cache</span>\
             <span><i class="other"></i>around it</span></p>
@@ -49,15 +49,15 @@ struct PlanPage {
         let error = row.message.map { "\(row.code?.description ?? ""): \($0)" } ?? ""
         if row.state == .skipped {
             return
-                "<tr class=\"skipped\"><td>\(Self.escaped(row.name))</td><td colspan=\"10\">\(Self.escaped(row.skipped))</td></tr>"
+                "<tr class=\"skipped\"><td>\(HTMLText.escaped(row.name))</td><td colspan=\"10\">\(HTMLText.escaped(row.skipped))</td></tr>"
         }
         let times = PlanPhase.times(of: row)
         let phases = PlanPhase.allCases.map { "<td>\(times[$0].map { durationText(nanoseconds: $0) } ?? "–")</td>" }
         return """
-            <tr class="\(row.state.rawValue)"><td>\(Self.escaped(row.name))</td><td>\(status)</td>\
+            <tr class="\(row.state.rawValue)"><td>\(HTMLText.escaped(row.name))</td><td>\(status)</td>\
             <td>\(durationText(nanoseconds: row.start))</td><td>\(durationText(nanoseconds: row.nanoseconds))</td>\
             \(phases.joined())<td>\(row.cached)</td><td>\(row.attempts)</td>\
-            <td class="error">\(Self.escaped(error))</td></tr>
+            <td class="error">\(HTMLText.escaped(error))</td></tr>
             """
     }
 
@@ -73,7 +73,7 @@ struct PlanPage {
         func x(_ nanoseconds: Double) -> Double { Self.labelWidth + nanoseconds / end * Self.chartWidth }
         var svg = """
             <div class="scroll"><svg viewBox="0 0 \(Int(Self.labelWidth + Self.chartWidth) + 90) \(Int(height) + 30)" \
-            role="img" aria-label="waterfall of \(Self.escaped(report.name))">
+            role="img" aria-label="waterfall of \(HTMLText.escaped(report.name))">
 
             """
         for tick in 0...4 {
@@ -90,11 +90,11 @@ struct PlanPage {
         let indent = 4 + 12 * Double(max(row.depth - 1, 0))
         let room = max(6, Int((Self.labelWidth - indent) / 7.5))
         let name = row.name.count > room ? row.name.prefix(room - 1) + "…" : row.name
-        var svg = "<g class=\"\(row.state.rawValue)\"><title>\(Self.escaped(row.name)): \(title(row))</title>"
-        svg += "<text x=\"\(n(indent))\" y=\"\(n(y + 15))\">\(Self.escaped(name))</text>"
+        var svg = "<g class=\"\(row.state.rawValue)\"><title>\(HTMLText.escaped(row.name)): \(title(row))</title>"
+        svg += "<text x=\"\(n(indent))\" y=\"\(n(y + 15))\">\(HTMLText.escaped(name))</text>"
         if row.state == .skipped {
             return svg
-                + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">\(Self.escaped(row.skipped))</text></g>"
+                + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">\(HTMLText.escaped(row.skipped))</text></g>"
         }
         let (start, end) = (Double(row.start), Double(row.end))
         svg += bar(row.isFromCache ? "cache" : "other", from: x(start), to: max(x(end), x(start) + 1), y)
@@ -121,26 +121,11 @@ struct PlanPage {
         for phase in PlanPhase.allCases {
             if let time = times[phase] { words.append("\(phase.rawValue) \(durationText(nanoseconds: time))") }
         }
-        if let message = row.message { words.append(Self.escaped(message)) }
+        if let message = row.message { words.append(HTMLText.escaped(message)) }
         return words.joined(separator: ", ")
     }
 
     private func n(_ value: Double) -> String { fixed(value, 1) }
-
-    static func escaped(_ text: some StringProtocol) -> String {
-        var escaped = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            case "'": escaped += "&#39;"
-            default: escaped.unicodeScalars.append(character.value < 32 && character != "\n" ? "?" : character)
-            }
-        }
-        return escaped
-    }
 
     private static let style = """
         :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d0d7de; --paper: #fff; }

@@ -24,26 +24,27 @@ struct PlanReport: Sendable {
     /// For people: a line for each run, times by phase.
     var table: String {
         // Names come from files, and messages from servers.
-        let names = rows.map { String(repeating: " ", count: 2 * $0.depth) + Main.oneLine($0.name) }
+        let names = rows.map { blanks(2 * $0.depth) + Main.oneLine($0.name) }
         let width = max(4, names.map(\.count).max() ?? 0)
         let phases = PlanPhase.allCases
         var lines = [
-            Self.padded("step", width) + "  status"
-                + (["total"] + phases.map(\.rawValue)).map { Self.right($0) }.joined()
+            "step".padded(to: width) + "  status"
+                + (["total"] + phases.map(\.rawValue)).map { $0.aligned(right: 10) }.joined()
                 + "  cached  attempts"
         ]
         for (row, name) in zip(rows, names) {
             if row.state == .skipped {
-                lines.append(Self.padded(name, width) + "  " + Main.oneLine(row.skipped))
+                lines.append(name.padded(to: width) + "  " + Main.oneLine(row.skipped))
                 continue
             }
             let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
-            var line = Self.padded(name, width) + "  " + Self.padded(status, 6)
-            line += Self.right(durationText(nanoseconds: row.nanoseconds))
+            var line = name.padded(to: width) + "  " + status.padded(to: 6)
+            line += durationText(nanoseconds: row.nanoseconds).aligned(right: 10)
             let times = PlanPhase.times(of: row)
-            line += phases.map { phase in Self.right(times[phase].map { durationText(nanoseconds: $0) } ?? "–") }
-                .joined()
-            line += "  " + Self.padded(row.cached, 6) + "  \(row.attempts)"
+            for phase in phases {
+                line += (times[phase].map { durationText(nanoseconds: $0) } ?? "–").aligned(right: 10)
+            }
+            line += "  " + row.cached.padded(to: 6) + "  \(row.attempts)"
             if let message = row.message { line += Main.oneLine("  \(row.code?.description ?? "failed"): \(message)") }
             lines.append(line)
         }
@@ -51,14 +52,6 @@ struct PlanReport: Sendable {
         let time = durationText(nanoseconds: nanoseconds)
         lines.append("\(verdict): \(Main.oneLine(name)), \(finished) of \(rows.count) steps in \(time)")
         return lines.map { $0 + "\n" }.joined()
-    }
-
-    private static func padded(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(0, width - text.count))
-    }
-
-    private static func right(_ text: String) -> String {
-        String(repeating: " ", count: max(1, 10 - text.count)) + text
     }
 
     /// One line, fields in alphabetical order.

@@ -35,7 +35,7 @@ enum TourCommand: Subcommand {
 
     private static func line(_ result: TourResult) -> String {
         let mark = result.ok ? "ok  " : "FAIL"
-        let name = result.name + String(repeating: " ", count: max(1, 24 - result.name.count))
+        let name = result.name.padded(to: 24, gap: 1)
         let time = durationText(nanoseconds: result.nanoseconds)
         return "\(mark)  \(Console.bold(name)) \(Main.oneLine(result.detail))  (\(time))\n"
     }

@@ -74,8 +74,7 @@ enum Main {
         var text = "Usage: ferry SUBCOMMAND [OPTIONS]\n\n\(summary.prefix(1).uppercased())\(summary.dropFirst()).\n\n"
         let width = (subcommands.map { $0.name.count }.max() ?? 0) + 2
         for command in subcommands {
-            text +=
-                "  " + command.name + String(repeating: " ", count: width - command.name.count) + command.summary + "\n"
+            text += "  " + command.name.padded(to: width) + command.summary + "\n"
         }
         text += """
 
