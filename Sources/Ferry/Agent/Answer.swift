@@ -31,13 +31,15 @@ final class Trail: Sendable {
     let hasUnknownCredentials: Bool
     /// Names of header fields that it was sent with and the request does not show.
     let added: [String]
-    /// From the start of the run on.
+    /// When the run began; `nil` when that was not measured.
+    let start: ContinuousClock.Instant?
+    /// From there to the answer.
     let elapsed: Duration?
 
     init(
         url: String, redirects: [Redirect] = [], earlier: EarlierAttempts = EarlierAttempts(),
         isIntercepted: Bool = false, isFromCache: Bool = false, cache: CacheTrace? = nil,
-        hasUnknownCredentials: Bool = false, added: [String] = [], elapsed: Duration? = nil
+        hasUnknownCredentials: Bool = false, added: [String] = [], start: ContinuousClock.Instant? = nil
     ) {
         self.url = url
         self.redirects = redirects
@@ -47,7 +49,8 @@ final class Trail: Sendable {
         self.cache = cache
         self.hasUnknownCredentials = hasUnknownCredentials
         self.added = added
-        self.elapsed = elapsed
+        self.start = start
+        elapsed = start.map { $0.duration(to: .now) }
     }
 
     /// How often the request was (begun to be) sent, up to this answer.

@@ -155,7 +155,7 @@ struct Travel {
         Trail(
             url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
             isFromCache: isFromCache, hasUnknownCredentials: hasUnknownCredentials, added: added.map(\.name),
-            elapsed: start.duration(to: .now))
+            start: start)
     }
 
     /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, a secret field of

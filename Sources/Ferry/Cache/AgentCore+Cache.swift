@@ -179,6 +179,6 @@ extension Trail {
         Trail(
             url: url, redirects: redirects, earlier: earlier, isIntercepted: isIntercepted, isFromCache: isFromCache,
             cache: trace, hasUnknownCredentials: self.hasUnknownCredentials || hasUnknownCredentials, added: added,
-            elapsed: elapsed)
+            start: start)
     }
 }

@@ -12,7 +12,7 @@ public struct RequestMetrics: Sendable, Hashable {
     public var tls: Duration?
     /// From there until the first byte of the answer.
     public var firstByte: Duration?
-    /// From the start of the run until its end.
+    /// From the start of the run until its end; of a streamed one until the end of its body, with what its reader took.
     public var total: Duration
     /// Head and body of the request.
     public var bytesSent: UInt64

@@ -33,7 +33,9 @@ final class StreamRun: Run, @unchecked Sendable {
         /// The whole answer came at once, from no network.
         var isWhole = false
         var answer: Answer?
-        /// Waits for that, and not for the pieces.
+        /// When that came.
+        var ended: ContinuousClock.Instant?
+        /// Waits for the answer, and not for the pieces.
         var endWaiter: UnsafeContinuation<Answer, Never>?
     }
 
@@ -94,7 +96,7 @@ final class StreamRun: Run, @unchecked Sendable {
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
         let wake = stream.withLock { state -> Wake in
-            state.answer = answer
+            (state.answer, state.ended) = (answer, .now)
             guard state.head != nil else {
                 // It ended before its head: there is nothing to stream.
                 state.head = answer
@@ -132,9 +134,11 @@ final class StreamRun: Run, @unchecked Sendable {
 
     /// What was measured of the whole, or of as much as came.
     func metrics(_ head: Response) -> RequestMetrics {
-        let times = ProcessingTimes(isMeasured: false)
-        let result = stream.withLock { $0.result } ?? head.result
-        return RequestMetrics(head.trail.map { .arrived(result, $0) } ?? .result(result), times)
+        let (result, ended) = stream.withLock { ($0.result ?? head.result, $0.ended) }
+        var metrics = RequestMetrics(result, head.trail)
+        // The way there ended with the head, the run did not.
+        if let start = head.trail?.start { metrics.total = start.duration(to: ended ?? .now) }
+        return metrics
     }
 
     // MARK: By the task that reads
