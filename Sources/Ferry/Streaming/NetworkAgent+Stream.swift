@@ -9,15 +9,10 @@ extension NetworkAgent {
     /// Redirects, retries, adapters and the like happen before it returns; status and content type are checked, the
     /// value and the completion hooks have no part in it. What is not accepted throws, with the first 4,096 bytes of the
     /// body. No bound holds for the body as a whole but the request's own ``Request/maxBodyBytes``. Cancelling the task
-    /// that waits or reads cancels the run. Observers are told of the end when the body has ended.
+    /// that waits or reads cancels the run. Observers are told of the end when the body has ended, and the hooks for
+    /// failures where it ends badly; one that is not read to its end was cancelled.
     public func stream<R: Request>(_ request: R) async throws(RequestError) -> StreamedResponse {
-        do throws(RequestError) {
-            return try await core.stream(request)
-        } catch {
-            request.failurePreprocessor(error)
-            request.failureFilter(error)
-            throw error
-        }
+        try await core.stream(request)
     }
 }
 
@@ -29,10 +24,11 @@ extension AgentCore {
         do throws(RequestError) {
             url = try builder.outgoing(request, at: servers).url
         } catch {
-            conclude(begin(request, url: error.url), error, .refused(error))
+            StreamEnd(of: request, begin(request, url: error.url)).failed(error, RequestMetrics())
             throw error
         }
         let watch = begin(request, url: url)
+        let ending = StreamEnd(of: request, watch)
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let journey = Journey(tag: request.tag, of: self)
         let itinerary = itinerary(of: request, at: servers, url: url, watch: watch)
@@ -55,19 +51,12 @@ extension AgentCore {
             }
             if !head.isFromCache { health.succeeded(head.url) }
             return StreamedResponse(
-                head: head, body: ResponseBody(Reading(source, head: head, watch: watch, health: health)))
+                head: head, body: ResponseBody(Reading(source, head: head, ending, health: health)))
         } catch {
             health.failed(answer.url ?? url, error)
-            conclude(watch, error, answer)
+            ending.failed(error, RequestMetrics(answer, ProcessingTimes(isMeasured: false)))
             throw error
         }
-    }
-
-    private func conclude(_ watch: RunWatch?, _ error: RequestError, _ answer: Answer) {
-        guard let watch else { return }
-        let outcome = RunOutcome(error)
-        watch.willStop(outcome, RequestMetrics(answer, ProcessingTimes(isMeasured: false)))
-        watch.didStop(outcome)
     }
 }
 

@@ -13,33 +13,33 @@ final class Reading: Sendable {
 
     private let source: Source
     private let head: Response
-    private let watch: RunWatch?
+    private let ending: StreamEnd
     private let health: HostHealthTable
     private let isOver = Mutex(false)
 
-    init(_ source: Source, head: Response, watch: RunWatch?, health: HostHealthTable) {
+    init(_ source: Source, head: Response, _ ending: StreamEnd, health: HostHealthTable) {
         self.source = source
         self.head = head
-        self.watch = watch
+        self.ending = ending
         self.health = health
     }
 
-    deinit { abandon(.cancelled) }
+    deinit { abandon(.cancelled(head.result, url: head.url, trail: head.trail)) }
 
     func next() async throws(RequestError) -> Data? {
         switch source {
         case .whole(let data):
-            guard stop(finished) else { return nil }
+            guard stop() else { return nil }
             return data.isEmpty ? nil : data
         case .run(let run):
             switch await run.next() {
             case .chunk(let data): return data
             case .end:
-                stop(finished)
+                stop()
                 return nil
             case .failure(let error):
                 let error = head.trail.map { error.after($0.earlier, $0.redirects) } ?? error
-                if stop(RunOutcome(error)) { health.failed(head.url, error) }
+                if stop(error) { health.failed(head.url, error) }
                 throw error
             }
         }
@@ -49,33 +49,27 @@ final class Reading: Sendable {
     func tooLarge(_ limit: Int) -> RequestError {
         let error = RequestError(
             .responseTooLarge, message: "the body is larger than \(limit) bytes", response: head)
-        abandon(.failed(error))
+        abandon(error)
         return error
     }
 
-    private var finished: RunOutcome { .finished(status: head.status, isFromCache: head.isFromCache) }
-
-    private func abandon(_ outcome: RunOutcome) {
-        guard stop(outcome), case .run(let run) = source else { return }
+    private func abandon(_ error: @autoclosure () -> RequestError) {
+        guard stop(error()), case .run(let run) = source else { return }
         let isEncoded = head.headers.contains("Content-Encoding")
         run.abandon(expecting: head.result.contentLength, isEncoded: isEncoded)
     }
 
-    /// Tells the observers, the first time. False afterwards.
+    /// Tells of the end, the first time; without an error it is a good one. False afterwards.
     @discardableResult
-    private func stop(_ outcome: RunOutcome) -> Bool {
+    private func stop(_ error: @autoclosure () -> RequestError? = nil) -> Bool {
         let isFirst = isOver.withLock { isOver in
             defer { isOver = true }
             return !isOver
         }
         guard isFirst else { return false }
-        guard let watch else { return true }
-        if case .run(let run) = source {
-            watch.willStop(outcome, run.metrics(head))
-        } else {
-            watch.willStop(outcome, head.metrics)
-        }
-        watch.didStop(outcome)
+        if let error = error() { ending.failed(error, metrics) } else { ending.finished(head, metrics) }
         return true
     }
+
+    private var metrics: RequestMetrics { if case .run(let run) = source { run.metrics(head) } else { head.metrics } }
 }
