@@ -39,6 +39,7 @@ extension AgentCore {
         } onCancel: {
             journey.end(.cancelled)
         }
+        var metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
         do throws(RequestError) {
             let head = try builder.response(of: answer, url: url)
             // What plays the network in tests gives answers as a whole.
@@ -47,25 +48,45 @@ extension AgentCore {
             do throws(RequestError) {
                 try builder.checkHead(head, of: request)
             } catch {
-                throw await run?.explained(error, head) ?? error
+                guard let run else { throw error }
+                let explained = await run.explained(error, head)
+                metrics = run.metrics(head)
+                throw explained
             }
             if !head.isFromCache { health.succeeded(head.url) }
             return StreamedResponse(
                 head: head, body: ResponseBody(Reading(source, head: head, ending, health: health)))
         } catch {
             health.failed(answer.url ?? url, error)
-            ending.failed(error, RequestMetrics(answer, ProcessingTimes(isMeasured: false)))
+            ending.failed(error, metrics)
             throw error
         }
     }
 }
 
 extension StreamRun {
-    /// The error of an answer that was not accepted, with the first bytes of its body.
+    /// The error of an answer that was not accepted, with the first bytes of its body; or what the run was ended by while
+    /// they were waited for.
     func explained(_ error: RequestError, _ head: Response) async -> RequestError {
         var body: [UInt8] = []
-        while body.count < RequestError.Part.most, case .chunk(let data) = await next() { body += data }
+        reading: while body.count < RequestError.Part.most {
+            switch await next() {
+            case .chunk(let data): body += data
+            case .end: break reading
+            case .failure(let fault):
+                if fault.isOwnEnd { return fault.behind(head) }
+                break reading
+            }
+        }
         abandon(expecting: head.result.contentLength)
         return RequestError(error.code, message: error.message, response: head, body: body)
     }
+}
+
+extension RequestError {
+    /// The run was ended, and neither its server nor the network has failed.
+    fileprivate var isOwnEnd: Bool { [.cancelled, .shutdown, .timeout(.deadline)].contains(code) }
+
+    /// A fault of the body behind this head, with what went before it.
+    func behind(_ head: Response) -> RequestError { head.trail.map { after($0.earlier, $0.redirects) } ?? self }
 }

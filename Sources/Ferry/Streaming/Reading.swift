@@ -38,7 +38,7 @@ final class Reading: Sendable {
                 stop()
                 return nil
             case .failure(let error):
-                let error = head.trail.map { error.after($0.earlier, $0.redirects) } ?? error
+                let error = error.behind(head)
                 if stop(error) { health.failed(head.url, error) }
                 throw error
             }

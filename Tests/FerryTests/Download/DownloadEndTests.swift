@@ -82,6 +82,20 @@ import Testing
         }
     }
 
+    @Test func outOfTimeWhileTheBodyOfARefusedAnswerIsReadItSaysSo() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            server.script(path: "/f", [.send(head("404 X", "Content-Length: 4000\r\n") + "ten bytes."), .keepOpen])
+            var request = Call("/f")
+            request.deadline = .seconds(1)
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(request, to: .file(folder.file("f")))
+            }
+            #expect(error?.code == .timeout(.deadline) && error?.attempts == 1)
+            #expect(folder.names == [])
+        }
+    }
+
     @Test func cancelledWhileASegmentIsRefusedItEnds() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in

@@ -54,6 +54,44 @@ import Testing
         }
     }
 
+    @Test("R71: so does what ends a run while the body of a refused answer is read", arguments: Ending.allCases)
+    func endedBehindRefusedHead(by end: Ending) async throws {
+        try await withFlow { server, agent in
+            server.script(path: "/start", unwanted(302, "Location: /x\r\n"))
+            server.script(path: "/x", [.send(head("404 X", "Content-Length: 100\r\n") + "abc"), .keepOpen])
+            let refused = Gate()
+            var call = Call("/start")
+            call.statusValidation = .custom { _ in
+                refused.open()
+                return false
+            }
+            if end == .deadline { call.deadline = .seconds(1) }
+            let task = Task { [call] in await agent.streamFailure(call) }
+            if end != .deadline { await refused.pass() }
+            switch end {
+            case .task: task.cancel()
+            case .all: agent.cancelAll()
+            case .shutdown: await agent.shutdown(grace: .zero)
+            case .deadline: break
+            }
+            let error = try #require(await task.value)
+            #expect(error.code == end.code && error.phase == .body && error.mayHaveBeenProcessed, "\(error)")
+            #expect(error.attempts == 2 && error.redirects.count == 1)
+        }
+    }
+
+    enum Ending: CaseIterable {
+        case task, all, shutdown, deadline
+
+        var code: RequestError.Code {
+            switch self {
+            case .task, .all: .cancelled
+            case .deadline: .timeout(.deadline)
+            case .shutdown: .shutdown
+            }
+        }
+    }
+
     @Test("What came before a fault is read, then the fault")
     func faultInTheMiddle() async throws {
         let cut = head("200 OK", "Content-Length: 1000000\r\n")
