@@ -36,7 +36,7 @@ struct DownloadPlan: Sendable {
     private let acceptsOK: Bool
     /// Throws where the request's validation does not accept the content type, or, unless that is known to be right, the
     /// status.
-    private let check: @Sendable (Response, _ isStatusRight: Bool) throws(RequestError) -> Void
+    private let check: @Sendable (Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) -> Void
 
     init<R: Request>(
         _ request: R, to target: DownloadTarget, _ options: DownloadOptions, url: String, by builder: RequestBuilder
@@ -47,9 +47,9 @@ struct DownloadPlan: Sendable {
         isGet = (request.custom?.method ?? request.method) == .get
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
         acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
-        check = { head, isStatusRight throws(RequestError) in
+        check = { head, length, isStatusRight throws(RequestError) in
             if !isStatusRight { try builder.checkStatus(head, of: request) }
-            try builder.checkType(head, of: request)
+            try builder.checkType(head, bodyLength: length, of: request)
         }
     }
 
@@ -66,9 +66,9 @@ struct DownloadPlan: Sendable {
 
     /// Why the status or the type of an answer is not a file's; `nil` when they are. Who accepts 200 need not know of the
     /// 206 that comes in its place.
-    func refusal(of head: Response, to question: DownloadMachine.Question) -> RequestError? {
+    func refusal(of head: Response, bodyLength: Int64?, to question: DownloadMachine.Question) -> RequestError? {
         do throws(RequestError) {
-            try check(head, head.status == 206 && question.isRanged && acceptsOK)
+            try check(head, bodyLength, head.status == 206 && question.isRanged && acceptsOK)
             return nil
         } catch {
             return error

@@ -9,12 +9,6 @@ final class DownloadWorker: BodyCarrier {
         var run: StreamRun
         var question: DownloadMachine.Question
         var count: WrittenCount
-        var isHead: Bool
-
-        /// How long the body is by this head: none is announced by `HEAD`, 204 and 304, whatever they say of a length.
-        func contentLength(_ head: Response) -> Int64? {
-            isHead || head.status == 204 || head.status == 304 ? 0 : head.result.contentLength
-        }
     }
 
     private let download: Download
@@ -43,11 +37,10 @@ final class DownloadWorker: BodyCarrier {
         let question = download.question(segment: index)
         built.transfer.ask(question, rate: download.rate(for: question))
         let count = WrittenCount()
-        let isHead = built.transfer.method == "HEAD"
-        let run = StreamRun(url: built.transfer.url, tag: tag, core: core, isHeld: true) { [download] total in
+        let run = StreamRun(built.transfer, tag: tag, core: core, isHeld: true) { [download] total in
             download.count(count.grow(to: Int64(clamping: total)), segment: index)
         }
-        current.withLock { $0 = Current(run: run, question: question, count: count, isHead: isHead) }
+        current.withLock { $0 = Current(run: run, question: question, count: count) }
         return run
     }
 
@@ -61,10 +54,10 @@ final class DownloadWorker: BodyCarrier {
         let current = current.withLock { $0 }
         // Without one it came from no network, and nobody has asked for a part.
         let question = current?.question ?? DownloadMachine.Question()
+        let length = Self.contentLength(head, current)
         let action = DownloadMachine.answered(
-            status: head.status, head.headers,
-            contentLength: current.map { $0.contentLength(head) } ?? head.result.contentLength, to: question,
-            isAccepted: download.plan.refusal(of: head, to: question) == nil)
+            status: head.status, head.headers, contentLength: length, to: question,
+            isAccepted: download.plan.refusal(of: head, bodyLength: length, to: question) == nil)
         switch action {
         case .other: return .left
         case .complete:
@@ -94,6 +87,10 @@ final class DownloadWorker: BodyCarrier {
             let body = Body(head: head, offset: offset, length: length, total: total)
             return try await take(body, current, of: journey, by: core)
         }
+    }
+
+    private static func contentLength(_ head: Response, _ current: Current?) -> Int64? {
+        current.map { $0.run.contentLength(head) } ?? head.result.contentLength
     }
 
     /// Asks for the whole file, once. Where others write to the part, that is for after them.
@@ -193,7 +190,9 @@ final class DownloadWorker: BodyCarrier {
     func refusal(of response: Response, to journey: Journey, by core: AgentCore) async -> RequestError {
         let current = current.withLock { $0 }
         let error =
-            download.plan.refusal(of: response, to: current?.question ?? DownloadMachine.Question())
+            download.plan.refusal(
+                of: response, bodyLength: Self.contentLength(response, current),
+                to: current?.question ?? DownloadMachine.Question())
             ?? RequestError(
                 .invalidStatusCode(response.status), message: "the status \(response.status) is not a file's",
                 response: response)

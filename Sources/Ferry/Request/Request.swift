@@ -79,7 +79,8 @@ public protocol Request<Value>: Runnable {
     var responseFormat: ResponseFormat { get }
 
     /// The content types that are accepted, like `application/json`, `text/*` or `*/*`; an answer that has a body of
-    /// another one, or of none, fails with `invalidContentType`. The default is `nil`, any.
+    /// another one, or of none, fails with `invalidContentType`. Streamed or downloaded, one that does not announce its
+    /// length counts as one that has a body. The default is `nil`, any.
     var acceptedContentTypes: [String]? { get }
 
     /// What the body must look like, checked before a value is made of it: what does not fit is `schemaMismatch`, what

@@ -46,7 +46,8 @@ extension AgentCore {
             let run = carrier.run.flatMap { $0.isWhole ? nil : $0 }
             let source: Reading.Source = run.map { .run($0) } ?? .whole(head.body)
             do throws(RequestError) {
-                try builder.checkHead(head, of: request)
+                let length = run.map { $0.contentLength(head) } ?? Int64(clamping: head.result.bodyLength)
+                try builder.checkHead(head, bodyLength: length, of: request)
             } catch {
                 guard let run else { throw error }
                 let explained = await run.explained(error, head)

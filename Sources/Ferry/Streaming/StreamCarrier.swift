@@ -38,7 +38,7 @@ final class StreamCarrier: BodyCarrier {
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {
         built.transfer.responseBody = .stream
         built.transfer.maxBodyBytes = UInt64(bound ?? 0)
-        let run = StreamRun(url: built.transfer.url, tag: tag, core: core)
+        let run = StreamRun(built.transfer, tag: tag, core: core)
         current.withLock { $0 = run }
         return run
     }

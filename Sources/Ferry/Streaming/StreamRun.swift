@@ -47,6 +47,8 @@ final class StreamRun: Run, @unchecked Sendable {
 
     private let stream = Mutex(State())
     let core: AgentCore
+    /// The answer to `HEAD` has no body.
+    private let isHead: Bool
 
     /// Above this the socket is left unread.
     private static let highWater = 512 * 1024
@@ -60,12 +62,13 @@ final class StreamRun: Run, @unchecked Sendable {
 
     /// `isHeld`: the body waits behind its head until it is read, or written.
     init(
-        url: String, tag: String?, core: AgentCore, isHeld: Bool = false,
+        _ transfer: borrowing TransferRequest, tag: String?, core: AgentCore, isHeld: Bool = false,
         countWritten: (@Sendable (UInt64) -> Void)? = nil
     ) {
         self.core = core
+        isHead = transfer.method == "HEAD"
         self.countWritten = countWritten
-        super.init(url: url, tag: tag, watch: nil, goesByQueues: false)
+        super.init(url: transfer.url, tag: tag, watch: nil, goesByQueues: false)
         stream.withLock { $0.isPaused = isHeld }
     }
 
@@ -142,6 +145,12 @@ final class StreamRun: Run, @unchecked Sendable {
     }
 
     // MARK: By the task that reads
+
+    /// How long the body is by this head, `nil` when it does not say. None comes after `HEAD`, and with 204 and 304,
+    /// whatever they say of a length.
+    func contentLength(_ head: Response) -> Int64? {
+        isHead || head.status == 204 || head.status == 304 ? 0 : head.result.contentLength
+    }
 
     /// The head, as a result without a body, or the answer of a transfer that came to none.
     func head() async -> Answer {

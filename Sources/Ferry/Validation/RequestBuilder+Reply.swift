@@ -64,18 +64,18 @@ extension RequestBuilder {
         throw RequestError(failure, of: result, url: url, trail: trail)
     }
 
-    /// What can be checked before the body has come.
-    func checkHead<R: Request>(_ head: Response, of request: R) throws(RequestError) {
+    /// What can be checked before the body has come; `length` is its own, `nil` where that is not known.
+    func checkHead<R: Request>(_ head: Response, bodyLength length: Int64?, of request: R) throws(RequestError) {
         try checkStatus(head, of: request)
-        try checkType(head, of: request)
+        try checkType(head, bodyLength: length, of: request)
     }
 
     func checkStatus<R: Request>(_ head: Response, of request: R) throws(RequestError) {
         try check(head, by: request.statusValidation)
     }
 
-    func checkType<R: Request>(_ head: Response, of request: R) throws(RequestError) {
-        if head.result.contentLength != 0 { try check(head, contentTypes: request.acceptedContentTypes) }
+    func checkType<R: Request>(_ head: Response, bodyLength length: Int64?, of request: R) throws(RequestError) {
+        if length != 0 { try check(head, contentTypes: request.acceptedContentTypes) }
     }
 
     private func check(_ response: Response, contentTypes: [String]?) throws(RequestError) {
