@@ -22,12 +22,10 @@ extension RequestError {
         facts.message = Self.words(failure)
         facts.curlCode = failure.curlCode
         facts.errno = failure.errno
-        facts.bytesSent = result.headBytesSent + result.bodyBytesSent
-        facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
         facts.attempts = trail?.attempts(result) ?? result.attempts
         facts.mayHaveBeenProcessed = result.mayHaveBeenProcessed || trail?.earlier.mayHaveBeenProcessed == true
         facts.redirects = trail?.redirects ?? []
-        facts.measured = RequestMetrics(result, trail)
+        facts.measure(RequestMetrics(result, trail))
         self.init(facts)
     }
 
@@ -41,12 +39,10 @@ extension RequestError {
         facts.url = Redaction.url(response.url)
         facts.message = message
         facts.cause = cause
-        facts.bytesSent = result.headBytesSent + result.bodyBytesSent
-        facts.bytesReceived = result.headBytesReceived + result.bodyBytesReceived
         facts.attempts = response.attempts
         facts.mayHaveBeenProcessed = response.attempts > 0
         facts.redirects = response.redirects
-        facts.measured = response.metrics
+        facts.measure(response.metrics)
         facts.response = Part(
             status: response.status, headers: Headers(response.headers.fields),
             body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))

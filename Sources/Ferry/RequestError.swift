@@ -38,10 +38,11 @@ public struct RequestError: Error, Sendable {
     /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`userError`).
     public var cause: (any Error)? { storage.facts.cause }
 
-    /// Bytes of the request that were sent, head and body.
+    /// Bytes of the request that were sent, head and body, in all attempts.
     public var bytesSent: UInt64 { storage.facts.bytesSent }
 
-    /// Bytes of the answer that were received, head and body, before decoding.
+    /// Bytes that were received, head and body, before decoding: of the answer, and of those before it that were not the
+    /// last.
     public var bytesReceived: UInt64 { storage.facts.bytesReceived }
 
     /// How often the request was (begun to be) sent.
@@ -91,6 +92,11 @@ public struct RequestError: Error, Sendable {
         var places: [GroupPlace] = []
         /// What the others of a batch had brought.
         var finished: (@Sendable () -> [Int: any Sendable])?
+
+        mutating func measure(_ metrics: RequestMetrics) {
+            measured = metrics
+            (bytesSent, bytesReceived) = (metrics.bytesSent, metrics.bytesReceived)
+        }
     }
 
     /// On the heap, so that what may throw it stays small.

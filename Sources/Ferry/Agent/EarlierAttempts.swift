@@ -6,18 +6,23 @@ struct EarlierAttempts: Sendable {
     private(set) var count = 0
     /// A server may have acted on one of them.
     private(set) var mayHaveBeenProcessed = false
+    /// Heads and bodies.
+    private(set) var bytesSent: UInt64 = 0
+    private(set) var bytesReceived: UInt64 = 0
 
     mutating func add(_ result: TransferResult) {
         count += result.attempts
+        bytesSent += result.bytesSent
+        bytesReceived += result.bytesReceived
         mayHaveBeenProcessed = mayHaveBeenProcessed || result.succeeded || result.mayHaveBeenProcessed
     }
 }
 
 extension RequestError {
-    /// The same without its attempts.
+    /// The same without its attempts and their bytes.
     var uncounted: RequestError {
         var facts = facts
-        facts.attempts = 0
+        (facts.attempts, facts.bytesSent, facts.bytesReceived) = (0, 0, 0)
         return RequestError(facts)
     }
 
@@ -27,20 +32,31 @@ extension RequestError {
         var facts = facts
         facts.redirects = redirects
         facts.attempts += earlier.count
+        facts.bytesSent += earlier.bytesSent
+        facts.bytesReceived += earlier.bytesReceived
         facts.mayHaveBeenProcessed = facts.mayHaveBeenProcessed || earlier.mayHaveBeenProcessed
         return RequestError(facts)
     }
 
-    /// The same, of a run that took so long, and of whose attempts the last one had these figures. One that speaks of an
+    /// The same, of a run that took so long, and of whose attempts the last one had these times. One that speaks of an
     /// answer knows already.
     func measured(_ elapsed: Duration, _ last: RequestMetrics?) -> RequestError {
         if response != nil || attempts == 0 { return self }
         var facts = facts
         var measured = facts.measured ?? last ?? RequestMetrics()
+        (measured.bytesSent, measured.bytesReceived) = (bytesSent, bytesReceived)
         measured.total = elapsed
         measured.redirects = redirects.count
         measured.attempts = max(attempts - redirects.count, 0)
         facts.measured = measured
         return RequestError(facts)
     }
+}
+
+extension TransferResult {
+    /// Head and body.
+    var bytesSent: UInt64 { headBytesSent + bodyBytesSent }
+
+    /// Likewise, before decoding.
+    var bytesReceived: UInt64 { headBytesReceived + bodyBytesReceived }
 }

@@ -1,8 +1,11 @@
 package import FerryTransport
 
 /// What was measured of one run. A member that is `nil` stands for something that did not happen.
+///
+/// A run that was redirected or sent again has taken several attempts: ``queue`` to ``firstByte`` are those of the last
+/// one, ``total`` and the counts are of all.
 public struct RequestMetrics: Sendable, Hashable {
-    /// From the start of the run until it left the queue.
+    /// From the start of the last attempt until it left the queue.
     public var queue: Duration
     /// From there until the name was known.
     public var nameLookup: Duration?
@@ -14,9 +17,9 @@ public struct RequestMetrics: Sendable, Hashable {
     public var firstByte: Duration?
     /// From the start of the run until its end; of a streamed one until the end of its body, with what its reader took.
     public var total: Duration
-    /// Head and body of the request.
+    /// Head and body of the request, of all attempts and redirects.
     public var bytesSent: UInt64
-    /// Head and body of the answer, before decoding.
+    /// Head and body of the answer, before decoding, and of those before it that were not the last.
     public var bytesReceived: UInt64
 
     /// How often the request was (begun to be) sent, redirects not counted; 0 for a run that never left.
@@ -75,8 +78,8 @@ public struct RequestMetrics: Sendable, Hashable {
         tls = time(times.tls)
         firstByte = time(times.firstByte)
         total = .microseconds(Int64(times.total))
-        bytesSent = result.headBytesSent + result.bodyBytesSent
-        bytesReceived = result.headBytesReceived + result.bodyBytesReceived
+        bytesSent = result.bytesSent
+        bytesReceived = result.bytesReceived
         attempts = result.attempts
         isReusedConnection = result.isReusedConnection
         httpVersion = Response.HTTPVersion(rawValue: result.httpVersion)

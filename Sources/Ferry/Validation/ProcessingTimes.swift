@@ -35,7 +35,7 @@ extension RequestMetrics {
         decoding = times.decoding
     }
 
-    /// Those of the last attempt, and of the way there.
+    /// The times of the last attempt, and the counts of all the way there.
     init(_ result: TransferResult, _ trail: Trail?) {
         self.init(result)
         guard let trail else { return }
@@ -49,5 +49,7 @@ extension RequestMetrics {
         redirects = trail.redirects.count
         total = trail.elapsed ?? total
         if trail.isIntercepted { (bytesReceived, httpVersion) = (0, nil) }
+        bytesSent += trail.earlier.bytesSent
+        bytesReceived += trail.earlier.bytesReceived
     }
 }
