@@ -6,9 +6,16 @@ struct EarlierAttempts: Sendable {
     private(set) var count = 0
     /// A server may have acted on one of them.
     private(set) var mayHaveBeenProcessed = false
+    /// How many of these were answered by a redirect that was followed.
+    private(set) var redirects = 0
     /// Heads and bodies.
     private(set) var bytesSent: UInt64 = 0
     private(set) var bytesReceived: UInt64 = 0
+
+    mutating func addRedirect() { redirects += 1 }
+
+    /// Of so many sendings, how many did not follow a redirect. One that came to what is no server was sent all the same.
+    func withoutRedirects(_ count: Int) -> Int { max(count - redirects, min(count, 1)) }
 
     mutating func add(_ result: TransferResult) {
         count += result.attempts
@@ -38,16 +45,16 @@ extension RequestError {
         return RequestError(facts)
     }
 
-    /// The same, of a run that took so long, and of whose attempts the last one had these times. One that speaks of an
-    /// answer knows already.
-    func measured(_ elapsed: Duration, _ last: RequestMetrics?) -> RequestError {
+    /// The same, of a run that took so long, and of whose attempts before it the last one had these times. One that
+    /// speaks of an answer knows already.
+    func measured(_ elapsed: Duration, _ last: RequestMetrics?, _ earlier: EarlierAttempts) -> RequestError {
         if response != nil || attempts == 0 { return self }
         var facts = facts
         var measured = facts.measured ?? last ?? RequestMetrics()
         (measured.bytesSent, measured.bytesReceived) = (bytesSent, bytesReceived)
         measured.total = elapsed
         measured.redirects = redirects.count
-        measured.attempts = max(attempts - redirects.count, 0)
+        measured.attempts = earlier.withoutRedirects(attempts)
         facts.measured = measured
         return RequestError(facts)
     }

@@ -70,6 +70,8 @@ extension Travel {
         case .fail(let code, let message):
             throw RequestError(code, message: message, response: Response(result, url: url, trail: trail()))
         case .follow(let next):
+            // An interceptor's was sent nowhere.
+            if !isIntercepted { earlier.addRedirect() }
             leave(result)
             core.log?.redirected(itinerary.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])

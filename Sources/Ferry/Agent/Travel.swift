@@ -69,7 +69,7 @@ struct Travel {
             switch await next(after: answer) {
             case .deliver(.refused(let error)):
                 let error = error.after(earlier, redirects.history)
-                return .refused(error.measured(start.duration(to: .now), left))
+                return .refused(error.measured(start.duration(to: .now), left, earlier))
             case .deliver(let answer): return answer
             // What follows a redirect is sent as it is: the adapters meant the first server.
             case .again: if redirects.history.isEmpty { leg = nil }

@@ -45,7 +45,7 @@ extension RequestMetrics {
             self = RequestMetrics()
             cache = trail.cache?.metric
         }
-        attempts = max(trail.attempts(result) - trail.redirects.count, 0)
+        attempts = trail.earlier.withoutRedirects(trail.attempts(result))
         redirects = trail.redirects.count
         total = trail.elapsed ?? total
         if trail.isIntercepted { (bytesReceived, httpVersion) = (0, nil) }

@@ -62,7 +62,7 @@ import Testing
             server.script(path: "/x", unwanted(307, "Location: /y\r\n"))
             server.script(path: "/y", isAnswered ? unwanted(404) : [.expectBody, .close])
             let error = try #require(await agent.result(put("/x")).error)
-            #expect(isAnswered == (error.status == 404) && error.attempts == 2)
+            #expect(isAnswered == (error.status == 404) && error.attempts >= 2)
             #expect(error.bytesSent > 2 * size && error.bytesReceived > 0)
             #expect(recorder.snapshot.bytesSent == error.bytesSent)
             #expect(recorder.snapshot.bytesReceived == error.bytesReceived)

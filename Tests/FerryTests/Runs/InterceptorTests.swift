@@ -1,8 +1,9 @@
-import Ferry
 import FerryTesting
 import FoundationEssentials
 import Synchronization
 import Testing
+
+@testable import Ferry
 
 /// A closure as an interceptor.
 struct Intercept: RequestInterceptor {
@@ -138,6 +139,39 @@ struct Intercept: RequestInterceptor {
         #expect(book.events == ["http://h/x", "http://h/y"], "asked for every attempt, redirects included")
         #expect(stub.requests.map(\.url) == ["http://h/y"])
         #expect(reply.text == "network" && reply.redirects.count == 1 && reply.attempts == 1)
+        #expect(reply.metrics.attempts == 1 && reply.metrics.redirects == 1, "it was sent once")
+    }
+
+    /// Each place answers with a redirect to the next, or with an error: `n` stands for the network, `i` for one of them.
+    @Test(arguments: [
+        ("in", 1), ("ni", 1), ("nn", 1), ("ii", 0), ("nin", 1), ("inn", 1), ("nnn", 1), ("iin", 1),
+    ])
+    func aSendingBehindARedirectIsNoAttemptOfItsOwn(_ places: String, _ attempts: Int) async throws {
+        let places = Array(places)
+        @Sendable func answer(_ index: Int) -> (status: Int, location: String?) {
+            index + 1 < places.count ? (302, "/\(index + 1)") : (404, nil)
+        }
+        let interceptor = Intercept { request, _ in
+            guard let index = request.url.last?.wholeNumberValue, places[index] == "i" else { return nil }
+            let (status, location) = answer(index)
+            return InterceptedResponse(status: status, headers: location.map { ["Location": $0] } ?? [:])
+        }
+        let stub = StubTransport { request in
+            let (status, location) = answer(request.url.last?.wholeNumberValue ?? 0)
+            return location.map { .redirect(to: $0) } ?? .response(status: status)
+        }
+        let agent = agent([interceptor], stub)
+        var request = Full(path: "/0")
+        request.statusValidation = .any
+        let metrics = try await agent.send(request).metrics
+        #expect(metrics.attempts == attempts && metrics.redirects == places.count - 1)
+        request.statusValidation = nil
+        let sent = places.count { $0 == "n" }
+        do throws(RequestError) {
+            try await agent.send(request)
+        } catch {
+            #expect(error.attempts == sent && error.facts.measured?.attempts == attempts)
+        }
     }
 
     @Test func theirFailuresAreRetried() async throws {
