@@ -20,6 +20,8 @@ extension BuiltRequest {
 }
 
 extension TransferRequest.Body {
+    var isNone: Bool { if case .none = self { true } else { false } }
+
     /// `nil` where it is not known beforehand; nothing is 0 long.
     var length: UInt64? {
         switch self {

@@ -2,7 +2,8 @@ public import Dispatch
 
 extension NetworkAgent {
     /// Starts a request and tells how its body leaves: when it begins, then at most every 50 milliseconds, and when all
-    /// of it was handed to the network. Everything comes on `queue`, the result last.
+    /// of it was handed to the network. It begins again where the body is sent again, and stays as it is behind a
+    /// redirect that takes the body off. Everything comes on `queue`, the result last.
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil,

@@ -5,7 +5,7 @@ extension Run {
     func prepare(_ built: borrowing BuiltRequest) {
         source = built.source
         if let meter = built.meter { self.meter = meter }
-        meter?.begin(total: built.transfer.body.length)
+        meter?.begin(total: built.transfer.body.length, hasBody: !built.transfer.body.isNone)
     }
 
     /// [loop's thread] The next bytes of its body.

@@ -12,6 +12,7 @@ final class UploadMeter: Sendable {
     fileprivate struct State {
         var sent: UInt64 = 0
         var total: UInt64?
+        var hasBegun = false
         /// When the last report was given to the queue, in nanoseconds.
         var reported: UInt64 = 0
         var isReporting = false
@@ -34,9 +35,11 @@ final class UploadMeter: Sendable {
         state.withLock { TransferProgress(bytesSent: $0.sent, bytesToSend: $0.total) }
     }
 
-    /// An attempt begins.
-    func begin(total: UInt64?, now: UInt64 = UploadMeter.now) {
+    /// An attempt begins. One without a body, behind a redirect that took it off, leaves what was counted as it is.
+    func begin(total: UInt64?, hasBody: Bool = true, now: UInt64 = UploadMeter.now) {
         tell { state in
+            if state.hasBegun && !hasBody { return false }
+            state.hasBegun = true
             state.sent = 0
             state.total = total
             return state.isDue(now, always: true)

@@ -88,6 +88,20 @@ import Testing
         #expect(meter.progress == TransferProgress(bytesSent: 0, bytesToSend: 10))
     }
 
+    @Test func anAttemptWithoutABodyLeavesTheCountAlone() {
+        let reports = Reports()
+        let meter = UploadMeter(on: queue) { reports.take($0) }
+        meter.begin(total: 0, hasBody: false, now: 1)
+        settled()
+        meter.begin(total: 10, now: 2)
+        settled()
+        meter.count(.bytes(10), now: 3)
+        meter.begin(total: 0, hasBody: false, now: 4)
+        settled()
+        #expect(reports.sent == [0, 0, 10])
+        #expect(meter.progress == TransferProgress(bytesSent: 10, bytesToSend: 10))
+    }
+
     @Test func nothingToSendIsAllOfIt() {
         #expect(TransferProgress(bytesSent: 0, bytesToSend: 0).fraction == 1)
         #expect(TransferProgress(bytesSent: 1, bytesToSend: 4).fraction == 0.25)
@@ -185,6 +199,26 @@ import Testing
         #expect(try await outcome.result.get().text.contains("\"bytes\":1000000"))
         #expect(reports.sent.last == 1_000_000)
         #expect(reports.sent.count { $0 == 0 } <= 2)
+        await agent.shutdown()
+    }
+
+    @Test("A redirect that takes the body off leaves it counted", arguments: [true, false])
+    func aRedirectThatDropsTheBody(isInMemory: Bool) async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        server.script(path: "/upload", unwanted(303, "Location: /hello\r\n"))
+        let file = try TemporaryFile(size: 100_000)
+        let body: RequestBody = isInMemory ? .bytes([UInt8](repeating: 0, count: 100_000)) : .file(file.path)
+        let reports = Reports()
+        let outcome = Outcome<Response>()
+        let task = agent.start(Put("/upload", body), on: queue) {
+            reports.take($0)
+        } completion: {
+            outcome.take($0)
+        }
+        #expect(try await outcome.result.get().redirects.count == 1)
+        #expect(reports.all.last == TransferProgress(bytesSent: 100_000, bytesToSend: 100_000))
+        #expect(task.uploadProgress == reports.all.last)
         await agent.shutdown()
     }
 }
