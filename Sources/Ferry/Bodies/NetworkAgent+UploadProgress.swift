@@ -3,7 +3,8 @@ public import Dispatch
 extension NetworkAgent {
     /// Starts a request and tells how its body leaves: when it begins, then at most every 50 milliseconds, and when all
     /// of it was handed to the network. It begins again where the body is sent again, and stays as it is behind a
-    /// redirect that takes the body off. Everything comes on `queue`, the result last.
+    /// redirect that takes the body off. What the cache answers sends nothing, and tells nothing; nor is the transfer shared
+    /// where the request ``Request/coalesces``. Everything comes on `queue`, the result last.
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil,
@@ -29,6 +30,7 @@ extension NetworkAgent {
 }
 
 extension RequestTask {
-    /// How much of its body has been handed to the network; `nil` when it has none, or an empty one.
+    /// How much of its body has been handed to the network; `nil` when it has none, or an empty one, or may share the
+    /// transfer with others.
     public var uploadProgress: TransferProgress? { run.meter?.progress }
 }

@@ -108,7 +108,8 @@ extension AgentCore {
         _ request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
         enter(journey)
-        if request.coalesces, let key = flightKey(of: request, at: servers, itinerary, journey) {
+        // Whose body is counted, sends it.
+        if request.coalesces, itinerary.meter == nil, let key = flightKey(of: request, at: servers, itinerary, journey) {
             return await share(request, key, at: servers, itinerary, journey)
         }
         return await fetchAlone(request, at: servers, itinerary, journey)

@@ -35,8 +35,30 @@ extension NetworkAgent {
         let journey = Journey(tag: request.tag, of: core)
         let run = makeRun(target.url, journey)
         run.caching = caching
-        run.meter = progress.map { UploadMeter(on: queue, $0) }
+        run.meter = meter(of: request, at: servers, on: queue, progress)
         core.leave(run, to: journey)
         return RequestTask(run: run)
+    }
+
+    /// Counts a body that the run sends itself; what may share its transfer only where somebody is to be told.
+    private func meter<R: Request>(
+        of request: R, at servers: Servers, on queue: DispatchQueue, _ progress: UploadMeter.Report?
+    ) -> UploadMeter? {
+        guard progress != nil || request.mayHaveBody,
+            let built = try? core.builder.build(request, at: servers, opensBody: false),
+            progress != nil || !request.coalesces || built.pulled != nil
+        else { return nil }
+        return UploadMeter(of: built.transfer, on: queue, progress)
+    }
+}
+
+extension Request {
+    /// Without making it.
+    fileprivate var mayHaveBody: Bool {
+        if let custom { return custom.body != nil }
+        if body != nil { return true }
+        let isInQuery =
+            argumentEncoding == .query || (argumentEncoding == .automatic && method.carriesArgumentsInQuery)
+        return !isInQuery && !arguments.isEmpty
     }
 }
