@@ -19,6 +19,19 @@ extension AgentCore {
         return watch
     }
 
+    /// Likewise, of a run that travels: what is asked of its request in the caller's thread.
+    func beginOutgoing<R: Request>(_ request: R) -> OutgoingStart {
+        let servers = builder.servers
+        // Built twice, once for the observers: what cannot be sent fails before they hear of it, or after.
+        do throws(RequestError) {
+            let url = try builder.outgoing(request, at: servers).url
+            return OutgoingStart(servers: servers, url: url, watch: begin(request, url: url))
+        } catch {
+            return OutgoingStart(
+                servers: servers, url: error.url, watch: begin(request, url: error.url), refusal: error)
+        }
+    }
+
     /// Validates, makes the value, and notes how the host does.
     @inline(__always)
     func reply<R: Request>(
@@ -49,6 +62,15 @@ extension AgentCore {
             id: number ?? nextNumber, method: request.custom?.method ?? request.method, url: url, tag: request.tag,
             userInfo: request.userInfo, group: group?.number)
     }
+}
+
+/// What a run begins with that travels from the start.
+struct OutgoingStart: Sendable {
+    let servers: Servers
+    let url: String
+    let watch: RunWatch?
+    /// It cannot be sent, and why.
+    var refusal: RequestError?
 }
 
 extension RunOutcome {

@@ -18,7 +18,7 @@ extension NetworkAgent {
     /// milliseconds, and when all of it was handed to the network. That comes on the agent's processing queue, all of it
     /// before this returns.
     @discardableResult
-    public func send<R: Request>(
+    public nonisolated(nonsending) func send<R: Request>(
         _ request: R, uploadProgress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(RequestError) -> Reply<R.Value> {
         let run = core.startAwaited(request, progress: uploadProgress)

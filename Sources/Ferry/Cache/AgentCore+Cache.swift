@@ -109,7 +109,8 @@ extension AgentCore {
     ) async -> Answer {
         enter(journey)
         // Whose body is counted, sends it.
-        if request.coalesces, itinerary.meter == nil, let key = flightKey(of: request, at: servers, itinerary, journey) {
+        let mayShare = request.coalesces && itinerary.meter == nil
+        if mayShare, let key = flightKey(of: request, at: servers, itinerary, journey) {
             return await share(request, key, at: servers, itinerary, journey)
         }
         return await fetchAlone(request, at: servers, itinerary, journey)

@@ -22,23 +22,26 @@ extension NetworkAgent {
     ///
     /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on the agent's processing
     /// queue, all of it before this returns. Cancelling the task cancels the run.
-    public func download<R: Request>(
+    public nonisolated(nonsending) func download<R: Request>(
         _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
         progress: (@Sendable (DownloadProgress) -> Void)? = nil
     ) async throws(RequestError) -> DownloadedFile {
-        let servers = core.builder.servers
-        let url: String
-        do throws(RequestError) {
-            url = try core.builder.outgoing(request, at: servers).url
-        } catch {
-            throw core.conclude(request, core.begin(request, url: error.url), RequestMetrics(), error)
-        }
-        let watch = core.begin(request, url: url)
+        try await download(request, core.beginOutgoing(request), to: target, options, progress)
+    }
+
+    /// Not on the caller's actor.
+    @concurrent
+    private func download<R: Request>(
+        _ request: R, _ start: OutgoingStart, to target: DownloadTarget, _ options: DownloadOptions,
+        _ progress: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(RequestError) -> DownloadedFile {
+        let (url, watch) = (start.url, start.watch)
+        if let error = start.refusal { throw core.conclude(request, watch, RequestMetrics(), error) }
         let download = Download(
             DownloadPlan(request, to: target, options, url: url, by: core.builder),
             DownloadMeter(on: core.processingQueue, progress))
         let journey = Journey(tag: request.tag, of: core)
-        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch)
+        let itinerary = core.itinerary(of: request, at: start.servers, url: url, watch: watch)
         let refusal = core.admit(journey, url: url)
         let (answer, file) = await withTaskCancellationHandler {
             if let refusal { return (Answer.refused(refusal), Result<DownloadedFile, RequestError>.failure(refusal)) }

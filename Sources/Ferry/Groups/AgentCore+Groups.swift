@@ -3,10 +3,17 @@ import Synchronization
 
 extension AgentCore {
     /// Runs a group in the caller's task, as a run of its own.
-    nonisolated(nonsending) func send(
-        _ body: GroupBody, in outer: GroupRun?, reporter: ProgressReporter? = nil
-    ) async throws(RequestError) -> Made {
-        let group = begin(body, in: outer, reporter: reporter)
+    nonisolated(nonsending) func send(_ body: GroupBody, in outer: GroupRun?) async throws(RequestError) -> Made {
+        try await send(body, begin(body, in: outer))
+    }
+
+    /// Likewise one that has begun. Not on the caller's actor.
+    @concurrent
+    func sendOffActor(_ body: GroupBody, _ group: GroupRun) async throws(RequestError) -> Made {
+        try await send(body, group)
+    }
+
+    private nonisolated(nonsending) func send(_ body: GroupBody, _ group: GroupRun) async throws(RequestError) -> Made {
         let refusal = enter(group)
         let result = await carry(body, group, refusal: refusal)
         // A cancel that came after the result is nothing to one who awaits it.

@@ -6,15 +6,16 @@ extension NetworkAgent {
     /// It runs in the caller's task and children of that, not on the caller's actor. `progress`, if there is one, is
     /// told on the agent's processing queue whenever members have ended, all of it before this returns.
     @discardableResult
-    public func send<G: RequestGroup>(
+    public nonisolated(nonsending) func send<G: RequestGroup>(
         _ group: G, progress: (@Sendable (GroupProgress) -> Void)? = nil
     ) async throws(RequestError) -> G.Value {
         let body = group.groupMember.member.body
-        guard let progress else { return try await core.send(body, in: nil).value.open() }
-        let reporter = ProgressReporter(on: core.processingQueue, progress)
+        let reporter = progress.map { ProgressReporter(on: core.processingQueue, $0) }
+        let run = core.begin(body, in: nil, reporter: reporter)
+        if reporter == nil { return try await core.sendOffActor(body, run).value.open() }
         let result: Result<G.Value, RequestError>
         do throws(RequestError) {
-            result = .success(try await core.send(body, in: nil, reporter: reporter).value.open())
+            result = .success(try await core.sendOffActor(body, run).value.open())
         } catch {
             result = .failure(error)
         }

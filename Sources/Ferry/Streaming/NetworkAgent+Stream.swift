@@ -11,27 +11,28 @@ extension NetworkAgent {
     /// body. No bound holds for the body as a whole but the request's own ``Request/maxBodyBytes``. Cancelling the task
     /// that waits or reads cancels the run. Observers are told of the end when the body has ended, and the hooks for
     /// failures where it ends badly; one that is not read to its end was cancelled.
-    public func stream<R: Request>(_ request: R) async throws(RequestError) -> StreamedResponse {
-        try await core.stream(request)
+    public nonisolated(nonsending) func stream<R: Request>(
+        _ request: R
+    ) async throws(RequestError) -> StreamedResponse {
+        try await core.stream(request, core.beginOutgoing(request))
     }
 }
 
 extension AgentCore {
-    fileprivate func stream<R: Request>(_ request: R) async throws(RequestError) -> StreamedResponse {
-        // Built twice, once for the observers: what cannot be sent fails before they hear of it, or after.
-        let url: String
-        let servers = builder.servers
-        do throws(RequestError) {
-            url = try builder.outgoing(request, at: servers).url
-        } catch {
-            StreamEnd(of: request, begin(request, url: error.url)).failed(error, RequestMetrics())
+    /// Not on the caller's actor.
+    @concurrent
+    fileprivate func stream<R: Request>(
+        _ request: R, _ start: OutgoingStart
+    ) async throws(RequestError) -> StreamedResponse {
+        let ending = StreamEnd(of: request, start.watch)
+        if let error = start.refusal {
+            ending.failed(error, RequestMetrics())
             throw error
         }
-        let watch = begin(request, url: url)
-        let ending = StreamEnd(of: request, watch)
+        let url = start.url
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let journey = Journey(tag: request.tag, of: self)
-        let itinerary = itinerary(of: request, at: servers, url: url, watch: watch)
+        let itinerary = itinerary(of: request, at: start.servers, url: url, watch: start.watch)
         let refusal = admit(journey, url: url)
         let answer = await withTaskCancellationHandler {
             if let refusal { return Answer.refused(refusal) }

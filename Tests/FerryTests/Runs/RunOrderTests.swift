@@ -253,6 +253,41 @@ import Testing
         #expect(book.places(of: "own didStop finished") == [.elsewhere])
     }
 
+    /// What is promised of the caller's thread holds for every way to start a run, and the rest is done elsewhere.
+    @Test func everyRunBeginsInTheCallersThread() async throws {
+        let folder = try Folder()
+        let agent = agent(StubTransport(always: .response(body: "{}")))
+        let request = request()
+        agent.urlFilters = [Noting(book: book)]
+        let file = folder.file("f")
+        let ways: [@Sendable @MainActor () async throws -> Void] = [
+            { _ = try await agent.send(request, uploadProgress: { _ in }) },
+            { _ = try await agent.stream(request).body.collect(upTo: 10) },
+            { _ = try await agent.download(request, to: .file(file)) },
+            { _ = try await agent.send(BatchRequest([request])) },
+            { _ = try await agent.send(BatchRequest([request])) { _ in } },
+        ]
+        for (index, way) in ways.enumerated() {
+            let count = book.entries.count
+            try await way()
+            let entries = Array(book.entries[count...])
+            // Members are built by their group.
+            if index < 3 { #expect(entries.first == .init(event: "filter", place: .main), "\(index)") }
+            #expect(entries.first { $0.event == "common willStart" }?.place == .main, "\(index)")
+            let last = try #require(entries.last)
+            #expect(last.event == "own didStop finished" || index >= 3, "\(index)")
+            #expect(last.event.hasSuffix("didStop finished") && last.place != .main, "\(index)")
+        }
+    }
+
+    private struct Noting: URLFilter {
+        let book: Logbook
+        func filter(_ path: String, of request: any Request) -> String {
+            book.note("filter")
+            return path
+        }
+    }
+
     @MainActor private func onMain(_ body: @MainActor () async -> Void) async { await body() }
 
     @Test func nothingRunsOnTheMainQueueUnlessItIsAskedFor() async {
