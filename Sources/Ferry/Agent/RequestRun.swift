@@ -52,12 +52,13 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
         var times = ProcessingTimes(isMeasured: watch != nil)
+        let answered = caching.map { _ in ContinuousClock.now }
         if caching == nil {
             reply = Result { () throws(RequestError) in try core.reply(to: request, answer, url: url, &times) }
         } else {
             (reply, times) = conclude(answer, core)
         }
-        figures = RequestMetrics(answer, times)
+        figures = RequestMetrics(answer, times, from: start, to: answered)
         if case .result(let result) = answer { watch?.received(result) }
     }
 

@@ -24,6 +24,8 @@ struct CachedRun: Sendable {
     /// It cannot be sent, and why.
     private let refusal: RequestError?
     private let watch: RunWatch?
+    /// `nil` where nobody observes it.
+    private let began: ContinuousClock.Instant?
     private var isAdmitted = false
     /// The batch or chain whose member it is.
     private let group: GroupRun?
@@ -38,6 +40,7 @@ struct CachedRun: Sendable {
             (plan, url, refusal) = (nil, error.url, error)
         }
         watch = core.begin(request, url: url, in: group)
+        began = watch.map { _ in .now }
     }
 
     /// The reply, if memory has one that is fresh and passes the checks. Thrown and returned, not wrapped up: it is what
@@ -178,7 +181,7 @@ struct CachedRun: Sendable {
         }
         if case .result(let result) = answer { watch.received(result) }
         let outcome = RunOutcome(reply)
-        watch.willStop(outcome, RequestMetrics(answer, times))
+        watch.willStop(outcome, RequestMetrics(answer, times, from: began, to: times.start))
         request.filter(reply)
         watch.didStop(outcome)
         return reply

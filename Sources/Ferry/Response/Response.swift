@@ -109,6 +109,6 @@ public struct Response: Sendable {
     /// How often the request was (begun to be) sent, redirects and retries included.
     public var attempts: Int { trail?.attempts(result) ?? result.attempts }
 
-    /// Times and bytes.
+    /// Times and bytes. How long a hit in the cache took is not known here: observers are told.
     public var metrics: RequestMetrics { RequestMetrics(result, trail) }
 }

@@ -3,7 +3,7 @@ import FerryTransport
 /// How long the processing of an answer took. Asks no clock for a run that nobody observes.
 struct ProcessingTimes {
     let isMeasured: Bool
-    private var start: ContinuousClock.Instant?
+    private(set) var start: ContinuousClock.Instant?
     private var decodingStart: ContinuousClock.Instant?
     private(set) var processing: Duration?
     private(set) var decoding: Duration?
@@ -33,6 +33,19 @@ extension RequestMetrics {
         }
         processing = times.processing
         decoding = times.decoding
+    }
+
+    /// Likewise, of a run that went by the cache, from its start to the processing of its answer: no transfer knows how
+    /// long a hit took, nor the look-up before a miss. Without an end it went by no cache.
+    init(
+        _ answer: Answer, _ times: ProcessingTimes, from start: ContinuousClock.Instant?, to end: ContinuousClock.Instant?
+    ) {
+        self.init(answer, times)
+        guard let start, let end else { return }
+        switch answer {
+        case .result, .arrived: total = start.duration(to: end)
+        case .refused, .unsent: break
+        }
     }
 
     /// The times of the last attempt, and the counts of all the way there.

@@ -55,6 +55,44 @@ import Testing
         server.stop()
     }
 
+    private final class Figures: RequestObserver {
+        private let seen = Mutex<[RequestMetrics]>([])
+        var hits: [RequestMetrics] { seen.withLock { $0 }.filter { $0.cache == .hit } }
+        func metrics(_ run: RunInfo, _ metrics: RequestMetrics) { seen.withLock { $0.append(metrics) } }
+    }
+
+    @Test func aHitIsMeasuredWithItsWaitForTheDisk() async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        var cache = CacheConfiguration(directory: bench.path)
+        cache.patience = 3_600_000_000
+        configuration.cache = cache
+        let kept = Kept(path: "/hello", cachePolicy: .timeToLive(.seconds(60), write: .synchronous))
+        let filling = NetworkAgent(configuration: configuration)
+        _ = try await filling.send(kept)
+        await filling.shutdown()
+        let lock = try holdLock()
+        let figures = Figures()
+        configuration.observers = [figures]
+        let agent = NetworkAgent(configuration: configuration)
+        let outcome = Outcome<String>()
+        let held = Duration.milliseconds(200)
+        let task = agent.start(kept, completion: outcome.take)
+        await agent.pass(held, server)
+        close(lock)
+        #expect(try await outcome.result.get().isFromCache)
+        #expect(task.metrics.total >= held)
+        #expect(figures.hits.count == 1 && figures.hits.allSatisfy { $0.total >= held })
+        // From memory it is faster, and measured, too.
+        #expect(try await agent.send(kept).isFromCache)
+        let again = Outcome<String>()
+        agent.start(kept, completion: again.take)
+        #expect(try await again.result.get().isFromCache)
+        await agent.shutdown()
+        #expect(figures.hits.count == 3 && figures.hits.allSatisfy { $0.total > .zero })
+        server.stop()
+    }
+
     @Test func whoHoldsTheDiskTooLongIsAMissAndCounted() async throws {
         let lock = try holdLock()
         let agent = bench.agent(counting(), memory: false) { $0.cache?.patience = 10_000 }
