@@ -124,7 +124,10 @@ struct Travel {
                 return adapted
             }
         }
-        if itinerary.takesToken(to: bare.url) { outgoing = try await withToken(outgoing) }
+        // By where it goes now: an adapter may have sent it to another server.
+        if itinerary.usesAuthenticator, itinerary.takesToken(to: try core.builder.checked(outgoing.url)) {
+            outgoing = try await withToken(outgoing)
+        }
         added = outgoing.headers.filter { !bare.headers.contains($0) }
         isAltered = outgoing.url != bare.url || outgoing.method != bare.method || outgoing.changes != bare.changes
         return outgoing

@@ -16,8 +16,9 @@
 /// answer it has: so do all that were under way with the same token, without another refresh.
 ///
 /// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself. To
-/// an absolute URL of another origin it does not go, and a refusal from there refreshes nothing; where the configuration
-/// names no servers it goes anywhere. On a redirect it goes only to the origin that was asked first.
+/// an absolute URL of another origin it does not go, also where an adapter has sent the request there, and a refusal from
+/// there refreshes nothing; where the configuration names no servers it goes anywhere. On a redirect it goes only to the
+/// origin that was asked first.
 public protocol Authenticator<Token>: Sendable {
     /// What is put on requests.
     associatedtype Token: Sendable

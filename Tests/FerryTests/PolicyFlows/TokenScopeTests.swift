@@ -47,6 +47,35 @@ import Testing
         }
     }
 
+    @Test("An adapter that sends a request elsewhere sends no token there, and one that sends it home does")
+    func adaptedURL() async throws {
+        let mirror = try LoopbackServer()
+        mirror.handle("/data") { _ in LoopbackResponse(status: 401) }
+        try await withFlow { configuration in
+            let base = configuration.baseURL ?? ""
+            configuration.authenticator = Session(token: TokenServer.expired)
+            configuration.adapters = [
+                Adapt { request, run in
+                    // The refresh passes it, too.
+                    guard run.url.hasSuffix("/data") else { return }
+                    request.url = (run.tag == "home" ? base : mirror.baseURL) + "/data"
+                }
+            ]
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            for result in await agent.resultsOfBothWays(Call("/data")) {
+                #expect(result.error?.code == .invalidStatusCode(401) && result.error?.attempts == 1)
+            }
+            #expect(mirror.requestCount == 2 && tokens.count("/token") == 0)
+            for sent in mirror.requests { expectNoSecret(in: sent) }
+            var home = Call(mirror.baseURL + "/data")
+            home.tag = "home"
+            let reply = try await agent.send(home)
+            #expect(reply.text == "data ")
+            #expect(mirror.requestCount == 2 && tokens.issued == 1)
+        }
+    }
+
     @Test("The server that a request names for itself gets the token; without a base all do", arguments: [true, false])
     func ownServer(hasBase: Bool) async throws {
         let own = try LoopbackServer()
