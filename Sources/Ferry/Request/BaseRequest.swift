@@ -70,8 +70,8 @@ open class BaseRequest: Request, @unchecked Sendable {
     open var addressPolicy: AddressPolicy? { nil }
     /// The configuration's.
     open var proxy: ProxyConfiguration? { nil }
-    /// Yes.
-    open var usesAuthenticator: Bool { true }
+    /// Yes, but for a ``custom`` one.
+    open var usesAuthenticator: Bool { custom == nil }
 
     // MARK: What is kept
 

@@ -61,7 +61,7 @@ extension Request {
     /// The configuration's.
     public var proxy: ProxyConfiguration? { nil }
     /// Yes.
-    public var usesAuthenticator: Bool { true }
+    public var usesAuthenticator: Bool { custom == nil }
     /// None.
     public var observers: [any RequestObserver] { [] }
     /// The configuration's.

@@ -69,7 +69,8 @@ public protocol Request<Value>: Runnable {
 
     /// A complete request of one's own in the place of what the members describe: base, filters, arguments, headers
     /// and credentials are passed by, the configuration's too; priority, timeouts, validation, hooks and policies hold
-    /// as for any other. The default is `nil`.
+    /// as for any other. Adapters see it; the authenticator does where ``usesAuthenticator`` says so, and then its token
+    /// takes the place of an `Authorization` that stands here. The default is `nil`.
     var custom: OutgoingRequest? { get }
 
     /// Which status codes are a success. The default is `nil`, the configuration's (200 to 299).
@@ -136,8 +137,8 @@ public protocol Request<Value>: Runnable {
     /// Replaces the configuration's. The default is `nil`.
     var proxy: ProxyConfiguration? { get }
 
-    /// Whether the configuration's authenticator has a say in it. The default is `true`; the request that fetches a
-    /// token says `false`.
+    /// Whether the configuration's authenticator has a say in it. The default is `true`, and `false` where there is a
+    /// ``custom`` request; the request that fetches a token says `false`.
     var usesAuthenticator: Bool { get }
 
     /// Observers of its runs, besides the configuration's. The default is none.

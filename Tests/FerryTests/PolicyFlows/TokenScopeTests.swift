@@ -76,6 +76,28 @@ import Testing
         }
     }
 
+    @Test("A custom request keeps its own credentials, unless it asks for the token", arguments: Way.allCases)
+    func customRequest(way: Way) async throws {
+        struct Asking: Request {
+            var custom: OutgoingRequest?
+            let path = ""
+            let usesAuthenticator = true
+        }
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            let custom = OutgoingRequest(url: server.baseURL + "/data", headers: ["Authorization": "Basic own"])
+            let error = await agent.result(Whole(custom: custom), way).error
+            #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
+            #expect(server.requests.map { $0.headers["Authorization"] } == ["Basic own"])
+            #expect(tokens.count("/token") == 0)
+            let reply = try await agent.result(Asking(custom: custom), way).get()
+            #expect(reply.text == "data ")
+            #expect(tokens.issued == 1)
+        }
+    }
+
     @Test("The server that a request names for itself gets the token; without a base all do", arguments: [true, false])
     func ownServer(hasBase: Bool) async throws {
         let own = try LoopbackServer()
