@@ -6,7 +6,7 @@ extension AgentCore {
     /// runs, and is waited for.
     func admit(_ journey: Journey, url: String) -> RequestError? {
         state.withLock { state in
-            if state.isClosed && (journey.group == nil || state.isOver) {
+            if state.isClosed && !state.letsIn(journey.group != nil || journey.isRefresh) {
                 return RequestError(TransferFailure(.shutdown), url: url)
             }
             if state.table.count + state.resting >= maxRuns { return .queueFull(url: url) }

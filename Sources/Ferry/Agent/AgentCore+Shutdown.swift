@@ -21,6 +21,9 @@ struct IdleAction {
 }
 
 extension AgentCore.State {
+    /// Whether a run may begin in the grace: a part of what is in flight may, a member of a group or a run of a refresh.
+    func letsIn(_ isPart: Bool) -> Bool { isPart && !isOver }
+
     /// Looks whether all is done, and what follows.
     mutating func becameIdle() -> IdleAction {
         var action = IdleAction()
@@ -61,6 +64,8 @@ extension AgentCore {
             endGrace(of: waiter)
         }
         timer.cancel()
+        // Nothing is in flight any more that a refresh could be for.
+        state.withLock { $0.isOver = true }
         transport.shutdown()
         await cache?.close()
     }

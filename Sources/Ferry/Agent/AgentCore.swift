@@ -76,6 +76,9 @@ final class AgentCore: TransferReceiver {
         AuthenticatorSession(authenticator, self)
     }
 
+    /// Whether the task at hand refreshes this agent's token: runs in flight wait for what it sends.
+    var isRefreshing: Bool { RefreshScope.core == ObjectIdentifier(self) }
+
     /// The next number of a run.
     var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
@@ -86,7 +89,7 @@ final class AgentCore: TransferReceiver {
         run.watch?.sends(built)
         let loop = transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
-            if state.isClosed && !goesOn && (run.group == nil || state.isOver) {
+            if state.isClosed && !goesOn && !state.letsIn(run.group != nil || isRefreshing) {
                 return .failure(RequestError(TransferFailure(.shutdown), url: run.url))
             }
             if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }

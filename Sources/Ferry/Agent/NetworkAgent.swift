@@ -62,8 +62,9 @@ public final class NetworkAgent: Sendable {
     public var taskExecutor: any TaskExecutor { core.transport.nextExecutor() ?? globalConcurrentExecutor }
 
     /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
-    /// then ends the rest with `shutdown`, and returns when every run has been answered. A callback that is still
-    /// blocked, or stands in its queue, when the grace is over comes afterwards.
+    /// then ends the rest with `shutdown`, and returns when every run has been answered. The members of groups in flight
+    /// and the runs of a token's refresh may begin in the grace. A callback that is still blocked, or stands in its
+    /// queue, when the grace is over comes afterwards.
     ///
     /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }

@@ -47,7 +47,7 @@ extension AgentCore {
     func enter(_ group: GroupRun) -> RequestError? {
         let isRefused = state.withLock { state in
             state.groups[ObjectIdentifier(group)] = group
-            return group.outer == nil ? state.isClosed : state.isOver
+            return state.isClosed && !state.letsIn(group.outer != nil || isRefreshing)
         }
         return isRefused ? RequestError(.shutdown) : nil
     }

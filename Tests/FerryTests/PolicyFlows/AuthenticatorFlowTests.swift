@@ -271,6 +271,63 @@ import Testing
         }
     }
 
+    @Test("In the grace of a shutdown a refresh may begin, for the runs in flight", arguments: Way.allCases)
+    func refreshInTheGrace(way: Way) async throws {
+        for hasToken in [true, false] {
+            let gate = Gate()
+            try await withFlow {
+                $0.authenticator = Session(
+                    token: hasToken ? TokenServer.expired : nil,
+                    before: { _ in if !hasToken { await gate.pass() } })
+            } _: { server, agent in
+                let tokens = TokenServer(on: server, refuses: { await gate.pass() })
+                let waiting = Task { await agent.result(Call("/data"), way) }
+                #expect(await eventually { gate.arrived == 1 })
+                let over = Task { await agent.shutdown(grace: .seconds(100)) }
+                #expect(await eventually { agent.core.isClosed })
+                #expect(await agent.result(Call("/data"), way).error?.code == .shutdown)
+                gate.open()
+                let reply = try await waiting.value.get()
+                await over.value
+                #expect(reply.text == "data ")
+                #expect(tokens.issued == 1)
+            }
+        }
+    }
+
+    @Test("A refresh that nobody waits for sends nothing when the agent has ended")
+    func refreshAfterTheEnd() async throws {
+        let (gate, asked) = (Gate(), Logbook())
+        try await withFlow {
+            $0.authenticator = Late(gate: gate, asked: asked)
+        } _: { server, agent in
+            let task = Task { await agent.result(Call("/data")) }
+            #expect(await eventually { gate.arrived == 1 })
+            task.cancel()
+            #expect(await task.value.error?.code == .cancelled)
+            await agent.shutdown(grace: .seconds(100))
+            gate.open()
+            await asked.waitForEntries(2)
+            #expect(asked.events == ["shutdown", "shutdown"] && server.connectionCount == 0)
+        }
+    }
+
+    /// Asks when the gate is open, in both ways.
+    private struct Late: Authenticator {
+        let gate: Gate
+        let asked: Logbook
+
+        func apply(_ token: String, to request: inout OutgoingRequest) {}
+
+        func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+            await gate.pass()
+            for result in await agent.resultsOfBothWays(Call("/token")) {
+                asked.note(result.error?.code.description ?? "sent")
+            }
+            return ""
+        }
+    }
+
     @Test("A shutdown during the refresh ends all that wait, though the refresh does not look at its end")
     func shutdownWhileRefreshing() async throws {
         let gate = Gate()
