@@ -14,7 +14,9 @@ extension AgentCore {
         deposit(request, url: url)
         let own = request.observers
         if own.isEmpty && observers.isEmpty && log == nil { return nil }
-        let watch = RunWatch(observers + own, log, info(of: request, url: url, number: number, in: group))
+        var runLog = log
+        runLog?.sensitiveHeaders = builder.sensitiveHeaders(of: request)
+        let watch = RunWatch(observers + own, runLog, info(of: request, url: url, number: number, in: group))
         watch.willStart()
         return watch
     }

@@ -56,7 +56,7 @@ final class AgentCore: TransferReceiver {
         builder = RequestBuilder(configuration)
         observers = configuration.observers
         alwaysTravels = !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
-        log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.sensitiveHeaders) }
+        log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.declaredSecrets) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
         cache = configuration.cache.map { ResponseCache($0) }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")

@@ -167,7 +167,8 @@ struct Travel {
         if isAltered || token != nil || proxyCredential != nil || (credential != nil && itinerary.digest == nil) {
             return true
         }
-        let declared = core.configuration.sensitiveHeaders
+        // With those of the configuration.
+        let declared = itinerary.redirectPolicy.sensitiveHeaders
         return added.contains { SecretHeaders.contains($0.name, declared: declared) }
     }
 }

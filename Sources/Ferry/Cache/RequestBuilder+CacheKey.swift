@@ -9,7 +9,9 @@ extension RequestBuilder {
             var target = CacheTarget(url: joined.url, isForeign: true)
             var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
             guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
-            append(custom.headers, request.cacheHeaders, authorization: nil, joined, common: Headers(), to: &key)
+            append(
+                custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: nil,
+                joined, common: Headers(), to: &key)
             target.seal(key)
             return target
         }
@@ -23,24 +25,25 @@ extension RequestBuilder {
         var key = CacheKeyMaterial(method, joined.url, trust: trust)
         guard key.append(request.cacheArguments, encoding), key.append(request.body) else { return target }
         append(
-            request.headers, request.cacheHeaders, authorization: request.authorization, joined,
+            request.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request),
+            authorization: request.authorization, joined,
             common: joined.isForeign ? headers.publicFields : headers.fields, to: &key)
         target.seal(key)
         return target
     }
 
     private func append(
-        _ own: Headers, _ named: [String], authorization: Authorization?, _ joined: JoinedURL, common: Headers,
-        to key: inout CacheKeyMaterial
+        _ own: Headers, _ named: [String], secrets: [String], authorization: Authorization?, _ joined: JoinedURL,
+        common: Headers, to key: inout CacheKeyMaterial
     ) {
         for name in named {
             key.append(name.lowercased(), own[name] ?? common[name] ?? "")
         }
         key.beginCredentials()
-        for field in own where SecretHeaders.contains(field.name, declared: sensitiveHeaders) {
+        for field in own where SecretHeaders.contains(field.name, declared: secrets) {
             key.append(credential: field.name.lowercased(), field.value)
         }
-        for field in common where SecretHeaders.contains(field.name, declared: sensitiveHeaders) {
+        for field in common where SecretHeaders.contains(field.name, declared: secrets) {
             key.append(credential: field.name.lowercased(), field.value)
         }
         if let value = authorization?.value { key.append(credential: "authorization", value) }

@@ -19,8 +19,12 @@ public struct NetworkConfiguration: Sendable {
     public var headers: Headers
 
     /// Names of header fields that are secret, besides `Authorization`, `Cookie` and `Proxy-Authorization`: they are
-    /// never shown, and do not follow a redirect to another origin. The default is none.
+    /// never shown, and do not follow a redirect to another origin. Those that ``redirectPolicy`` declares count, too. The
+    /// default is none.
     public var sensitiveHeaders: [String] = []
+
+    /// All names that are declared, in whichever of the two places.
+    var declaredSecrets: [String] { sensitiveHeaders + redirectPolicy.sensitiveHeaders }
 
     /// Of requests that say none. The default is 60 seconds without a byte.
     public var timeouts: Timeouts

@@ -22,7 +22,7 @@ extension NetworkAgent {
         return CurlCommand(
             method: outgoing.method, url: outgoing.url, headers: headers, body: try CurlCommand.Body(outgoing),
             options: try CurlCommand.Options(request, outgoing, configuration),
-            sensitiveHeaders: configuration.sensitiveHeaders
+            sensitiveHeaders: core.builder.sensitiveHeaders(of: request)
         ).text(redacted: redacted)
     }
 }

@@ -26,6 +26,10 @@ public struct RedirectPolicy: Sendable {
     public var allowsDowngrade: Bool
 
     /// Names of header fields that are dropped like `Authorization` when the origin changes. The default is none.
+    ///
+    /// In the configuration's policy they are secret in every way, like ``NetworkConfiguration/sensitiveHeaders``. In a
+    /// request's own they are so for its runs: in redirects, the log, the curl command, and what tells one kept answer
+    /// from another; which of the configuration's fields go to a foreign server is the configuration's to say.
     public var sensitiveHeaders: [String]
 
     /// Keeps a POST a POST on 301 and 302, as RFC 9110 would rather have it and browsers do not. The default is `false`.

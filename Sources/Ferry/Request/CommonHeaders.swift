@@ -14,9 +14,10 @@ struct CommonHeaders: Sendable {
 
     init(_ configuration: NetworkConfiguration) throws(RequestError) {
         fields = configuration.headers
+        let declared = configuration.declaredSecrets
         for field in configuration.headers {
             try packed.appendChecked(field.name, field.value, url: "")
-            if SecretHeaders.contains(field.name, declared: configuration.sensitiveHeaders) { continue }
+            if SecretHeaders.contains(field.name, declared: declared) { continue }
             publicFields.append(field.name, field.value)
             packedPublic.append(field.name, field.value)
         }

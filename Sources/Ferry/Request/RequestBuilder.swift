@@ -12,7 +12,8 @@ final class RequestBuilder: Sendable {
     private let addressPolicy: AddressPolicy
     /// `nil` when there is none for anything.
     private let proxy: ProxyConfiguration?
-    let sensitiveHeaders: [String]
+    /// Names of header fields that the configuration declares.
+    private let sensitiveHeaders: [String]
     let userAgent: String?
     /// What tells the client certificate from others: its bytes, as a file is replaced where it stands.
     let clientCertificate: String?
@@ -32,7 +33,7 @@ final class RequestBuilder: Sendable {
         retries = configuration.retryPolicy.attempts > 1
         addressPolicy = configuration.addressPolicy
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
-        sensitiveHeaders = configuration.sensitiveHeaders
+        sensitiveHeaders = configuration.declaredSecrets
         userAgent = configuration.userAgent
         clientCertificate = configuration.tls.clientCertificate.map { $0.identity }
         trust = configuration.tls.trust
@@ -145,6 +146,12 @@ final class RequestBuilder: Sendable {
         var policy = request.redirectPolicy ?? redirectPolicy
         policy.sensitiveHeaders += sensitiveHeaders
         return policy
+    }
+
+    /// Names of header fields that the configuration or the request's own policy declares sensitive.
+    func sensitiveHeaders<R: Request>(of request: R) -> [String] {
+        guard let own = request.redirectPolicy?.sensitiveHeaders, !own.isEmpty else { return sensitiveHeaders }
+        return sensitiveHeaders + own
     }
 
     /// All that is neither header nor body.
