@@ -21,6 +21,7 @@ class CallbackRun: Run, @unchecked Sendable {
     }
 
     private let life: Mutex<Life>
+    /// Its deadline counts from here.
     let start = ContinuousClock.now
     /// Set when the transport has answered, by the thread that got the run from the table; the queues go on in order.
     private var pending: Answer?

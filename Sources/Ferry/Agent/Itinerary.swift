@@ -9,6 +9,8 @@ struct Itinerary: Sendable {
     let tag: String?
     /// Over everything, retries and pauses included.
     let deadline: Duration?
+    /// When the run began, where that was noted; else it is reckoned from its first answer.
+    var start: ContinuousClock.Instant?
     /// That of the groups it is in, or of the run it is a part of.
     var groupDeadline: ContinuousClock.Instant?
     let redirectPolicy: RedirectPolicy
@@ -50,16 +52,24 @@ extension AgentCore {
         alwaysTravels || (tokens != nil && request.usesAuthenticator)
     }
 
+    /// When a run that began at `start` has to be over, by its own deadline and by those of the groups it is in.
+    func end<R: Request>(
+        of request: R, since start: ContinuousClock.Instant, in group: GroupRun?
+    ) -> ContinuousClock.Instant? {
+        let own = (request.deadline ?? configuration.deadline).map { start + $0 }
+        return [own, group?.deadline].compactMap { $0 }.min()
+    }
+
     func itinerary<R: Request>(
         of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
-        meter: UploadMeter? = nil, in group: GroupRun? = nil
+        meter: UploadMeter? = nil, in group: GroupRun? = nil, since start: ContinuousClock.Instant? = nil
     ) -> Itinerary {
         let builder = builder
         let takesToken = tokens != nil && request.usesAuthenticator
         return Itinerary(
             info: watch?.info ?? info(of: request, url: url, number: number, in: group), watch: watch, url: url,
             tag: request.tag,
-            deadline: request.deadline ?? configuration.deadline, groupDeadline: group?.deadline,
+            deadline: request.deadline ?? configuration.deadline, start: start, groupDeadline: group?.deadline,
             redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
             usesAuthenticator: takesToken, tokenOrigins: takesToken ? servers.ownOrigins(of: request) : [],
@@ -101,12 +111,15 @@ extension RequestBuilder {
 }
 
 extension Itinerary {
-    /// When a run that began at this moment is over: by its own deadline or by that of its groups, whichever is earlier.
+    /// When the run has to be over, by its own deadline and by those it is a part of. Where its begin was not noted, it
+    /// begins now.
+    var end: ContinuousClock.Instant? { end(from: start ?? .now) }
+
     func end(from start: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         [deadline.map { start + $0 }, groupDeadline].compactMap { $0 }.min()
     }
 
-    /// Whether the agent's token is meant for this URL, which is the request's own.
+    /// Whether the agent's token is meant for this URL, which is the request's own, or an adapter's.
     func takesToken(to url: String) -> Bool {
         guard usesAuthenticator else { return false }
         return tokenOrigins.isEmpty || HostKey(url: url).map(tokenOrigins.contains) ?? false

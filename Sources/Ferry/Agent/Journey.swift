@@ -180,13 +180,22 @@ final class Journey: Sendable {
         return goesOn
     }
 
-    /// Waits for what `start` says is here, once. `nil` when the journey was ended before that.
-    func wait<Value: Sendable>(for start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value? {
+    /// Waits for what `start` says is here, once. `nil` when the journey was ended before that, or the deadline has passed.
+    func wait<Value: Sendable>(
+        until deadline: ContinuousClock.Instant?, for start: (@escaping @Sendable (Value) -> Void) -> Void
+    ) async -> Value? {
         let value = OneShot<Value?>()
         guard begin({ _ in value.finish(nil) }) else { return nil }
         start { value.finish($0) }
+        let clock = deadline.map { deadline in
+            Task {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                value.finish(nil)
+            }
+        }
         let found = await value.value()
         done()
+        clock?.cancel()
         return found
     }
 
@@ -205,7 +214,7 @@ final class Journey: Sendable {
         let clock = deadline.map { deadline in
             Task {
                 try await Task.sleep(until: deadline, clock: .continuous)
-                first.finish(.failure(RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)))
+                first.finish(.failure(RequestError.deadlinePassed(url: url)))
             }
         }
         if !begin({ _ in first.finish(.failure(CancellationError())) }) { first.finish(.failure(CancellationError())) }
@@ -232,10 +241,18 @@ final class Journey: Sendable {
         return countsAttempts ? error : error.uncounted
     }
 
+    /// What it ends with that was ended, or else has waited until its deadline.
+    func overdue(url: String) -> RequestError { end == nil ? .deadlinePassed(url: url) : error(url: url) }
+
     private var failure: TransferFailure { TransferFailure(end == .shutdown ? .shutdown : .cancelled) }
 }
 
 extension RequestError {
+    /// The run has taken as long as it may, and is not sent, or not sent again.
+    static func deadlinePassed(url: String) -> RequestError {
+        RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)
+    }
+
     /// What code of the application's threw before there was an answer.
     static func thrown(_ error: any Error, url: String) -> RequestError {
         switch error {

@@ -40,7 +40,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         } else if core.isSettled(answer, of: request) {
             return nil
         }
-        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, meter: meter)
+        return core.itinerary(
+            of: request, at: servers, url: url, watch: watch, number: number, meter: meter, since: start)
     }
 
     override func carry(

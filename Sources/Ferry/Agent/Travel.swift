@@ -58,8 +58,7 @@ struct Travel {
         credential = itinerary.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
-        let start = ContinuousClock.now - elapsed
-        self.start = start
+        start = itinerary.start ?? .now - elapsed
         deadline = itinerary.end(from: start)
     }
 
@@ -100,8 +99,11 @@ struct Travel {
         built.meter = itinerary.meter
         authorize(&built.transfer)
         itinerary.watch?.sends(built)
-        // Milliseconds, where 0 would be no bound at all.
-        if let remaining { built.transfer.timeouts.deadline = max(milliseconds(remaining), 1) }
+        if let remaining {
+            // Whatever held it up until now: too late it is not sent at all.
+            if remaining <= .zero { throw .deadlinePassed(url: url) }
+            built.transfer.timeouts.deadline = milliseconds(remaining)
+        }
         if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
     }

@@ -16,7 +16,7 @@ public struct AgentCache: Sendable {
         }
         let journey = Journey(tag: nil, of: core)
         let answer: Answer
-        switch await core.lookUp(plan, of: request, journey) {
+        switch await core.lookUp(plan, of: request, journey, until: nil) {
         case .fresh(let stored, let trace)?: answer = AgentCore.answer(stored, trace, plan)
         case .stale?: throw .notCached(.expired, url: target.url)
         case .miss(let reason)?: throw .notCached(reason, url: target.url)

@@ -18,14 +18,16 @@ extension AgentCore {
             Trail(url: stored.attributes.url ?? plan.url, isIntercepted: true, isFromCache: true, cache: trace))
     }
 
-    /// What the cache has, in memory or on the disk. `nil` when the journey was ended meanwhile.
-    func lookUp<R: Request>(_ plan: CachePlan, of request: R, _ journey: Journey) async -> ResponseCache.Verdict? {
-        await find(plan, of: request, journey)?.verdict
+    /// What the cache has, in memory or on the disk. `nil` when the journey was ended meanwhile, or the deadline has passed.
+    func lookUp<R: Request>(
+        _ plan: CachePlan, of request: R, _ journey: Journey, until deadline: ContinuousClock.Instant?
+    ) async -> ResponseCache.Verdict? {
+        await find(plan, of: request, journey, until: deadline)?.verdict
     }
 
     /// Likewise, and whether it was in memory.
     private func find<R: Request>(
-        _ plan: CachePlan, of request: R, _ journey: Journey
+        _ plan: CachePlan, of request: R, _ journey: Journey, until deadline: ContinuousClock.Instant?
     ) async -> (verdict: ResponseCache.Verdict, isInMemory: Bool)? {
         guard let cache else { return (.miss(.notConfigured), false) }
         var remembered: ResponseCache.Verdict?
@@ -37,7 +39,7 @@ extension AgentCore {
             remembered = found
             rememberedStored = stored.marks.stored
         }
-        let loaded = await journey.wait { done in
+        let loaded = await journey.wait(until: deadline) { done in
             cache.load(plan.key) { done((stored: $0, miss: $1)) }
         }
         guard let loaded else { return nil }
@@ -65,8 +67,8 @@ extension AgentCore {
         var miss = plan == nil ? CacheMiss.notConfigured : .reload
         var past: (answer: Answer, time: Int64, isInMemory: Bool)?
         if let plan, mode.reads {
-            guard let found = await find(plan, of: request, journey) else {
-                return .refused(journey.error(url: itinerary.url))
+            guard let found = await find(plan, of: request, journey, until: itinerary.end) else {
+                return .refused(journey.overdue(url: itinerary.url))
             }
             switch found.verdict {
             case .fresh(let stored, let trace): return Self.answer(stored, trace, plan)
@@ -129,8 +131,13 @@ extension AgentCore {
             return .refused(error)
         }
         built.meter = itinerary.meter
-        // A transfer that is shared has none.
-        if itinerary.deadline == nil { built.transfer.timeouts.deadline = 0 }
+        // A transfer that is shared has none. Of any other, what went before the transfer counts.
+        built.transfer.timeouts.deadline = 0
+        if let end = itinerary.end {
+            let remaining = ContinuousClock.now.duration(to: end)
+            if remaining <= .zero { return .refused(.deadlinePassed(url: itinerary.url)) }
+            built.transfer.timeouts.deadline = milliseconds(remaining)
+        }
         itinerary.watch?.sends(built)
         let answer = await journey.carry(built, by: self)
         if isSettled(answer, of: request) { return answer }

@@ -11,6 +11,7 @@ extension AgentCore {
         let servers = builder.servers
         var run = CachedRun(request, mode, self, at: servers, in: group)
         if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory(request, self) { return reply }
+        run.start = .now
         if let cached { try await run.tell(cached, of: request, self) }
         return try await run.send(request, self, at: servers)
     }
@@ -26,6 +27,8 @@ struct CachedRun: Sendable {
     private let watch: RunWatch?
     /// `nil` where nobody observes it.
     private let began: ContinuousClock.Instant?
+    /// Set when memory had nothing for it: from here on it may have to wait.
+    fileprivate var start: ContinuousClock.Instant?
     private var isAdmitted = false
     /// The batch or chain whose member it is.
     private let group: GroupRun?
@@ -104,8 +107,9 @@ struct CachedRun: Sendable {
         let journey = Journey(tag: request.tag, of: core)
         guard core.admit(journey, url: url) == nil else { return }
         defer { core.leave(journey) }
+        let end = end(of: request, core)
         let found = await withTaskCancellationHandler {
-            await core.usable(plan, of: request, journey)
+            await core.usable(plan, of: request, journey, until: end)
         } onCancel: {
             journey.end(.cancelled)
         }
@@ -132,7 +136,7 @@ struct CachedRun: Sendable {
                 continue
             }
             if case .success(let reply) = reply, let plan, let kept = core.kept(reply.response, of: request, plan) {
-                await core.keep(kept, plan, journey)
+                await core.keep(kept, plan, journey, until: end(of: request, core))
             }
             return try concluded(request, reply, answer, &times, core).get()
         }
@@ -146,12 +150,16 @@ struct CachedRun: Sendable {
         if !isAdmitted, let error = core.admit(journey, url: url) { return .refused(error) }
         isAdmitted = true
         let (plan, mode) = (plan, mode)
-        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, in: group)
+        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, in: group, since: start)
         return await withTaskCancellationHandler {
             await core.answer(request, plan, mode: mode, at: servers, itinerary, journey)
         } onCancel: {
             journey.end(.cancelled)
         }
+    }
+
+    private func end<R: Request>(of request: R, _ core: AgentCore) -> ContinuousClock.Instant? {
+        core.end(of: request, since: start ?? .now, in: group)
     }
 
     private mutating func reload(_ core: AgentCore) {
@@ -193,8 +201,10 @@ extension AgentCore {
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// An answer of the cache's that is fresh; `nil` when there is none.
-    func usable<R: Request>(_ plan: CachePlan, of request: R, _ journey: Journey) async -> Answer? {
-        switch await lookUp(plan, of: request, journey) {
+    func usable<R: Request>(
+        _ plan: CachePlan, of request: R, _ journey: Journey, until deadline: ContinuousClock.Instant?
+    ) async -> Answer? {
+        switch await lookUp(plan, of: request, journey, until: deadline) {
         case .fresh(let stored, let trace)?: return Self.answer(stored, trace, plan)
         case .stale?: cache?.counters.missed(.expired)
         case .miss(let reason)?: cache?.counters.missed(reason)
@@ -203,12 +213,16 @@ extension AgentCore {
         return nil
     }
 
-    /// Keeps an answer; waits for the disk where the policy says so, unless the run is cancelled.
-    func keep(_ kept: KeptResponse, _ plan: CachePlan, _ journey: Journey) async {
+    /// Keeps an answer; waits for the disk where the policy says so, unless the run is cancelled, and no longer than until
+    /// its deadline: the answer is there.
+    func keep(
+        _ kept: KeptResponse, _ plan: CachePlan, _ journey: Journey, until deadline: ContinuousClock.Instant?
+    ) async {
         guard let cache else { return }
         switch plan.writing {
         case .asynchronous: cache.keep(kept, under: plan.key)
-        case .synchronous: _ = await journey.wait(for: { cache.keep(kept, under: plan.key, $0) })
+        case .synchronous:
+            _ = await journey.wait(until: deadline) { cache.keep(kept, under: plan.key, $0) }
         }
     }
 }

@@ -48,26 +48,10 @@ extension AgentCore {
     ) async -> Answer {
         let (flight, number, isNew) = flights.board(key) { Flight(Journey(tag: nil, of: self)) }
         if isNew { launch(flight, key, request, at: servers, itinerary.shared) }
-        let deadline = itinerary.end(from: .now)
-        var clock: Task<Void, any Error>?
-        let waited: Answer?? = await journey.wait { done in
-            flight.wait(number) { done($0) }
-            clock = deadline.map { deadline in
-                Task {
-                    try await Task.sleep(until: deadline, clock: .continuous)
-                    done(nil)
-                }
-            }
-        }
-        clock?.cancel()
-        if let answer = waited ?? nil { return answer }
+        let answer: Answer? = await journey.wait(until: itinerary.end) { done in flight.wait(number, done) }
+        if let answer { return answer }
         flights.leave(flight, key, number)
-        let isOverdue = waited != nil
-        let error =
-            isOverdue
-            ? RequestError(TransferFailure(.timeout, .timeoutDeadline), url: itinerary.url)
-            : journey.error(url: itinerary.url)
-        return .refused(error.aboard)
+        return .refused(journey.overdue(url: itinerary.url).aboard)
     }
 
     /// In a task of its own, as it outlives whoever began it.

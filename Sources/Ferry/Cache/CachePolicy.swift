@@ -12,6 +12,7 @@ public struct CachePolicy: Sendable {
         /// Some time after the run: it does not wait.
         case asynchronous
         /// Before anybody is told of the result. It outlives the process then; only a loss of power can take it back.
+        /// Where the deadline of the run passes first, the result does not wait.
         case synchronous
     }
 

@@ -46,21 +46,21 @@ extension RequestRun {
         defer { core.leave(journey) }
         guard let caching else { return .unsent }
         core.enter(journey)
-        if caching.cached != nil { await tell(journey, core) }
+        if caching.cached != nil { await tell(journey, core, until: itinerary.end) }
         let answer = await core.answer(
             request, caching.plan, mode: caching.mode, at: servers, itinerary, journey)
         guard caching.plan?.writing == .synchronous, let plan = caching.plan, !answer.isHit else { return answer }
         let kept = await onProcessingQueue(core) { run, core in run.prepare(answer, plan, core) }
-        if let kept { await core.keep(kept, plan, journey) }
+        if let kept { await core.keep(kept, plan, journey, until: itinerary.end) }
         return answer
     }
 
     /// [in a task] The closure for what the cache has stands in the callback queue before any result of the network's.
-    private func tell(_ journey: Journey, _ core: AgentCore) async {
+    private func tell(_ journey: Journey, _ core: AgentCore, until deadline: ContinuousClock.Instant?) async {
         guard let cached = caching?.cached, var plan = caching?.plan else { return }
         caching?.cached = nil
         plan.mode = .cacheOnly
-        guard let found = await core.usable(plan, of: request, journey) else { return }
+        guard let found = await core.usable(plan, of: request, journey, until: deadline) else { return }
         await onProcessingQueue(core) { run, core in
             guard case .success(let reply) = run.make(found, core).reply else { return }
             // It may be cancelled on its way: then it stays away, and the result says so.

@@ -36,7 +36,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
         guard case .unsent = answer else { return nil }
-        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number)
+        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, since: start)
     }
 
     override func carry(

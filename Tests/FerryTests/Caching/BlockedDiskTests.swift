@@ -106,6 +106,42 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test func theDeadlineHoldsForTheDiskToo() async throws {
+        let lock = try holdLock()
+        let stub = counting()
+        let agent = bench.agent(stub, memory: false) { $0.cache?.patience = 3_600_000_000 }
+        var kept = Kept(deadline: .milliseconds(100))
+        for result in await agent.resultsOfBothWays(kept) { #expect(result.error?.code == .timeout(.deadline)) }
+        #expect(await fault { try await agent.send(kept, cached: { _ in }) } == .timeout(.deadline))
+        #expect(stub.requests.isEmpty)
+        // What came is not lost because it is not kept in time.
+        kept.deadline = .seconds(1)
+        #expect(try await agent.send(kept, cache: .reload).value == "answer 1")
+        let outcome = Outcome<String>()
+        agent.start(kept, cache: .reload, completion: outcome.take)
+        #expect(try await outcome.result.get().value == "answer 2")
+        close(lock)
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func timeAtTheDiskIsNotGivenToTheTransfer(_ isShared: Bool) async throws {
+        let lock = try holdLock()
+        let stub = StubTransport(always: .hold)
+        let agent = bench.agent(stub, memory: false) { $0.cache?.patience = 3_600_000_000 }
+        let start = ContinuousClock.now
+        let outcome = Outcome<String>()
+        agent.start(Kept(coalesces: isShared, deadline: .seconds(3600)), completion: outcome.take)
+        while ContinuousClock.now - start < .milliseconds(50) { await Task.yield() }
+        close(lock)
+        await stub.waitForHeld(1)
+        let deadline = try #require(stub.requests.first).timeouts.deadline
+        // A transfer that is shared has none; whoever waits for it leaves it.
+        #expect(isShared ? deadline == nil : deadline.map { $0 <= 3_600_000 - 50 } == true)
+        stub.releaseAll()
+        #expect(await outcome.code == nil)
+        await agent.shutdown()
+    }
+
     @Test func downloadsAreNeverCached() async throws {
         let server = try LoopbackServer()
         var configuration = NetworkConfiguration(baseURL: server.baseURL)

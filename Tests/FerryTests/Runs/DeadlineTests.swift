@@ -1,0 +1,51 @@
+import Dispatch
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// The deadline counts from the start of a run, whatever it waits for.
+@Suite(.timeLimit(.minutes(2))) struct DeadlineTests {
+    /// A run by closure whose processing is held up until its deadline has passed.
+    private func heldUp(
+        _ stub: StubTransport, _ change: (inout NetworkConfiguration) -> Void = { _ in }
+    ) async -> Result<Reply<Response>, RequestError> {
+        var configuration = NetworkConfiguration.test
+        configuration.deadline = .milliseconds(20)
+        configuration.retryPolicy = .exponential(attempts: 3, base: .zero)
+        change(&configuration)
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let start = ContinuousClock.now
+        agent.core.processingQueue.suspend()
+        let outcome = Outcome<Response>()
+        let task = agent.start(Get(), completion: outcome.take)
+        while ContinuousClock.now - start < .milliseconds(25) { await Task.yield() }
+        agent.core.processingQueue.resume()
+        let result = await outcome.result
+        // Of a run that was never sent nothing is measured.
+        if result.error?.attempts != 0 { #expect(task.metrics.total >= .milliseconds(20)) }
+        await agent.shutdown()
+        return result
+    }
+
+    @Test func timeInTheProcessingQueueCountsBeforeARetry() async {
+        let stub = StubTransport(answers: [.response(status: 503), .response()])
+        let error = await heldUp(stub).error
+        #expect(error?.code == .invalidStatusCode(503) && error?.attempts == 1)
+        #expect(stub.requests.count == 1)
+    }
+
+    @Test func andBeforeWhatFollowsARedirect() async {
+        let stub = StubTransport(answers: [.redirect(to: "/y"), .response()])
+        let error = await heldUp(stub).error
+        #expect(error?.code == .timeout(.deadline) && error?.attempts == 1)
+        #expect(stub.requests.count == 1)
+    }
+
+    @Test func andBeforeARunThatBeginsThere() async {
+        let stub = StubTransport(always: .response())
+        let error = await heldUp(stub) { $0.interceptors = [Intercept { _, _ in nil }] }.error
+        #expect(error?.code == .timeout(.deadline) && error?.attempts == 0)
+        #expect(stub.requests.isEmpty)
+    }
+}
