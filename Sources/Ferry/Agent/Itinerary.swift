@@ -105,8 +105,13 @@ extension RequestBuilder {
             case .data(let data): .data(data)
             case .pull: built.pulled
             }
-        return OutgoingRequest(
+        var outgoing = OutgoingRequest(
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
+        // A type among the headers of its own was meant for whatever body it has.
+        if body != nil, !(request.custom?.headers ?? request.headers).contains("Content-Type") {
+            outgoing.noteBodyType()
+        }
+        return outgoing
     }
 }
 

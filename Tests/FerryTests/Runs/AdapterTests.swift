@@ -104,6 +104,38 @@ struct Adapt: RequestAdapter {
         #expect(request.headers["Content-Type"] == "text/plain; charset=utf-8", "headers are theirs to take away too")
     }
 
+    @Test func aBodyOfTheirsBringsItsContentType() async throws {
+        let json = Full(method: .post, body: .json(["a": 1]))
+        func type(_ request: some Request, _ adapters: (@Sendable (inout OutgoingRequest) -> Void)...) async throws
+            -> String?
+        {
+            try await seen(request, adapters.map { change in Adapt { request, _ in change(&request) } })
+                .headers["Content-Type"]
+        }
+        #expect(try await type(json, { $0.body = .string("e", contentType: "application/jose") }) == "application/jose")
+        let form = Full(method: .post, arguments: ["a": 1])
+        #expect(
+            try await type(form, { $0.body = .multipart(Multipart()) })?.hasPrefix("multipart/form-data; boundary")
+                == true)
+        // The next in line sees it, and may set another.
+        let second: @Sendable (inout OutgoingRequest) -> Void = {
+            let before = $0.headers["Content-Type"] ?? "none"
+            $0.body = .string("f", contentType: before + "+2")
+        }
+        #expect(try await type(json, { $0.body = .string("e", contentType: "a/b") }, second) == "a/b+2")
+        // Bytes that name no type are the same in another form; and what was set by hand stays.
+        #expect(try await type(json, { $0.body = .bytes([1]) }) == "application/json")
+        #expect(
+            try await type(
+                json,
+                {
+                    $0.headers["Content-Type"] = "x/y"
+                    $0.body = .string("e")
+                }) == "x/y")
+        let own = Full(method: .post, headers: ["Content-Type": "own/type"], body: .json(["a": 1]))
+        #expect(try await type(own, { $0.body = .string("e") }) == "own/type")
+    }
+
     @Test func customRequestsPassThemToo() async throws {
         struct Own: Request {
             var path: String { "/ignored" }
