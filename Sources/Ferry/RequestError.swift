@@ -86,6 +86,8 @@ public struct RequestError: Error, Sendable {
         var mayHaveBeenProcessed = false
         var redirects: [Redirect] = []
         var response: Part?
+        /// Code of the application's made it in the place of an answer: it says nothing of the host.
+        var isOfApplication = false
         /// For observers; `nil` of a run that never left.
         var measured: RequestMetrics?
         /// In groups, outermost first.

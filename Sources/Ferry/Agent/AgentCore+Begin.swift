@@ -41,10 +41,10 @@ extension AgentCore {
     ) throws(RequestError) -> Reply<R.Value> {
         do throws(RequestError) {
             let reply = try builder.reply(to: request, answer, url: url, &times)
-            if !reply.response.isFromCache { health.succeeded(reply.response.url) }
+            if reply.response.isFromServer { health.succeeded(reply.response.url) }
             return reply
         } catch {
-            health.failed(answer.url ?? url, error)
+            note(error, answer, url: url)
             throw error
         }
     }
@@ -52,9 +52,14 @@ extension AgentCore {
     /// Notes how the host does, by the way a run ended.
     func note<Value>(_ reply: Result<Reply<Value>, RequestError>, _ answer: Answer, url: String) {
         switch reply {
-        case .success(let reply): if !reply.response.isFromCache { health.succeeded(reply.response.url) }
-        case .failure(let error): health.failed(answer.url ?? url, error)
+        case .success(let reply): if reply.response.isFromServer { health.succeeded(reply.response.url) }
+        case .failure(let error): note(error, answer, url: url)
         }
+    }
+
+    /// What a failure says of the host that was asked last; nothing where it was not asked.
+    func note(_ error: RequestError, _ answer: Answer, url: String) {
+        if !answer.isIntercepted { health.failed(answer.url ?? url, error) }
     }
 
     func info<R: Request>(

@@ -11,6 +11,9 @@ enum Answer: Sendable {
     /// It cannot be sent by a plain transfer: a journey has to begin.
     case unsent
 
+    /// It came from no server.
+    var isIntercepted: Bool { if case .arrived(_, let trail) = self { trail.isIntercepted } else { false } }
+
     /// Where it came from, when that is not where the run began.
     var url: String? { if case .arrived(_, let trail) = self { trail.url } else { nil } }
 }

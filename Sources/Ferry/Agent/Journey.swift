@@ -253,10 +253,17 @@ extension RequestError {
         RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)
     }
 
+    /// The same, as code of the application's made it.
+    var ofApplication: RequestError {
+        var facts = facts
+        facts.isOfApplication = true
+        return RequestError(facts)
+    }
+
     /// What code of the application's threw before there was an answer.
     static func thrown(_ error: any Error, url: String) -> RequestError {
         switch error {
-        case let error as RequestError: error
+        case let error as RequestError: error.ofApplication
         case is CancellationError:
             RequestError(preparing: .cancelled, message: "the run was cancelled", url: url, cause: error)
         default:

@@ -68,7 +68,8 @@ extension Travel {
         switch action {
         case .deliver: return nil
         case .fail(let code, let message):
-            throw RequestError(code, message: message, response: Response(result, url: url, trail: trail()))
+            let error = RequestError(code, message: message, response: Response(result, url: url, trail: trail()))
+            throw isIntercepted ? error.ofApplication : error
         case .follow(let next):
             // An interceptor's was sent nowhere.
             if !isIntercepted { earlier.addRedirect() }

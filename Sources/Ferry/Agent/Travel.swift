@@ -149,7 +149,7 @@ struct Travel {
             let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
             return .arrived(result, trail(isFromCache: answer.isFromCache))
         } catch {
-            throw RequestError(error, url: url)
+            throw RequestError(error, url: url).ofApplication
         }
     }
 

@@ -52,7 +52,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         // One that was refused before it began has not ended it.
         download.meter.end()
         guard let file else { preconditionFailure("a download ended without a file or an error") }
-        core.note(file, url: url)
+        core.note(file, answer, url: url)
         figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
         if case .failure(let error) = file { request.failurePreprocessor(error) }
     }
@@ -109,10 +109,10 @@ extension RunOutcome {
 
 extension AgentCore {
     /// Notes how the host of a download does.
-    func note(_ file: Result<DownloadedFile, RequestError>, url: String) {
+    func note(_ file: Result<DownloadedFile, RequestError>, _ answer: Answer, url: String) {
         switch file {
-        case .success(let file): if !file.isFromCache { health.succeeded(file.response.url) }
-        case .failure(let error): health.failed(url, error)
+        case .success(let file): if file.response.isFromServer { health.succeeded(file.response.url) }
+        case .failure(let error): note(error, answer, url: url)
         }
     }
 }

@@ -50,7 +50,7 @@ extension NetworkAgent {
             journey.end(.cancelled)
         }
         if progress != nil { await core.drainReports() }
-        core.note(file, url: url)
+        core.note(file, answer, url: url)
         let metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
         switch file {
         case .failure(let error): throw core.conclude(request, watch, metrics, error)

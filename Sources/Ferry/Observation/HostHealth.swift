@@ -2,7 +2,8 @@
 ///
 /// A host fails when it cannot be found or connected to, when TLS does not come about, when it breaks a connection or
 /// lets time pass. Any whole answer, an error status included, shows that it is reachable. What is not the host's doing,
-/// like a cancelled run, a full queue or a file that cannot be read, says nothing of it.
+/// like a cancelled run, a full queue, a file that cannot be read, or what an adapter, an interceptor or the refresh of a
+/// token throws, says nothing of it; nor does an answer of an interceptor's or of the cache's.
 public enum HostHealth: Sendable, Hashable {
     /// Nothing was heard of it, or so long ago that others took its place.
     case unknown

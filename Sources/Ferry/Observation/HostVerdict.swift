@@ -8,6 +8,10 @@ enum HostVerdict: Sendable, Equatable {
     case nothing
 
     init(_ error: RequestError) {
+        if error.facts.isOfApplication {
+            self = .nothing
+            return
+        }
         if error.phase == .processing, error.code != .cancelled, error.code != .shutdown {
             self = .answered
             return

@@ -20,6 +20,9 @@ public struct Response: Sendable {
     /// Whether it came from a cache and not from the network.
     public var isFromCache: Bool { trail?.isFromCache ?? false }
 
+    /// Whether a server gave it to this run: neither the cache nor an interceptor did.
+    var isFromServer: Bool { trail?.isIntercepted != true }
+
     /// The redirects that were followed, in their order.
     public var redirects: [Redirect] { trail?.redirects ?? [] }
 

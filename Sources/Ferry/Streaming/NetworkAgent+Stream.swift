@@ -55,11 +55,11 @@ extension AgentCore {
                 metrics = run.metrics(head)
                 throw explained
             }
-            if !head.isFromCache { health.succeeded(head.url) }
+            if head.isFromServer { health.succeeded(head.url) }
             return StreamedResponse(
                 head: head, body: ResponseBody(Reading(source, head: head, ending, health: health)))
         } catch {
-            health.failed(answer.url ?? url, error)
+            note(error, answer, url: url)
             ending.failed(error, metrics)
             throw error
         }
