@@ -35,7 +35,8 @@ public struct RequestError: Error, Sendable {
     public var errno: Int { Int(storage.facts.errno) }
 
     /// What lies beneath: a `JSONSyntaxError` with its offset (`invalidJSON`), a `JSONMismatch` (`schemaMismatch`,
-    /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`userError`).
+    /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`userError`), the
+    /// `RequestError` of a refresh that brought no token.
     public var cause: (any Error)? { storage.facts.cause }
 
     /// Bytes of the request that were sent, head and body, in all attempts.

@@ -72,7 +72,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         case (.send(let generation), let token?), (.replay(let generation), let token?):
             return (applied(token, to: request), generation)
         default:
-            throw outcome.fault.map { .thrown($0, url: request.url) }
+            throw outcome.fault.map { .withoutToken($0, url: request.url) }
                 ?? RequestError(TransferFailure(.shutdown), url: request.url)
         }
     }
@@ -152,6 +152,15 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
             }
         }
         for (turn, outcome) in released { turn.finish(outcome) }
+    }
+}
+
+extension RequestError {
+    /// There is no token for a run, and why. The code is the refresh's; how far its request had come is not said of this
+    /// one, which was not sent.
+    fileprivate static func withoutToken(_ fault: any Error, url: String) -> RequestError {
+        guard let error = fault as? RequestError else { return .thrown(fault, url: url) }
+        return RequestError(preparing: error.code, message: error.message, url: url, cause: error).ofApplication
     }
 }
 

@@ -148,7 +148,12 @@ import Testing
             let tokens = TokenServer(on: server)
             tokens.refuseTokens(with: 503)
             let error = try #require(await agent.result(Call("/data"), way).error)
-            #expect(error.code == .invalidStatusCode(503) && error.url.hasSuffix("/token"))
+            #expect(error.code == .invalidStatusCode(503) && error.url.hasSuffix("/data"))
+            // It was not sent, whatever became of the request for the token.
+            #expect(error.attempts == 0 && error.bytesSent == 0 && !error.mayHaveBeenProcessed)
+            #expect(error.phase == .preparing && error.status == nil)
+            let cause = try #require(error.cause as? RequestError)
+            #expect(cause.url.hasSuffix("/token") && cause.status == 503 && cause.attempts == 1)
             #expect(tokens.count("/data") == 0)
         }
         try await withFlow {
