@@ -15,8 +15,8 @@ extern "C" {
  * a turn. */
 typedef struct ferry_statistics {
   uint64_t waiting;     /* in the rings */
-  uint64_t resolving;   /* of these, for a name */
-  uint64_t running;     /* inside libcurl */
+  uint64_t resolving;   /* of the running, for a name */
+  uint64_t running;     /* with a place of their own */
   uint64_t sockets;     /* open */
   uint64_t handles;     /* easy handles, idle ones included */
   uint64_t submitted;   /* since the start, like all that follow */

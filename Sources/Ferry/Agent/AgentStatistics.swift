@@ -1,14 +1,17 @@
 import FerryTransport
 
-/// Gauges and counters of an agent, summed over its loops. Each is exact; together they may differ by a moment.
+/// Gauges and counters of an agent's network, summed over its loops. Each is exact; together they may differ by a moment.
+///
+/// A transfer is one exchange: a run with a redirect and a retry has three of them, one that the cache or an interceptor
+/// answers has none.
 public struct AgentStatistics: Sendable, Hashable {
-    /// Runs that wait for their turn.
+    /// Transfers that wait for their turn.
     public let waiting: UInt64
-    /// Runs at work.
+    /// Transfers at work; those whose name is being looked up are.
     public let running: UInt64
-    /// Runs taken on since the start.
+    /// Transfers taken on since the start.
     public let submitted: UInt64
-    /// Runs answered since the start.
+    /// Transfers answered since the start.
     public let finished: UInt64
     /// Sockets that are open.
     public let sockets: UInt64
@@ -24,7 +27,7 @@ public struct AgentStatistics: Sendable, Hashable {
     public let longestTurn: Duration
 
     init(_ from: TransportStatistics) {
-        waiting = from.waiting + from.resolving
+        waiting = from.waiting
         running = from.running
         submitted = from.submitted
         finished = from.finished

@@ -99,6 +99,8 @@ import Testing
         let tasks = outcomes.map { agent.start(Probe(path: "http://many.held.test/"), completion: $0.take) }
         let awaited = Task { await agent.result(Probe(path: "http://many.held.test/")) }
         #expect(await eventually { agent.core.transport.statistics.resolving == 11 && resolver_held() == 1 })
+        // They have their places, and are counted once.
+        #expect(agent.statistics.waiting == 0 && agent.statistics.running == 11)
         tasks[4].cancel()
         awaited.cancel()
         #expect(await outcomes[4].code == .cancelled)
