@@ -18,6 +18,8 @@ class CallbackRun: Run, @unchecked Sendable {
         var isFromCache = false
         /// While it is more than one plain transfer.
         var journey: Journey?
+        /// Its place among those that wait, where it was changed before that: for all transfers that follow.
+        var priority: RequestPriority?
     }
 
     private let life: Mutex<Life>
@@ -83,7 +85,10 @@ class CallbackRun: Run, @unchecked Sendable {
     }
 
     final func setPriority(_ priority: RequestPriority) {
-        let (core, journey) = life.withLock { ($0.core, $0.journey) }
+        let (core, journey) = life.withLock { life in
+            life.priority = priority
+            return (life.core, life.journey)
+        }
         guard let core else { return }
         if let journey {
             journey.setPriority(priority, in: core)
@@ -104,11 +109,12 @@ class CallbackRun: Run, @unchecked Sendable {
             finish(answer, core)
             return true
         }
-        let (journey, isWanted) = life.withLock { life in
+        let (journey, priority, isWanted) = life.withLock { life in
             let journey = life.journey ?? Journey(tag: tag, of: core)
             life.journey = journey
-            return (journey, life.machine.wentOn())
+            return (journey, life.priority, life.machine.wentOn())
         }
+        if let priority { journey.setPriority(priority, in: core) }
         if !isWanted { journey.end(.cancelled) }
         Task {
             self.pending = await self.carry(itinerary, journey, after: answer, by: core)

@@ -105,6 +105,20 @@ import Testing
         #expect(stub.requests.map(\.headers.count) == [1, 0])
     }
 
+    @Test func aPriorityThatWasChangedHoldsForWhatFollows() async throws {
+        let stub = StubTransport(answers: [.hold, .redirect(to: "/z"), .response(status: 503), .response()])
+        var configuration = NetworkConfiguration.test
+        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let outcome = Outcome<Response>()
+        let task = agent.start(Get(priority: .low), completion: outcome.take)
+        await stub.waitForHeld(1)
+        task.setPriority(.high)
+        stub.releaseAll(with: .redirect(to: "/y"))
+        #expect(try await outcome.result.get().attempts == 4)
+        #expect(stub.requests.dropFirst().map(\.priority) == [.high, .high, .high])
+    }
+
     @Test func secretsGoOnWithinTheOrigin() async throws {
         let (agent, stub) = agent([.redirect(to: "/y"), .response()]) { $0.headers = secrets }
         try await agent.send(Get())
