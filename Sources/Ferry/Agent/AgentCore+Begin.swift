@@ -1,17 +1,15 @@
 import FerryTransport
 
 extension AgentCore {
-    /// A request that may be retried pays into its host's account.
-    private func deposit<R: Request>(_ request: R, url: String) {
-        guard builder.mayRetry(request), let host = HostKey(url: url) else { return }
-        retryAccounts.deposit(host.authority)
+    /// A request that may be retried pays into its host's account when it is sent for the first time.
+    func payForRetries(_ url: String) {
+        if let host = HostKey(url: url) { retryAccounts.deposit(host.authority) }
     }
 
     /// A run begins: who observes it is told. `nil` when nobody does.
     func begin<R: Request>(
         _ request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil
     ) -> RunWatch? {
-        deposit(request, url: url)
         let own = request.observers
         if own.isEmpty && observers.isEmpty && log == nil { return nil }
         var runLog = log

@@ -83,8 +83,8 @@ final class AgentCore: TransferReceiver {
     var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
     /// Hands a run over. It gets its one answer in every case, perhaps before this returns. What a journey goes on with
-    /// was let in when the journey began.
-    func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false) {
+    /// was let in when the journey began. One that `mayBeRetried` pays for that when it is let in.
+    func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false, mayBeRetried: Bool = false) {
         run.prepare(built)
         run.watch?.sends(built)
         let loop = transport.chooseLoop()
@@ -102,6 +102,7 @@ final class AgentCore: TransferReceiver {
         case .success(let made): id = made
         case .failure(let error): return refuse(run, error)
         }
+        if mayBeRetried { payForRetries(run.url) }
         run.source?.open { [weak transport] in transport?.resumeSending(id) }
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)

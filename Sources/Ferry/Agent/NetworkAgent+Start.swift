@@ -49,7 +49,7 @@ extension NetworkAgent {
                 run.meter = built.meter
                 core.leave(run, to: journey)
             } else {
-                core.start(run, built)
+                core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
             }
         } catch {
             // The same way as any other result.

@@ -106,7 +106,7 @@ extension AgentCore {
         } else if let journey {
             leave(run, to: journey)
         } else {
-            start(run, built)
+            start(run, built, mayBeRetried: builder.mayRetry(request))
         }
         return run
     }

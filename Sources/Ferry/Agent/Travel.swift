@@ -30,6 +30,8 @@ struct Travel {
     var earlier = EarlierAttempts()
     /// Of the last of them.
     var left: RequestMetrics?
+    /// It has paid for its retries, with the first that was sent.
+    private var hasPaid: Bool
     /// Nothing more is wanted of the answer at hand.
     var hasLeft = false
     /// The answer at hand came from an interceptor.
@@ -58,6 +60,7 @@ struct Travel {
         credential = itinerary.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
+        if case .unsent = first { hasPaid = false } else { hasPaid = true }
         start = itinerary.start ?? .now - elapsed
         deadline = itinerary.end(from: start)
     }
@@ -104,6 +107,8 @@ struct Travel {
             if remaining <= .zero { throw .deadlinePassed(url: url) }
             built.transfer.timeouts.deadline = milliseconds(remaining)
         }
+        if !hasPaid && !retries.isOff { core.payForRetries(url) }
+        hasPaid = true
         if let carrier { return await journey.carry(built, streamedBy: carrier, by: core) }
         return await journey.carry(built, by: core)
     }

@@ -139,6 +139,7 @@ extension AgentCore {
             built.transfer.timeouts.deadline = milliseconds(remaining)
         }
         itinerary.watch?.sends(built)
+        if builder.mayRetry(request) { payForRetries(itinerary.url) }
         let answer = await journey.carry(built, by: self)
         if isSettled(answer, of: request) { return answer }
         return await travel(itinerary, journey, after: answer)

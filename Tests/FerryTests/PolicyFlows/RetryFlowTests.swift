@@ -6,6 +6,32 @@ import Testing
 
 /// Retries over a network: row R78 and what goes with it.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryFlowTests {
+    @Test("What is not sent pays for no retry")
+    func whatIsNotSentPaysNothing() async throws {
+        let bench = CacheBench()
+        let stub = StubTransport { $0.url.hasSuffix("/down") ? .response(status: 503) : .response() }
+        let agent = bench.agent(stub) {
+            $0.retryPolicy = .exponential(attempts: 2, base: .zero)
+            $0.retryBudget = RetryBudget(ratio: 1, minimumPerSecond: 0, burst: 1)
+            $0.interceptors = [
+                Intercept { request, _ in request.url.hasSuffix("/own") ? InterceptedResponse() : nil }
+            ]
+        }
+        func attempts() async -> Int? { await agent.result(Kept(path: "/down", cachePolicy: .none)).error?.attempts }
+        _ = try await agent.sendBothWays(Kept())
+        // Its own payment is all there is room for.
+        #expect(await attempts() == 2)
+        // The account is empty; the one that is sent pays for its own retry, and no more.
+        for _ in 0..<3 {
+            #expect(try await agent.sendBothWays(Kept()).allSatisfy(\.isFromCache))
+            _ = try await agent.sendBothWays(Kept(path: "/own", cachePolicy: .none))
+        }
+        let host = try #require(HostKey(url: "http://h/"))
+        #expect(!agent.core.retryAccounts.withdraw(host.authority))
+        #expect(await attempts() == 2)
+        await agent.shutdown()
+    }
+
     @Test("R78: it is sent until it is answered well, and every sending counts", arguments: Way.allCases)
     func attemptsAreCounted(way: Way) async throws {
         try await withFlow {
