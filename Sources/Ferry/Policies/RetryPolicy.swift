@@ -9,8 +9,9 @@
 /// - Attempts are left, the host's ``RetryBudget`` has room, and the wait ends before the deadline.
 ///
 /// The wait doubles with each retry and is drawn at random (``Jitter``), so that clients that failed together do not
-/// come back together. A `Retry-After` of the answer is waited out in its place; if it asks for more than
-/// ``retryAfterCap``, the answer is delivered without a retry.
+/// come back together. A `Retry-After` of the answer is waited out before it, so that clients that were told the same
+/// moment do not all come at it; with ``Jitter/none`` in its place. If it asks for more than ``retryAfterCap``, the answer
+/// is delivered without a retry.
 ///
 /// Faults of trust (certificates, pins), faults of the request itself, a cancel, a shutdown, and a deadline are never
 /// retried, and neither is 401: fresh credentials are an authenticator's to bring.
@@ -57,7 +58,7 @@ public struct RetryPolicy: Sendable {
     /// Retries methods like POST too, even when the server may have acted on them. The default is `false`.
     public var retriesNonIdempotent = false
 
-    /// The longest `Retry-After` that is waited for. The default is 60 seconds.
+    /// The longest `Retry-After` that is waited for, the drawn wait behind it not counted. The default is 60 seconds.
     public var retryAfterCap: Duration = .seconds(60)
 
     /// A rule of one's own, asked about each failure for which attempts are left. It may veto a retry, or have one that
