@@ -64,7 +64,7 @@ extension Travel {
             status: result.status, locations: RedirectMachine.locations(of: result),
             to: RedirectMachine.Asked(
                 url: asked.url, method: asked.method, hasBody: asked.body != nil,
-                isBodyReplayable: asked.body?.isReplayable ?? true))
+                isBodyReplayable: asked.body?.isReplayable ?? true, isBodyBound: hasAlteredBody))
         switch action {
         case .deliver: return nil
         case .fail(let code, let message):
@@ -98,6 +98,7 @@ extension Travel {
         leg = try await withToken(asked)
         // The new token is meant for the first server, too.
         added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
+        if leg?.changes != asked.changes { hasAlteredBody = true }
         return .goOn
     }
 

@@ -27,6 +27,8 @@ struct Travel {
     var added: [Headers.Field] = []
     /// They have sent it elsewhere, by another method, or with another body.
     private var isAltered = false
+    /// They have set the body, which then is meant for the first server only, too.
+    var hasAlteredBody = false
     var earlier = EarlierAttempts()
     /// Of the last of them.
     var left: RequestMetrics?
@@ -136,7 +138,8 @@ struct Travel {
             outgoing = try await withToken(outgoing)
         }
         added = outgoing.headers.filter { !bare.headers.contains($0) }
-        isAltered = outgoing.url != bare.url || outgoing.method != bare.method || outgoing.changes != bare.changes
+        hasAlteredBody = outgoing.changes != bare.changes
+        isAltered = outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody
         return outgoing
     }
 

@@ -20,7 +20,8 @@
 /// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself. To
 /// an absolute URL of another origin it does not go, also where an adapter has sent the request there, and a refusal from
 /// there refreshes nothing; where the configuration names no servers it goes anywhere. On a redirect it goes only to the
-/// origin that was asked first.
+/// origin that was asked first; with a token in its body, a redirect to another one that keeps the body ends the run with
+/// `redirectForbidden(policy)`.
 public protocol Authenticator<Token>: Sendable {
     /// What is put on requests.
     associatedtype Token: Sendable

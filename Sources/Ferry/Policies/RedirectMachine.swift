@@ -9,6 +9,8 @@ struct RedirectMachine: Sendable {
         var hasBody = false
         /// The body can be made once more.
         var isBodyReplayable = true
+        /// The body was made for this origin, by an adapter or the authenticator: what of it is secret nobody knows.
+        var isBodyBound = false
     }
 
     enum Action: Sendable {
@@ -93,6 +95,10 @@ struct RedirectMachine: Sendable {
         }
         if asked.hasBody, keepsBody, !asked.isBodyReplayable {
             return .fail(.bodyNotReplayable, message: "\(redacted) is to have the body, which can be made only once")
+        }
+        if asked.hasBody, keepsBody, asked.isBodyBound, dropsSecrets || !hop.isSameOrigin {
+            return .fail(
+                .redirectForbidden(.policy), message: "\(redacted) is to have a body that was made for another server")
         }
         if !hop.isSameOrigin { dropsSecrets = true }
         history.append(Redirect(status: status, source: source.text, target: target.text))

@@ -164,6 +164,39 @@ import Testing
         }
     }
 
+    @Test("A token in the body does not follow a redirect to another origin", arguments: [303, 307, 308])
+    func tokenInTheBody(status: Int) async throws {
+        struct InTheForm: Authenticator {
+            let token: String? = TokenServer.token(1)
+            func apply(_ token: String, to request: inout OutgoingRequest) {
+                request.body = .string("a=1&token=\(token)", contentType: "application/x-www-form-urlencoded")
+            }
+            func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String { throw Oops() }
+        }
+        let second = try LoopbackServer()
+        second.handle("/there") { _ in LoopbackResponse(status: 200) }
+        try await withFlow {
+            $0.authenticator = InTheForm()
+        } _: { server, agent in
+            server.handle("/start") { _ in
+                LoopbackResponse(status: status, headers: ["Location": second.baseURL + "/there"])
+            }
+            server.handle("/near") { _ in LoopbackResponse(status: status, headers: ["Location": "/end"]) }
+            server.handle("/end") { LoopbackResponse(text: $0.text) }
+            var call = Call("/start", method: .post)
+            call.body = .string("a=1", contentType: "application/x-www-form-urlencoded")
+            for result in await agent.resultsOfBothWays(call) {
+                #expect(result.error?.code == (status == 303 ? nil : .redirectForbidden(.policy)))
+            }
+            #expect(second.requestCount == (status == 303 ? 2 : 0))
+            for sent in second.requests { expectNoSecret(in: sent) }
+            // Within the origin it goes on.
+            call.path = "/near"
+            let reply = try await agent.send(call)
+            #expect(reply.text.contains("token") == (status != 303))
+        }
+    }
+
     @Test("A request without the authenticator goes without a token, and its refusal is its answer")
     func withoutAuthenticator() async throws {
         try await withFlow {
