@@ -109,14 +109,18 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   if (handle->head.complete && !before) {
     t->phase = FERRY_PHASE_BODY;
     t->head_held = is_challenge(t, handle->head.status);
+    ferry__head_ended(t);
     if (!t->head_held && !ferry__head_final(handle->loop, t))
       return 0;
   }
   return count;
 }
 
-/* These bytes, and what libcurl has read behind them, come again. */
-static size_t withhold(ferry__transfer *t) {
+/* These bytes, and what libcurl has read behind them, come again; but what it
+ * holds it loses when it cannot write any more. */
+static size_t withhold(ferry__transfer *t, const char *bytes, size_t count) {
+  if (ferry__keep(t, bytes, count))
+    return count;
   t->withheld = true;
   return CURL_WRITEFUNC_PAUSE;
 }
@@ -126,13 +130,13 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
   ferry__transfer *t = handle->transfer;
   (void)size;
   if (t->receive_paused)
-    return withhold(t);
+    return withhold(t, bytes, count);
   if (t->head_held && !ferry__head_final(handle->loop, t))
     return 0;
   if (t->receive_paused) /* by that head */
-    return withhold(t);
+    return withhold(t, bytes, count);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
-    return withhold(t);
+    return withhold(t, bytes, count);
   t->last_ms = ferry__now(handle->loop);
   t->result.body_received += count;
   bool good = t->inflate
@@ -147,6 +151,11 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
   ferry_options *o = &handle->loop->options;
   uint64_t left = t->body_length - t->pulled;
   size *= count;
+  if (t->dry) {
+    t->dry = false;
+    t->send_paused = true;
+    return CURL_READFUNC_PAUSE;
+  }
   t->last_ms = ferry__now(handle->loop);
   if (left < size)
     size = (size_t)left;

@@ -109,8 +109,9 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
 SSL *ferry__tls_of(CURL *easy);
 /* Drained and shut down: what comes on it is no answer to anything. */
 void ferry__end_idle(ferry_loop *loop, ferry__socket *socket);
-/* Under TLS: something is to be read before more is written. */
-bool ferry__answer_waits(const ferry__transfer *transfer, int fd);
+/* Under TLS, or where the connection is broken: something is to be read before
+ * more is written. */
+bool ferry__answer_waits(const ferry__transfer *transfer, int fd, bool broken);
 /* Takes the answer out of a socket that is about to be closed. */
 void ferry__keep_answer(ferry__transfer *transfer, int fd);
 /* Notes in close_notified how a body under TLS that has no length ends:

@@ -84,7 +84,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     ferry__head_expect_status(&handle->head);
   } else {
     handle->attempts++;
+    free(t->late); /* it came to another attempt, or to nobody */
+    t->late = NULL;
   }
+  t->heard = false;
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
@@ -148,11 +151,12 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
 /* ---- Answers that a reset overtakes -------------------------------------- */
 
 /* A server that has enough of an upload answers, and then resets: whoever
- * writes first meets the reset and never reads the answer. So under TLS what
- * is there to read is read first; plain ones have the one below. */
-bool ferry__answer_waits(const ferry__transfer *t, int fd) {
+ * writes first meets the reset and never reads the answer. So under TLS, and
+ * where the reset is there already, what is there to read is read first; plain
+ * connections have the one below, too. */
+bool ferry__answer_waits(const ferry__transfer *t, int fd, bool broken) {
   char byte;
-  return t->phase == FERRY_PHASE_SEND && t->host->secure &&
+  return (broken || (t->phase == FERRY_PHASE_SEND && t->host->secure)) &&
          recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 

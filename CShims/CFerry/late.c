@@ -59,7 +59,7 @@ bool ferry__late_answer(ferry__transfer *t) {
       return false;
     at = next;
   }
-  if (t->head_held || t->receive_paused)
+  if (t->head_held)
     return false;
   if (t->method_kind == FERRY__HEAD || head->status == 204 ||
       head->status == 304)

@@ -65,7 +65,8 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   if (t->extras && t->extras->via)
     t->extras->via->held--;
   free(t->late);
-  t->late = NULL;
+  free(t->kept);
+  t->late = t->kept = NULL;
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;

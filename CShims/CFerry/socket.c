@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { POLL_END = 8 }; /* beside CURL_POLL_…: the other side has closed */
+
 static ferry__socket *socket_of(ferry_loop *loop, int fd) {
   ferry__sockets *sockets = &loop->sockets;
   if (fd >= sockets->capacity) {
@@ -46,7 +48,8 @@ static ferry__socket *socket_of(ferry_loop *loop, int fd) {
 static void watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
   struct epoll_event event = {
       .events = ((want & CURL_POLL_IN) ? EPOLLIN : 0u) |
-                ((want & CURL_POLL_OUT) ? EPOLLOUT : 0u),
+                ((want & CURL_POLL_OUT) ? EPOLLOUT : 0u) |
+                ((want & POLL_END) ? EPOLLRDHUP : 0u),
       .data.ptr = s};
   int operation = !want     ? EPOLL_CTL_DEL
                   : s->have ? EPOLL_CTL_MOD
@@ -76,6 +79,9 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
     s->want = 0;
     if (t && t->phase == FERRY_PHASE_CONNECT)
       shard->unheard++; /* and now the next address */
+    /* Not where it is closed behind a fault, which comes while it sends. */
+    if (t && t->send_paused && !s->http2)
+      ferry__reading_ended(t);
     return 0;
   }
   if (!assigned) {
@@ -88,6 +94,8 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
   s->handle = handle;
   s->generation = handle->generation;
+  if (what == CURL_POLL_OUT && !s->http2 && handle->transfer)
+    ferry__reading_ended(handle->transfer);
   if (s->have != s->want)
     watch(shard->loop, s, s->want);
   return 0;
@@ -226,19 +234,34 @@ int ferry__on_close(void *data, curl_socket_t fd) {
   return close(fd);
 }
 
+/* It is answered, and its source has nothing more to give: a server that
+ * closes now has all that it wants. Under TLS bytes alone may be anything. */
+static void on_answered(ferry_loop *loop, ferry__socket *s, ferry__transfer *t,
+                        unsigned events) {
+  if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+    ferry__leave_unsent(loop, t);
+  else
+    watch(loop, s, POLL_END);
+}
+
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
   if (!s->have)
     return; /* closed earlier in this batch */
+  ferry__transfer *t = owner(s);
+  if (!s->want && t && t->heard && t->send_paused && !s->http2 &&
+      t->state == FERRY__RUNNING) {
+    on_answered(loop, s, t, events);
+    return;
+  }
   if (!s->want) {
     /* A paused transfer leaves its socket unread on purpose; and what comes
      * of HTTP/2, libcurl reads when it needs the connection again. */
-    if (!owner(s) && !s->http2)
+    if (!t && !s->http2)
       ferry__end_idle(loop, s);
     watch(loop, s, 0);
     return;
   }
-  ferry__transfer *t = owner(s);
   if (t)
     t->last_ms = ferry__now(loop);
   if (events & EPOLLIN)
@@ -247,11 +270,17 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     bits |= CURL_CSELECT_OUT;
   if (events & (EPOLLERR | EPOLLHUP))
     bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
-  if (t && (bits & CURL_CSELECT_OUT) && !s->http2 &&
-      ferry__answer_waits(t, s->fd))
-    bits = CURL_CSELECT_IN;
   ferry__shard *shard = s->shard;
-  curl_multi_socket_action(shard->multi, s->fd, bits, &running);
+  bool both = t && !s->http2 && t->phase >= FERRY_PHASE_SEND &&
+              bits == (CURL_CSELECT_IN | CURL_CSELECT_OUT) &&
+              (s->want & CURL_POLL_IN);
+  curl_multi_socket_action(shard->multi, s->fd,
+                           both ? CURL_CSELECT_IN : bits, &running);
+  /* What is to be read may be all there will be, so it is read first, and
+   * libcurl says whether that was the end before it meets a reset. */
+  if (both && owner(s) == t && s->local_port && (s->want & CURL_POLL_OUT) &&
+      !ferry__answer_waits(t, s->fd, events & (EPOLLERR | EPOLLHUP)))
+    curl_multi_socket_action(shard->multi, s->fd, CURL_CSELECT_OUT, &running);
   ferry__shard_touch(shard);
 }
 

@@ -87,7 +87,12 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     else if (!paused && t->phase >= FERRY_PHASE_CONNECT &&
              passed(now, t->last_ms, t->idle_ms, &next))
       detail = idle_detail(t);
-    else if (paused && t->idle_ms)
+    else if (t->send_paused && t->state == FERRY__RUNNING &&
+             ferry__is_answered(t) &&
+             passed(now, t->last_ms, t->idle_ms, &next)) {
+      ferry__leave_unsent(loop, t); /* its source may never come back */
+      return 0;
+    } else if (paused && t->idle_ms)
       sooner(&next, now + t->idle_ms); /* its own clock stands still */
     uint64_t again = ferry__sink_look(t);
     if (again)
@@ -119,6 +124,8 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     if (again)
       sooner(&next, again);
   }
+  if (!detail && t->nudged)
+    ferry__nudge(t);
   if (detail)
     *fault = (ferry__fault){FERRY_E_TIMEOUT, detail};
   return next;

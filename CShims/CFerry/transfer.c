@@ -120,8 +120,8 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
     go(loop, t);
 }
 
-/* What is paused of receiving stays so: a body that is held is not let go by
- * another that is sent. */
+/* What libcurl holds of receiving stays so: a body that is held is not let go
+ * by another that is sent. */
 static void go_on(ferry_loop *loop, ferry__transfer *t) {
   /* What libcurl held goes to our callbacks here. When they refuse it, or
    * libcurl itself does (a trailer without a colon), only this call is told,
@@ -130,7 +130,7 @@ static void go_on(ferry_loop *loop, ferry__transfer *t) {
   if (withheld)
     t->withheld = false;
   CURLcode code = curl_easy_pause(
-      t->handle->easy, t->receive_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+      t->handle->easy, t->withheld ? CURLPAUSE_RECV : CURLPAUSE_CONT);
   if (t->fault.code) {
     ferry__transfer_end(loop, t, t->fault);
     return;
@@ -146,7 +146,7 @@ static void go_on(ferry_loop *loop, ferry__transfer *t) {
 
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   bool paused = t->receive_paused || t->send_paused;
-  t->held = t->send_paused = false;
+  t->held = t->send_paused = t->dry = false;
   t->receive_paused = t->paced || ferry__sink_is_choked(t);
   if (!paused || (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING))
     return;
@@ -160,6 +160,14 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
     if (t->receive_paused)
       return; /* paused again before what was held has gone */
   }
+  if (t->kept) {
+    if (!ferry__kept_drain(loop, t)) {
+      ferry__transfer_end(loop, t, t->fault);
+      return;
+    }
+    if (t->kept || (t->inflate && t->inflate->held))
+      return; /* likewise */
+  }
   if (t->state == FERRY__DRAINING) {
     ferry__transfer_completed(loop, t, CURLE_OK);
     return;
@@ -168,6 +176,7 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
 }
 
 void ferry__transfer_resume_sending(ferry_loop *loop, ferry__transfer *t) {
+  t->dry = false;
   if (!t->send_paused || t->state != FERRY__RUNNING)
     return;
   t->send_paused = false;
@@ -207,7 +216,7 @@ static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
 static void settle(ferry_loop *loop, ferry__transfer *t) {
   /* Nor does one live on that has answered challenges. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
-                 !t->late &&
+                 !t->late && !t->cut &&
                  !(t->extras &&
                    (t->extras->schemes || t->extras->proxy_schemes));
   if (t->fault.code && t->handle->words[0])
@@ -233,18 +242,12 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   t->earlier = (uint8_t)(t->earlier + t->handle->attempts);
   ferry__handle_give(t->handle, false);
   t->again = t->untouched = false;
+  free(t->late); /* of a connection that it leaves */
+  t->late = NULL;
   t->phase = FERRY_PHASE_CONNECT;
   ferry__fault fault = enter_libcurl(loop, t);
   if (fault.code)
     ferry__transfer_end(loop, t, fault);
-}
-
-/* The whole answer has come, as far as its head says where it ends. */
-static bool is_answered(const ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
-  return head->complete && !t->head_held && !t->withheld &&
-         head->content_length > 0 &&
-         t->result.body_received == (uint64_t)head->content_length;
 }
 
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
@@ -258,11 +261,15 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   }
   bool running = t->state == FERRY__RUNNING;
   /* What comes of the rest of the request no longer matters to the answer. */
-  if (code == CURLE_SEND_ERROR && !t->fault.code && is_answered(t))
+  if (code == CURLE_SEND_ERROR && !t->fault.code && ferry__is_answered(t)) {
     code = CURLE_OK;
+    t->cut = true;
+  }
   if (code == CURLE_SEND_ERROR && t->late && !t->fault.code &&
       !t->handle->head.received && ferry__late_answer(t))
     code = CURLE_OK;
+  if (!code)
+    t->handle->words[0] = 0; /* a reset behind an answer explains nothing */
   t->result.curl_code = (int32_t)code;
   if (running)
     leave_libcurl(loop, t);
@@ -287,6 +294,10 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (!t->fault.code && (t->result.flags & FERRY_RESULT_CLOSE_FRAMED) &&
       t->host->secure && !t->close_notified)
     t->fault = (ferry__fault){FERRY_E_INCOMPLETE_BODY, 0};
+  if (!t->fault.code && t->kept) {
+    t->state = FERRY__DRAINING;
+    return;
+  }
   if (!t->fault.code && t->inflate) {
     if (t->inflate->held) {
       /* All is here, but the receiver has not taken it yet. */

@@ -103,6 +103,10 @@ struct ferry__transfer {
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
   bool withheld; /* libcurl holds bytes of the answer */
+  bool heard;    /* libcurl has read the answer to its end */
+  bool nudged;   /* libcurl is to look whether it is done, .. */
+  bool dry;      /* .. and not to ask the source meanwhile */
+  bool cut;      /* the rest of its request was left unsent */
   bool held;  /* paused by the caller, .. */
   bool paced; /* .. or by its rate */
   bool head_held; /* a challenge, which libcurl may answer by itself */
@@ -119,6 +123,8 @@ struct ferry__transfer {
   char *words;  /* behind result.message */
   char *late; /* what was left in the socket when it was closed */
   uint32_t late_length;
+  uint32_t kept_length, kept_from;
+  char *kept; /* of a paused answer, while its request is being sent */
   ferry__inflate *inflate;
   char arena[];
 };
@@ -192,6 +198,26 @@ bool ferry__sink_is_choked(const ferry__transfer *transfer);
 bool ferry__sink_rests(ferry__transfer *transfer);
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
 
+/* ---- Answers before their request has been sent (early.c, late.c) -------- */
+
+/* The whole answer has come, as far as its head says where it ends, and
+ * libcurl holds nothing of it. */
+bool ferry__is_answered(const ferry__transfer *transfer);
+/* libcurl wants to read no more from a connection of HTTP/1. */
+void ferry__reading_ended(ferry__transfer *transfer);
+/* The final head is there. */
+void ferry__head_ended(ferry__transfer *transfer);
+/* Answered, and nothing more is to be had of its source or of the server:
+ * libcurl is left, and this is its end. */
+void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *transfer);
+/* Has libcurl look whether it is done, with nothing new to send. */
+void ferry__nudge(ferry__transfer *transfer);
+/* Takes a piece of an answer that is paused, so that libcurl cannot lose it
+ * with the connection. False when it is libcurl's to hold. */
+bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
+/* Hands over what was kept, up to the next pause. False sets
+ * transfer->fault. */
+bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
 /* An answer that lay in the socket when writing to it failed (late.c). True
  * when it was whole, and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);

@@ -59,6 +59,25 @@ extension CoreTests {
             }
         }
 
+        /// libcurl sends on behind these, until the reset.
+        @Test(arguments: [
+            "200 OK\r\nContent-Length: 0\r\n\r\n", "204 No Content\r\n\r\n",
+            "201 Created\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        ])
+        func oneThatIsWelcomeToo(answer: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/refused", [.expectHead, .expectBytes(1_000_000), .send("HTTP/1.1 " + answer), .reset])
+                for round in 0..<10 {
+                    let result = try await core.run(upload(server, isPulled: round % 2 == 0))
+                    #expect(result.fault == .ok && result.status == Int(answer.prefix(3)), "\(result.fault)")
+                    #expect(result.text == (answer.contains("ok") ? "ok" : ""))
+                }
+                #expect(server.connectionCount == 10)
+            }
+        }
+
         @Test func underTLSToo() async throws {
             try await withSecureCore(probes: true) { core, server in
                 server.script(

@@ -71,25 +71,82 @@ import Testing
         }
     }
 
-    /// What waits to be taken lies in libcurl, which throws it away with its connection.
-    @Test("R80: one that is read as it comes begins at least, and is whole or an error", arguments: Body.allCases)
+    @Test("R80: and one that is read as it comes, or goes to a file", arguments: Body.allCases)
     func acceptedAsItComes(body: Body) async throws {
         let file = try TemporaryFile(size: Self.size)
-        var setup = FaultSetup()
-        setup.probe.method = .post
-        setup.probe.body = made(body, file)
-        setup.forms = [.streamed, .download]
         for answer in Self.answers("200 OK") {
-            let script: LoopbackScript = [.expectHead, .expectBytes(1_000_000), .send(answer), .reset]
-            try await forEachPlay(script, setup, #_sourceLocation) { play, outcome, stage in
-                switch outcome {
-                case .success(let answer): #expect(answer.status == 200 && answer.text == "no", "\(play)")
-                case .failure(let error):
-                    #expect(error.code == .connectionReset && error.phase == .body, "\(play): \(error)")
-                    #expect(error.mayHaveBeenProcessed)
+            try await expectAnswer(
+                [.expectHead, .expectBytes(1_000_000), .send(answer), .reset],
+                setUp: {
+                    $0.probe.method = .post
+                    $0.probe.body = made(body, file)
+                    $0.forms = [.streamed, .download]
                 }
-                #expect(stage.server.requests.count { $0.path == "/fault" } == 1)
-                return FaultNote.held
+            ) { response, server in
+                #expect(response.status == 200 && response.text == "no")
+                #expect(server.requests.count { $0.path == "/fault" } == 1)
+            }
+        }
+    }
+
+    @Test("R80: one without a body is whole with its head", arguments: Body.allCases)
+    func acceptedWithoutABody(body: Body) async throws {
+        let file = try TemporaryFile(size: Self.size)
+        for answer in [
+            head("200 OK", "Content-Length: 0\r\n"), head("204 No Content"),
+            head("201 Created", "Transfer-Encoding: chunked\r\n") + "0\r\n\r\n",
+        ] {
+            try await expectAnswer(
+                [.expectHead, .expectBytes(1_000_000), .send(answer), .reset],
+                setUp: {
+                    $0.probe.method = .post
+                    $0.probe.body = made(body, file)
+                }
+            ) { response, server in
+                #expect(response.status / 100 == 2 && response.text.isEmpty)
+                #expect(server.requests.count { $0.path == "/fault" } == 1)
+            }
+        }
+    }
+
+    /// Gives some, and then waits for what never comes.
+    private static var starving: RequestBody {
+        .stream { Pieces(pieces: [[0x61, 0x62, 0x63]], hangsAtEnd: true) }
+    }
+
+    @Test("R80: a source that has nothing more to give does not keep it, nor does a connection that stays open")
+    func sourceThatWaits() async throws {
+        for answer in Self.answers("413 Content Too Large") {
+            for end in [LoopbackScript.Step.close, .keepOpen] {
+                try await expectFault(
+                    [.expectHead, .expectBytes(8), .send(answer), end], .invalidStatusCode(413), .processing
+                ) {
+                    $0.probe.method = .post
+                    $0.probe.body = Self.starving
+                } error: { error in
+                    #expect(error.response?.status == 413)
+                }
+            }
+        }
+    }
+
+    @Test("R80: nor one that says all is well, where the server closes or the idle time has passed")
+    func acceptedWhileTheSourceWaits() async throws {
+        let answers = [
+            answer("no"), head("200 OK", "Transfer-Encoding: chunked\r\n") + "2\r\nno\r\n0\r\n\r\n",
+        ]
+        for answer in answers {
+            for end in [LoopbackScript.Step.close, .keepOpen] {
+                try await expectAnswer(
+                    [.expectHead, .expectBytes(8), .send(answer), end],
+                    setUp: {
+                        $0.probe.method = .post
+                        $0.probe.body = Self.starving
+                        if end == .keepOpen { $0.probe.timeouts = Timeouts(idle: .milliseconds(200)) }
+                    }
+                ) { response, _ in
+                    #expect(response.status == 200 && response.text == "no")
+                }
             }
         }
     }

@@ -1,0 +1,116 @@
+/* early.c - the answer that comes while its request is still being sent.
+ *
+ * A server may say what it has to say before it has read all: that it will
+ * not have the upload, or that all is well. libcurl stops sending at 300 and
+ * above, and where the connection is to be closed, but it does not get out of
+ * its pause for that: with a source that has nothing to give at the moment it
+ * would wait for ever, the answer in its hands. And what a paused answer left
+ * in libcurl goes when writing to the connection fails. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_no_body(const ferry__transfer *t, const ferry__head *head) {
+  return t->method_kind == FERRY__HEAD || head->status == 204 ||
+         head->status == 304 || head->content_length == 0;
+}
+
+bool ferry__is_answered(const ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
+  if (!head->complete || t->head_held || t->withheld)
+    return false;
+  return t->heard || has_no_body(t, head) ||
+         (head->content_length > 0 &&
+          t->result.body_received == (uint64_t)head->content_length);
+}
+
+/* In the wheel's next turn: from within libcurl it cannot be called. */
+static void look_soon(ferry__transfer *t) {
+  ferry_loop *loop = t->handle->loop;
+  t->nudged = true;
+  ferry__wheel_set(loop, t, ferry__now(loop));
+}
+
+void ferry__reading_ended(ferry__transfer *t) {
+  /* A pause is no end, and an informational answer not the last. */
+  if (t->heard || t->withheld || !t->handle->head.complete)
+    return;
+  t->heard = true;
+  if (t->send_paused)
+    look_soon(t);
+}
+
+void ferry__head_ended(ferry__transfer *t) {
+  if (t->send_paused && t->handle->head.status >= 300)
+    look_soon(t);
+}
+
+/* Where libcurl has stopped sending it is done now, or when the answer is.
+ * Otherwise it asks for more, and pauses again: the source is not asked, which
+ * says by itself when it has something (ferry__on_read). */
+void ferry__nudge(ferry__transfer *t) {
+  t->nudged = false;
+  if (!t->send_paused || t->state != FERRY__RUNNING)
+    return;
+  t->send_paused = false;
+  t->dry = true;
+  curl_easy_pause(t->handle->easy,
+                  t->withheld ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+  t->handle->shard->due = 1;
+  ferry__shard_touch(t->handle->shard);
+}
+
+void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
+  t->cut = true;
+  ferry__transfer_completed(loop, t, CURLE_OK);
+}
+
+/* ---- Answers that are paused --------------------------------------------- */
+
+static bool is_sending(const ferry__transfer *t) {
+  curl_off_t sent = 0;
+  if (t->body_kind == FERRY_BODY_NONE)
+    return false;
+  if (t->body_kind == FERRY_BODY_PULL && t->pulled < t->body_length)
+    return true;
+  curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+  return (uint64_t)sent < t->body_length;
+}
+
+bool ferry__keep(ferry__transfer *t, const char *bytes, size_t length) {
+  /* In the order in which they came: behind what is kept already. What lay in
+   * the socket at its end is kept whole; there is no libcurl to hold it. */
+  size_t most = t->late ? SIZE_MAX : FERRY__LATE;
+  if (t->withheld || t->kept_length + length > most ||
+      (!t->late && !is_sending(t)))
+    return false;
+  char *kept = realloc(t->kept, t->kept_length + length);
+  if (!kept)
+    return false;
+  memcpy(kept + t->kept_length, bytes, length);
+  t->kept = kept;
+  t->kept_length += (uint32_t)length;
+  t->result.body_received += length;
+  return true;
+}
+
+bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *t) {
+  while (t->kept && !t->receive_paused) {
+    size_t left = t->kept_length - t->kept_from;
+    size_t n = left < CURL_MAX_WRITE_SIZE ? left : CURL_MAX_WRITE_SIZE;
+    char *bytes = t->kept + t->kept_from;
+    if (t->max_rate && !ferry__pace_take(loop, t, n))
+      return true;
+    t->kept_from += (uint32_t)n;
+    if (!(t->inflate ? ferry__inflate_write(loop, t, bytes, n)
+                     : ferry__body_deliver(loop, t, bytes, n)))
+      return false;
+    if (t->kept_from == t->kept_length) {
+      free(t->kept);
+      t->kept = NULL;
+      t->kept_length = t->kept_from = 0;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,131 @@
+import CFerry
+import FerryTesting
+import Synchronization
+import Testing
+
+extension CoreTests {
+    /// Answers that come while the source of an upload has nothing to give, or before they are asked for.
+    @Suite struct EarlyAnswers {
+        /// Gives three bytes, and then nothing for ever.
+        private func starving(_ server: LoopbackServer, idle: Int = 60_000) -> CoreRequest {
+            let left = Mutex(3)
+            return CoreRequest("POST", server.baseURL + "/early").with {
+                $0.idle = idle
+                $0.body = .pull(1_000)
+                $0.onPull = { space in
+                    left.withLock { left in
+                        if left == 0 { return FERRY_PAUSE }
+                        space.copyBytes(from: [UInt8](repeating: 0x61, count: left))
+                        defer { left = 0 }
+                        return left
+                    }
+                }
+            }
+        }
+
+        private static let answers = [
+            "Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n1\r\nn\r\n1\r\no\r\n0\r\n\r\n",
+            "Connection: close\r\nContent-Length: 2\r\n\r\nno", "Content-Length: 0\r\n\r\n",
+        ]
+
+        private func expectAnswer(_ result: CoreResult, _ status: Int, _ answer: String) {
+            #expect(result.fault == .ok && result.status == status, "\(result.fault) \(result.message ?? "")")
+            #expect(result.text == (answer.contains(" 0\r\n\r\n") ? "" : "no"))
+            #expect(result.isProcessed && result.bodySent <= 3 && result.phase == FERRY_PHASE_DONE)
+        }
+
+        @Test(
+            "a source that never gives does not keep the answer", arguments: answers + ["\r\nno"],
+            ["413 Content Too Large", "200 OK"])
+        func aClosedConnectionIsTheEnd(answer: String, status: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early", [.expectHead, .expectBytes(3), .send("HTTP/1.1 \(status)\r\n" + answer), .close])
+                let code = Int(status.prefix(3))!
+                expectAnswer(try await core.run(starving(server)), code, answer)
+                // One that is read as it comes, and held behind its head.
+                let streamed = starving(server).with {
+                    $0.answer = .stream
+                    $0.flags.insert(.holdBody)
+                }
+                let id = try core.submit(streamed)
+                await core.untilHead(id)
+                for _ in 0..<10 { await core.turn() }
+                #expect(core.streamed(id).isEmpty)
+                core.resume(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && result.status == code, "\(result.fault)")
+                #expect(core.streamed(id) == Array((answer.contains(" 0\r\n\r\n") ? "" : "no").utf8))
+            }
+        }
+
+        @Test("one that refuses the upload is the end", arguments: answers)
+        func refusalsOnOpenConnections(answer: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early", [.expectHead, .expectBytes(3), .send("HTTP/1.1 413 No\r\n" + answer), .keepOpen])
+                expectAnswer(try await core.run(starving(server)), 413, answer)
+            }
+        }
+
+        @Test("one that says all is well waits for the source, as long as the idle time", arguments: answers)
+        func acceptedOnOpenConnections(answer: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early", [.expectHead, .expectBytes(3), .send("HTTP/1.1 200 OK\r\n" + answer), .keepOpen])
+                expectAnswer(try await core.run(starving(server, idle: 150)), 200, answer)
+            }
+        }
+
+        @Test("and a source that comes back sends what it has", arguments: answers.filter { !$0.contains("close") })
+        func theUploadGoesOn(answer: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early",
+                    [.expectHead, .send("HTTP/1.1 200 OK\r\n" + answer), .mark("sent"), .expectBody, .serve]
+                )
+                let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
+                let id = try core.submit(
+                    CoreRequest("PUT", server.baseURL + "/early").with {
+                        $0.body = .pull(100_000)
+                        $0.onPull = { source.fill($0) }
+                    })
+                try await server.waitForMark("sent")
+                try await server.waitForReceivedBytes(50_000)
+                for _ in 0..<20 { await core.turn() }
+                #expect(core.record.read { $0.results[id] } == nil)
+                core.resumeSending(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && result.status == 200 && result.bodySent == 100_000)
+                #expect(server.requests.first { $0.path == "/early" }?.bodyLength == 100_000)
+            }
+        }
+
+        /// The reset meets an answer that nobody has asked for yet.
+        @Test(arguments: [
+            "Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n1\r\nn\r\n1\r\no\r\n0\r\n\r\n",
+        ])
+        func anAnswerThatIsHeldOutlivesItsConnection(answer: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/held",
+                    [.expectHead, .expectBytes(1_000_000), .send("HTTP/1.1 200 OK\r\n" + answer), .reset])
+                for _ in 0..<10 {
+                    let id = try core.submit(
+                        CoreRequest("POST", server.baseURL + "/held").with {
+                            $0.answer = .stream
+                            $0.flags.insert(.holdBody)
+                            $0.body = .bytes([UInt8](repeating: 7, count: 50_000_000))
+                        })
+                    await core.untilHead(id)
+                    await core.untilStatistics { $0.sockets == 0 }
+                    #expect(core.streamed(id).isEmpty && core.record.read { $0.results[id] } == nil)
+                    core.resume(id)
+                    let result = await core.result(of: id)
+                    #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
+                    #expect(core.streamed(id) == Array("no".utf8) && result.bodyReceived == 2)
+                }
+            }
+        }
+    }
+}
