@@ -120,6 +120,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   }
   if (handle->opened_count) {
     ferry__remember_port(handle, peer, peer_port, port);
+    handle->head.http2 = handle->socket && handle->socket->http2;
     return CURL_PREREQFUNC_OK;
   }
   ferry__socket *s = ferry__find_port(loop, peer, peer_port, port);
@@ -131,6 +132,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   }
   /* A kept connection: what is readable now is no answer to this request. */
   handle->socket = s;
+  handle->head.http2 = s && s->http2;
   char byte;
   if (s && s->http2) /* frames may come at any time */
     return CURL_PREREQFUNC_OK;

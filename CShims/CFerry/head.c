@@ -34,6 +34,7 @@ void ferry__head_begin(ferry__head *head, uint32_t limit) {
   head->limit = limit ? limit : FERRY__MAX_HEAD;
   head->status = 0;
   head->version = 0;
+  head->http2 = false;
   ferry__head_expect_status(head);
 }
 
@@ -100,7 +101,7 @@ static ferry__fault status_line(ferry__head *head, const char *p, size_t n) {
       p[8] == ' ') {
     code = 9;
     head->version = p[7] == '1' ? 11 : 10;
-  } else if (n >= 10 && !memcmp(p, "HTTP/2 ", 7)) {
+  } else if (head->http2 && n >= 10 && !memcmp(p, "HTTP/2 ", 7)) {
     code = 7;
     head->version = 20;
   } else {

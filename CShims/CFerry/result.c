@@ -103,6 +103,7 @@ int ferry_result_make(uint64_t id, const char *text, size_t length,
   if (!t)
     return code;
   ferry__head_begin(&head, UINT32_MAX);
+  head.http2 = true; /* or whatever else is said */
   for (size_t at = 0; at < length;) {
     const char *end = memchr(text + at, '\n', length - at);
     size_t line = end ? (size_t)(end - text) + 1 - at : length - at;

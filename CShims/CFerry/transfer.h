@@ -20,6 +20,7 @@ typedef struct ferry__head {
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
+  bool http2; /* so its connection speaks, and the status line has to */
 } ferry__head;
 
 enum {

@@ -52,6 +52,7 @@ import Testing
             "HTTP/1.2 200 OK\r\n\r\n", "http/1.1 200 OK\r\n\r\n", "\r\nHTTP/1.1 200 OK\r\n\r\n", "\0\0\0\0\0\0",
             "SSH-2.0-OpenSSH_9.2\r\n", "<html>no head at all</html>\n", "HTTP/1.1  200 OK\r\n\r\n",
             "HTTP/1.1 200\0OK\r\n\r\n", "HTTP/1.1 200 OK\n\n",
+            "HTTP/2 200 OK\r\n\r\nabc", "HTTP/2 200\r\nContent-Length: 3\r\n\r\nabc",
         ])
     func badStatusLine(line: String) async throws {
         try await expectFault(
