@@ -262,7 +262,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     watch(loop, s, 0);
     return;
   }
-  if (t)
+  if (t && !s->http2) /* others' frames come there, too, and PINGs */
     t->last_ms = ferry__now(loop);
   if (events & EPOLLIN)
     bits |= CURL_CSELECT_IN;

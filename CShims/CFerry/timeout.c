@@ -77,7 +77,8 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
                                         : FERRY_D_TIMEOUT_DEADLINE;
   } else if (t->state != FERRY__WAITING) {
     ferry__look_at_phase(t);
-    if (t->phase == FERRY_PHASE_SEND && loop->options.http2)
+    if (t->phase >= FERRY_PHASE_SEND && loop->options.http2 &&
+        t->body_kind != FERRY_BODY_NONE)
       look_at_upload(t, now);
     if (passed(now, t->started_ms, t->total_ms, &next))
       detail = FERRY_D_TIMEOUT_TOTAL;

@@ -79,6 +79,20 @@ extension CoreTests {
             }
         }
 
+        /// Frames of the connection, or of others on it, are no sign of life of this one.
+        @Test func pingsDoNotKeepAStreamFromItsIdleTime() async throws {
+            try await withFrames { core, server in
+                var steps: [LoopbackScript.Step] = [.expectBytes(Frame.opening), .sendBytes(Frame.settings)]
+                for _ in 0..<20 {
+                    steps += [.pause(.milliseconds(50)), .sendBytes(Frame.make(6, 0, 0, [0, 1, 2, 3, 4, 5, 6, 7]))]
+                }
+                steps += [.sendBytes(Frame.headers(1) + Frame.data(1, "late"))]
+                server.script(LoopbackScript(steps))
+                let result = try await core.run(get(server).with { $0.idle = 300 })
+                #expect(result.fault == .timeout(FERRY_D_TIMEOUT_RESPONSE_HEAD), "\(result.fault)")
+            }
+        }
+
         @Test(
             arguments: [
                 (2, FERRY_D_HTTP2_INTERNAL), (8, FERRY_D_HTTP2_CANCEL), (11, FERRY_D_HTTP2_ENHANCE_YOUR_CALM),
