@@ -64,6 +64,8 @@ void ferry__pool_give(ferry__pool *pool, void *bytes);
  * that loop. */
 void ferry__block_free(void *bytes);
 void ferry__pool_close(ferry__pool *pool);
+/* The bytes that it keeps. */
+size_t ferry__pool_kept(const ferry__pool *pool);
 
 /* ---- Threads (thread.c) -------------------------------------------------- */
 

@@ -47,12 +47,18 @@ static void free_host(ferry__host *host) {
   free(host);
 }
 
+/* Makes room. One that is busy is in use, so it goes to the others that are:
+ * a few of them at the old end would keep all that came later, and for as long
+ * as they run. */
 static void evict(ferry_loop *loop) {
   ferry__hosts *hosts = &loop->hosts;
-  ferry__host *host = hosts->oldest;
-  for (int i = 0; host && i < EVICT_TRIES; i++, host = host->newer) {
-    if (host->running || host->waiting || host->held || host->looking_up)
+  for (int i = 0; i < EVICT_TRIES && hosts->count >= MOST_IDLE; i++) {
+    ferry__host *host = hosts->oldest;
+    if (host->running || host->waiting || host->held || host->looking_up) {
+      unlink_age(hosts, host);
+      link_newest(hosts, host);
       continue;
+    }
     ferry__host **at = &hosts->buckets[host->hash & (hosts->capacity - 1)];
     while (*at != host)
       at = &(*at)->hash_next;
@@ -60,7 +66,6 @@ static void evict(ferry_loop *loop) {
     unlink_age(hosts, host);
     hosts->count--;
     free_host(host);
-    return;
   }
 }
 

@@ -115,6 +115,10 @@ static void write_gauges(ferry_loop *loop) {
                         memory_order_relaxed);
   atomic_store_explicit(&loop->counters.running, loop->admission.running,
                         memory_order_relaxed);
+  atomic_store_explicit(&loop->counters.hosts, loop->hosts.count,
+                        memory_order_relaxed);
+  atomic_store_explicit(&loop->counters.kept_bytes,
+                        ferry__pool_kept(&loop->pool), memory_order_relaxed);
 }
 
 static void turn(ferry_loop *loop) {

@@ -87,8 +87,9 @@ void ferry__job_put(ferry__job *job);
 /* ---- The loop (loop.c) --------------------------------------------------- */
 
 typedef struct ferry__counters {
-  _Atomic uint64_t waiting, resolving, running, sockets, handles, submitted,
-      finished, connections, lookups, guarded, turns, longest_turn_us;
+  _Atomic uint64_t waiting, resolving, running, sockets, handles, hosts,
+      kept_bytes, submitted, finished, connections, lookups, guarded, turns,
+      longest_turn_us;
 } ferry__counters;
 
 struct ferry_loop {

@@ -20,7 +20,7 @@ enum { UNPOOLED = FERRY__CLASSES };
 
 static const struct {
   size_t size;   /* header included */
-  uint32_t most; /* kept on the shared list: 4 to 8 MB of each class */
+  uint32_t most; /* kept on a list: 4 to 8 MB of each class */
 } classes[FERRY__CLASSES] = {
     {1024, 4096}, {4096, 1024}, {16384 + 256, 256}, {65536 + 256, 64},
     {262144 + 256, 16}, {1048576 + 256, 8},
@@ -59,25 +59,9 @@ void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity) {
   return block + 1;
 }
 
-void ferry__pool_give(ferry__pool *pool, void *bytes) {
-  ferry__block *block = (ferry__block *)bytes - 1;
-  if (block->class == UNPOOLED) {
-    free(block);
-    return;
-  }
-  block->next = pool->free[block->class];
-  pool->free[block->class] = block;
-  pool->count[block->class]++;
-}
-
-void ferry__block_free(void *bytes) {
-  ferry__block *block = (ferry__block *)bytes - 1;
+/* Onto the list of the process. */
+static void share(ferry__block *block) {
   uint32_t class = block->class;
-  if (class != UNPOOLED && ferry__current &&
-      ferry__current->pool.count[class] < classes[class].most) {
-    ferry__pool_give(&ferry__current->pool, bytes);
-    return;
-  }
   /* The counts are hints: they do not know of lists taken whole, and a block
    * too many or too few does not matter. */
   if (class == UNPOOLED ||
@@ -93,6 +77,34 @@ void ferry__block_free(void *bytes) {
   while (!atomic_compare_exchange_weak_explicit(&shared[class].list, &old,
                                                 block, memory_order_release,
                                                 memory_order_relaxed));
+}
+
+/* A loop keeps as many as the process does: a burst of bodies that fail, or
+ * that grow from class to class, leaves no more than that behind. */
+void ferry__pool_give(ferry__pool *pool, void *bytes) {
+  ferry__block *block = (ferry__block *)bytes - 1;
+  uint32_t class = block->class;
+  if (class == UNPOOLED || pool->count[class] >= classes[class].most) {
+    share(block);
+    return;
+  }
+  block->next = pool->free[class];
+  pool->free[class] = block;
+  pool->count[class]++;
+}
+
+void ferry__block_free(void *bytes) {
+  if (ferry__current)
+    ferry__pool_give(&ferry__current->pool, bytes);
+  else
+    share((ferry__block *)bytes - 1);
+}
+
+size_t ferry__pool_kept(const ferry__pool *pool) {
+  size_t bytes = 0;
+  for (int class = 0; class < FERRY__CLASSES; class++)
+    bytes += pool->count[class] * classes[class].size;
+  return bytes;
 }
 
 void ferry__pool_close(ferry__pool *pool) {

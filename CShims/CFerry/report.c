@@ -10,6 +10,8 @@ void ferry_loop_statistics(const ferry_loop *loop, ferry_statistics *out) {
   READ(running);
   READ(sockets);
   READ(handles);
+  READ(hosts);
+  READ(kept_bytes);
   READ(submitted);
   READ(finished);
   READ(connections);

@@ -19,6 +19,8 @@ typedef struct ferry_statistics {
   uint64_t running;     /* with a place of their own */
   uint64_t sockets;     /* open */
   uint64_t handles;     /* easy handles, idle ones included */
+  uint64_t hosts;       /* origins that are remembered, idle ones included */
+  uint64_t kept_bytes;  /* of blocks for bodies and results that are idle */
   uint64_t submitted;   /* since the start, like all that follow */
   uint64_t finished;
   uint64_t connections; /* opened */
