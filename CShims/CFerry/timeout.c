@@ -85,7 +85,7 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     else if (t->phase < FERRY_PHASE_SEND &&
              passed(now, t->started_ms, t->connect_ms, &next))
       detail = idle_detail(t);
-    else if (!paused && t->phase >= FERRY_PHASE_CONNECT &&
+    else if (!paused && t->phase >= FERRY_PHASE_DNS &&
              passed(now, t->last_ms, t->idle_ms, &next))
       detail = idle_detail(t);
     else if (t->send_paused && t->state == FERRY__RUNNING &&

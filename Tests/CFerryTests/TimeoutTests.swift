@@ -50,6 +50,9 @@ extension CoreTests {
                     FERRY_D_TIMEOUT_DEADLINE, after: 100, core, CoreRequest("GET", url).with { $0.deadline = 100 })
                 try await expect(
                     FERRY_D_TIMEOUT_TOTAL, after: 100, core, CoreRequest("GET", url).with { $0.total = 100 })
+                let idle = try await expect(
+                    FERRY_D_TIMEOUT_DNS, after: 100, core, CoreRequest("GET", url).with { $0.idle = 100 })
+                #expect(idle.phase == FERRY_PHASE_DNS)
             }
         }
 

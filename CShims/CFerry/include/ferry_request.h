@@ -126,7 +126,10 @@ typedef struct ferry_request {
   int64_t offset; /* of the first byte in it; -1 = wherever it stands */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
   /* Milliseconds, 0 = none. deadline_ms counts from the submit, the others
-   * from the start. idle_ms: no byte in either direction. */
+   * from the start. idle_ms: no byte in either direction, and no answer of
+   * the resolver; of HTTP/2 those of the stream count. It stands still while
+   * the transfer is paused, but for an answer that is whole while its source
+   * has nothing to give: that is delivered then. */
   uint32_t connect_ms;
   uint32_t idle_ms;
   uint32_t total_ms;

@@ -4,7 +4,8 @@ import FerryTransport
 public struct Timeouts: Sendable, Hashable {
     /// For a name, a connection and a TLS handshake together. The default is none.
     public var connect: Duration?
-    /// Without a byte in either direction. The default is 60 seconds.
+    /// Without a byte in either direction; and for a name, and for a connection. The default is 60 seconds. It stands
+    /// still while a body waits for whoever reads or gives it. Over HTTP/2 the bytes are those of the run's own stream.
     public var idle: Duration?
     /// For the whole exchange. The default is none.
     public var total: Duration?
