@@ -13,27 +13,18 @@ public struct FaultArticle {
             """
             ## \(area.title)
 
-            | case | what happens | what Ferry does | outcome | forms | longest |
-            |---|---|---|---|---|---|
+            | case | what happens | what Ferry does | outcome | forms |
+            |---|---|---|---|---|
             \(area.rows.map(line).joined(separator: "\n"))
             """
         }
         return ([Self.introduction] + tables).joined(separator: "\n\n") + "\n"
     }
 
-    /// The same without what is another time in every run.
-    public static func withoutTimes(_ text: String) -> [String] {
-        text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            guard line.hasPrefix("| R") else { return String(line) }
-            return line.split(separator: "|").dropLast().joined(separator: "|")
-        }
-    }
-
     private func line(_ row: FaultRow) -> String {
         let notes = notes[row.number, default: []]
         let outcomes = Set(notes.compactMap(\.outcome)).sorted().joined(separator: "; ")
-        let longest = notes.compactMap(\.milliseconds).max().map { "\($0) ms" } ?? ""
-        return "| \(row.number) | \(row.setup) | \(row.promise) | \(outcomes) | \(forms(notes)) | \(longest) |"
+        return "| \(row.number) | \(row.setup) | \(row.promise) | \(outcomes) | \(forms(notes)) |"
     }
 
     /// Those that it was played in, and why it was not in the others.
@@ -60,8 +51,7 @@ public struct FaultArticle {
         exactly these bytes, in the forms that are named: collected in memory (`buffered`), read as it comes (`streamed`,
         see <doc:Streaming>), or into a file (`download`, see <doc:Downloads>); by `await` and by closure. The codes are
         those of <doc:Errors>, with the ``RequestPhase`` they are found in; `as promised` stands for tests that are no
-        single run. A number stands at the front of the names of the tests that play the case. The time is the longest
-        of its runs on the machine that made the page, timeouts and waits that a case is about included.
+        single run. A number stands at the front of the names of the tests that play the case.
 
         ## What holds in every case
 

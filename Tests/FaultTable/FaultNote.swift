@@ -8,7 +8,7 @@ public struct FaultNote: Codable, Sendable {
     public var outcome: String?
     /// Why the case has no such form, in a word.
     public var reason: String?
-    /// How long it took.
+    /// How long it took, which no page can tell: it is another time in every run.
     public var milliseconds: Int?
 
     /// The outcome of a run that succeeds.
