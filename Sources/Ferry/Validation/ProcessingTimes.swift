@@ -38,7 +38,8 @@ extension RequestMetrics {
     /// Likewise, of a run that went by the cache, from its start to the processing of its answer: no transfer knows how
     /// long a hit took, nor the look-up before a miss. Without an end it went by no cache.
     init(
-        _ answer: Answer, _ times: ProcessingTimes, from start: ContinuousClock.Instant?, to end: ContinuousClock.Instant?
+        _ answer: Answer, _ times: ProcessingTimes, from start: ContinuousClock.Instant?,
+        to end: ContinuousClock.Instant?
     ) {
         self.init(answer, times)
         guard let start, let end else { return }
