@@ -130,13 +130,19 @@ struct CachedRun: Sendable {
         while true {
             let answer = await answer(request, core, at: servers, journey)
             times.begin()
-            let reply = made(request, answer, core, &times)
+            var reply = made(request, answer, core, &times)
             if case .failure = reply, answer.isHit, mode.asksNetwork {
                 reload(core)
                 continue
             }
-            if case .success(let reply) = reply, let plan, let kept = core.kept(reply.response, of: request, plan) {
-                await core.keep(kept, plan, journey, until: end(of: request, core))
+            if case .success(let made) = reply, let plan, let kept = core.kept(made.response, of: request, plan) {
+                let end = end(of: request, core)
+                await withTaskCancellationHandler {
+                    await core.keep(kept, plan, journey, until: end)
+                } onCancel: {
+                    journey.end(.cancelled)
+                }
+                if journey.end == .cancelled { reply = .failure(journey.error(url: url)) }
             }
             return try concluded(request, reply, answer, &times, core).get()
         }

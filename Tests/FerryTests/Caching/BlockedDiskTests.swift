@@ -124,6 +124,32 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Says when its answer is about to be written.
+    private struct Written: Request {
+        typealias Value = String
+        let path = "/x"
+        let cachePolicy = CachePolicy.timeToLive(.seconds(60), write: .synchronous)
+        let writes: @Sendable () -> Void
+
+        func shouldCache(_ response: Response) -> Bool {
+            writes()
+            return true
+        }
+    }
+
+    @Test("R71: a cancel is heard while the disk is waited for") func cancelledWhileItIsWritten() async throws {
+        let lock = try holdLock()
+        let agent = bench.agent(counting(), memory: false) { $0.cache?.patience = 3_600_000_000 }
+        let (writes, told) = AsyncStream<Void>.makeStream()
+        let task = Task { try await agent.send(Written { told.yield() }, cache: .reload) }
+        for await _ in writes { break }
+        task.cancel()
+        let error = await #expect(throws: RequestError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+        close(lock)
+        await agent.shutdown()
+    }
+
     @Test(arguments: [true, false]) func timeAtTheDiskIsNotGivenToTheTransfer(_ isShared: Bool) async throws {
         let lock = try holdLock()
         let stub = StubTransport(always: .hold)
