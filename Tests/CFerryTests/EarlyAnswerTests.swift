@@ -82,7 +82,10 @@ extension CoreTests {
             try await withCore { core, server in
                 server.script(
                     path: "/early",
-                    [.expectHead, .send("HTTP/1.1 200 OK\r\n" + answer), .mark("sent"), .expectBody, .serve]
+                    [
+                        .expectHead, .send("HTTP/1.1 200 OK\r\n" + answer), .mark("sent"), .expectBody, .mark("read"),
+                        .serve,
+                    ]
                 )
                 let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
                 let id = try core.submit(
@@ -97,6 +100,8 @@ extension CoreTests {
                 core.resumeSending(id)
                 let result = await core.result(of: id)
                 #expect(result.fault == .ok && result.status == 200 && result.bodySent == 100_000)
+                // The answer says nothing of how far the server has read.
+                try await server.waitForMark("read")
                 #expect(server.requests.first { $0.path == "/early" }?.bodyLength == 100_000)
             }
         }
