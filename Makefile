@@ -64,15 +64,17 @@ faults: ## Plays every fault of the manual's table, and writes the table anew
 	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter '$(FAULTS)'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=write $(SUITES) --skip-build --filter FaultTableTests
 
-test-tsan: ## Runs the tests under the thread sanitizer
+test-tsan: ## Runs all tests under the thread sanitizer, those against real servers too
 	@.ci/setup tests
+	@.ci/setup integration
 	TSAN_OPTIONS=suppressions=$(CURDIR)/.ci/tsan.supp \
-	$(SANITIZED) $(TEST) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
+	$(SANITIZED) $(SUITES) --sanitize=thread --scratch-path .build-tsan -Xswiftc -DFERRY_TSAN
 
-test-asan: ## Runs the tests under the address sanitizer
+test-asan: ## Runs all tests under the address sanitizer, those against real servers too
 	@.ci/setup tests
+	@.ci/setup integration
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp \
-	$(SANITIZED) $(TEST) --sanitize=address --scratch-path .build-asan -Xswiftc -DFERRY_ASAN
+	$(SANITIZED) $(SUITES) --sanitize=address --scratch-path .build-asan -Xswiftc -DFERRY_ASAN
 
 fuzz: setup ## Fuzzes all that reads what comes from outside, for ten minutes (FUZZ_SECONDS), or one target (FUZZ=url)
 	@Tests/Fuzz/run $(FUZZ_SECONDS) $(FUZZ)

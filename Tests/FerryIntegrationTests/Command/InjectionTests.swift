@@ -5,7 +5,7 @@ import Testing
 
 /// The command while calls of the system fail: the right result or an error with its code, never a signal, a hang, or a
 /// part of a file under the file's own name.
-@Suite(.timeLimit(.minutes(5))) struct InjectionTests {
+@Suite(.timeLimit(.minutes(5)), .enabled(if: Injection.isPossible)) struct InjectionTests {
     private static let network = ["socket", "connect", "send", "recv"]
     private static let files = ["open", "write", "pwrite", "pread", "fsync", "fdatasync", "ftruncate", "rename"]
     private static let size = 700_000
