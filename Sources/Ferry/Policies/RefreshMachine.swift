@@ -35,7 +35,7 @@ struct RefreshMachine: Sendable {
     /// The number of the refresh under way; they are counted from 1.
     private var underWay: UInt64?
     private var refreshes: UInt64 = 0
-    private var isShutDown = false
+    private(set) var isShutDown = false
 
     /// How many refreshes have ended.
     private(set) var generation: UInt64 = 0

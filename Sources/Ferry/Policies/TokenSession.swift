@@ -137,7 +137,11 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
             }
         }
         // It may be over already: then it is one that is cancelled for nothing.
-        state.withLock { $0.refresh = task }
+        let isShutDown = state.withLock { state in
+            state.refresh = task
+            return state.machine.isShutDown
+        }
+        if isShutDown { task.cancel() }
     }
 
     private func end(_ number: UInt64, _ result: Result<A.Token, any Error>) {
