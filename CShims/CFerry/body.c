@@ -11,14 +11,15 @@ static bool fail(ferry__transfer *t, int code, int detail) {
   return false;
 }
 
-static bool has_body(const ferry__transfer *t, const ferry__head *head) {
+bool ferry__has_body(const ferry__transfer *t) {
+  const ferry__head *head = &t->handle->head;
   return t->method_kind != FERRY__HEAD && head->status != 204 &&
          head->status != 304 && head->content_length != 0;
 }
 
 bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = &t->handle->head;
-  bool body = has_body(t, head);
+  bool body = ferry__has_body(t);
   bool decode = body && (t->flags & FERRY_DECODE) &&
                 (head->coding == FERRY__CODING_GZIP ||
                  head->coding == FERRY__CODING_DEFLATE);

@@ -11,16 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_no_body(const ferry__transfer *t, const ferry__head *head) {
-  return t->method_kind == FERRY__HEAD || head->status == 204 ||
-         head->status == 304 || head->content_length == 0;
-}
-
 bool ferry__is_answered(const ferry__transfer *t) {
   const ferry__head *head = &t->handle->head;
   if (!head->complete || t->head_held || t->withheld)
     return false;
-  return t->heard || has_no_body(t, head) ||
+  return t->heard || !ferry__has_body(t) ||
          (head->content_length > 0 &&
           t->result.body_received == (uint64_t)head->content_length);
 }

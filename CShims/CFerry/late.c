@@ -61,8 +61,7 @@ bool ferry__late_answer(ferry__transfer *t) {
   }
   if (t->head_held)
     return false;
-  if (t->method_kind == FERRY__HEAD || head->status == 204 ||
-      head->status == 304)
+  if (!ferry__has_body(t))
     return true;
   if (head->chunked)
     return chunks(t, at, end);

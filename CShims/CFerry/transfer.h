@@ -170,6 +170,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
 size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
 
+/* Whether one follows the head, by the method, the status and the length. */
+bool ferry__has_body(const ferry__transfer *transfer);
 /* The end of the head: what the body will be. False sets transfer->fault. */
 bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
 /* Decoded bytes. False sets transfer->fault. */
