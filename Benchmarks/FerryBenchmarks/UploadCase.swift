@@ -7,13 +7,14 @@ internal import Glibc
 enum UploadCase {
     private static let size = 1_000_000_000
 
-    /// Ferry, by `await`; memory is counted from before the agent was made.
+    /// Ferry, by `await`; memory is counted from where the agent is there, as of a download.
     static func ferry(_ server: String) async throws -> Measurement {
         let file = try SparseFile(size)
         defer { file.remove() }
         var measurement = Measurement()
         let stopwatch = Stopwatch()
         let agent = NetworkAgent(configuration: NetworkConfiguration(userAgent: nil, acceptedEncodings: []))
+        let memory = ProcessUsage.memory
         let start = monotonicNanoseconds()
         let reply = try await agent.send(Upload(path: server + "/hello", file: file.path))
         let seconds = Double(monotonicNanoseconds() - start) / 1e9
@@ -21,7 +22,7 @@ enum UploadCase {
         if reply.status == 200 { measurement.ok = 1 } else { measurement.wrong = 1 }
         measurement.add(agent.statistics)
         measurement.extra = CurlTransfer.figures(size, seconds, cpu: measurement.userTime + measurement.systemTime)
-        measurement.extra["memory_mb"] = Double(measurement.peakMemory - measurement.baseMemory) / 1024
+        measurement.extra["memory_mb"] = Double(measurement.peakMemory - memory) / 1024
         await agent.shutdown(grace: .zero)
         return measurement
     }

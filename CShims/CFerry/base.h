@@ -30,7 +30,8 @@ enum {
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
   /* libcurl's receive buffer, which it allocates and frees with every
    * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
-   * with 16 KB, 28 with 32, 35 with 64), which only long bodies repay. */
+   * with 16 KB, 28 with 32, 35 with 64), which only long bodies repay. Some of
+   * both sizes are kept (memory.c). */
   FERRY__BUFFER = 16384,
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
@@ -49,7 +50,7 @@ typedef struct ferry__sink ferry__sink;
 
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 
-enum { FERRY__CLASSES = 6 };
+enum { FERRY__CLASSES = 7 };
 
 typedef struct ferry__pool {
   ferry__block *free[FERRY__CLASSES];
@@ -74,7 +75,7 @@ bool ferry__thread_start(void *(*run)(void *), void *data);
 
 /* ---- libcurl's memory (memory.c) ----------------------------------------- */
 
-enum { FERRY__SHELVES = 130 };
+enum { FERRY__SHELVES = 131 };
 
 typedef struct ferry__shelf {
   void **first; /* each block begins with the place of the next */

@@ -23,7 +23,7 @@ static const struct {
   uint32_t most; /* kept on a list: 4 to 8 MB of each class */
 } classes[FERRY__CLASSES] = {
     {1024, 4096}, {4096, 1024}, {16384 + 256, 256}, {65536 + 256, 64},
-    {262144 + 256, 16}, {1048576 + 256, 8},
+    {131072 + 256, 32}, {262144 + 256, 16}, {1048576 + 256, 8},
 };
 
 static struct {

@@ -5,7 +5,9 @@
  * sink has two blocks, one that is filled while the other is written; when
  * both are full its socket is left unread. The copy into a block is paid back
  * by longer writes, 128 KB and more where libcurl hands over 16. A body that
- * is no larger than two blocks has one to itself, and is written at once.
+ * is no larger than its share of all blocks has one to itself, and is written
+ * at once: files of 100 KB, 32 of them at once, took four turns of a writer
+ * each where one will do.
  * Blocks of 256 KB took a quarter of a megabyte more for a file of 1 GB, and
  * no less of the processor. */
 #include "core.h"
@@ -47,13 +49,16 @@ static bool fail(ferry__transfer *t, int code) {
 
 /* Smaller blocks where many write. */
 static void set_block(ferry__sink *sink) {
-  const ferry_loop *loop = sink->loop;
   const ferry__transfer *t = sink->transfer;
   int64_t announced = t->handle->head.content_length;
-  size_t size = BLOCK;
-  while (size > LEAST_BLOCK && size * 2 * loop->sink_count > ALL_BLOCKS)
-    size /= 4;
-  bool fits = !t->inflate && announced > 0 && (uint64_t)announced <= size * 2;
+  size_t share = ALL_BLOCKS / sink->loop->sink_count, size = BLOCK;
+  if (share > BLOCK * 2)
+    share = BLOCK * 2;
+  while (size > LEAST_BLOCK && size * 2 > share)
+    size /= 2;
+  if (share < size * 2)
+    share = size * 2;
+  bool fits = !t->inflate && announced > 0 && (uint64_t)announced <= share;
   sink->block = fits ? (size_t)announced : size;
   sink->due = fits ? sink->block : size * 2 / 3;
 }

@@ -83,6 +83,35 @@ extension CoreTests {
             }
         }
 
+        /// Also where many have a part of the space there is. Eight tries: what comes slowly is written as it comes.
+        @Test func aSmallFileIsWrittenAtOnce() async throws {
+            try await withCore { core, server in
+                try await withFile { descriptor, _ in
+                    let begun = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n#"
+                    server.script(path: "/begun", [.send(begun), .wait("never")])
+                    let others = try (0..<31).map { _ in
+                        try core.submit(
+                            CoreRequest("GET", server.baseURL + "/begun").with {
+                                $0.answer = .descriptor(descriptor, offset: 100_000)
+                            })
+                    }
+                    await core.record.until { record in others.allSatisfy { record.written[$0] == [1] } }
+                    var tries: [[UInt64]] = []
+                    for _ in 0..<8 {
+                        let id = try core.submit(
+                            CoreRequest("GET", server.baseURL + "/bytes/100000").with {
+                                $0.answer = .descriptor(descriptor, offset: 0)
+                            })
+                        #expect(await core.result(of: id).fault == .ok)
+                        tries.append(core.written(id))
+                    }
+                    #expect(tries.contains([100_000]), "\(tries)")
+                    for id in others { core.cancel(id) }
+                    for id in others { #expect(await core.result(of: id).fault == .cancelled) }
+                }
+            }
+        }
+
         @Test func aDescriptorThatBlocksStopsNothingElse() async throws {
             try await withCore { core, server in
                 var ends: [Int32] = [0, 0]
