@@ -72,11 +72,19 @@ enum SpecialCase: String, CaseIterable, Sendable {
     /// Whether it is measured in every round; a million entries take too long for that.
     var isRepeated: Bool { self != .cacheMillion }
 
+    /// How often it is measured in a round. Files are several times: one transfer in four meets memory that a virtual
+    /// machine has to get from its host first, which takes as much of the processor as all the rest.
+    var timesARound: Int {
+        switch self {
+        case .upload, .download, .files: 3
+        default: 1
+        }
+    }
+
     /// What it takes once, for the estimate at the start.
     var seconds: Double {
         switch self {
-        case .waiting, .slow, .cancel, .crowd, .resume, .download, .upload: 3
-        case .files: 6
+        case .waiting, .slow, .cancel, .crowd, .resume, .download, .upload, .files: 3
         case .cache: 15
         case .cacheMillion: 75
         }

@@ -57,7 +57,7 @@ struct Harness {
         // Thousands of answers that are held back are what the loopback server is for.
         let server = try Server(preferringNginx: special.isOfFiles && options.usesNginx)
         defer { server.stop() }
-        for _ in 0..<(special.isRepeated ? options.rounds : 1) {
+        for _ in 0..<(special.isRepeated ? options.rounds * special.timesARound : 1) {
             for rival in special.rivals {
                 if rival == .curl && findProgram("curl") == nil {
                     note("\(special.rawValue)  curl is not installed, and left out")

@@ -10,7 +10,7 @@ struct Schedule {
         var sum = cases.reduce(0) { $0 + $1.seconds * rounds * options.scale }
         if findsSystemCalls { sum += cases.reduce(0) { $0 + $1.secondsOfSystemCalls } }
         for special in SpecialCase.allCases where options.includes(special.rawValue) {
-            sum += special.seconds * (special.isRepeated ? rounds : 1)
+            sum += special.seconds * (special.isRepeated ? rounds * Double(special.timesARound) : 1)
         }
         return sum + (options.includes(Options.json) ? 3 + 4 * rounds : 0)
     }
