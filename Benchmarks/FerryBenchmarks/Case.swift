@@ -76,7 +76,8 @@ enum SpecialCase: String, CaseIterable, Sendable {
     /// machine has to get from its host first, which takes as much of the processor as all the rest.
     var timesARound: Int {
         switch self {
-        case .upload, .download, .files: 3
+        case .download: 3
+        case .files: 2
         default: 1
         }
     }
@@ -84,7 +85,8 @@ enum SpecialCase: String, CaseIterable, Sendable {
     /// What it takes once, for the estimate at the start.
     var seconds: Double {
         switch self {
-        case .waiting, .slow, .cancel, .crowd, .resume, .download, .upload, .files: 3
+        case .waiting, .slow, .cancel, .crowd, .resume: 3
+        case .upload, .download, .files: 2
         case .cache: 15
         case .cacheMillion: 75
         }
