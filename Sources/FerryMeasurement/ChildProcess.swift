@@ -1,12 +1,18 @@
+internal import Dispatch
 internal import FoundationEssentials
 internal import Glibc
 
 /// A process of its own for a server or a worker, so that its CPU time and memory are nobody else's.
-public final class ChildProcess {
+///
+/// One thread reads its output and waits for it; any other may send it a signal meanwhile.
+public final class ChildProcess: Sendable {
     private let pid: pid_t
     private let input: Int32
     private let output: Int32
-    private var hasEnded = false
+    /// Where it is reaped and signals are sent, one after another: once it is reaped, its number may be another's.
+    private let reaping = DispatchQueue(label: "ferry.child")
+    /// Whether it is. On that queue only.
+    nonisolated(unsafe) private var isReaped = false
 
     /// Why a process could not be started.
     public struct Failure: Error, CustomStringConvertible {
@@ -102,21 +108,28 @@ public final class ChildProcess {
 
     /// Asks it to end and waits for that.
     public func stop() {
-        if hasEnded { return }
-        kill(pid, SIGTERM)
+        if reaping.sync(execute: { isReaped }) { return }
+        signal(SIGTERM)
         _ = wait()
     }
 
-    /// Sends it a signal.
-    public func signal(_ number: Int32) { if !hasEnded { kill(pid, number) } }
+    /// Sends it a signal, unless it has been waited for.
+    public func signal(_ number: Int32) {
+        reaping.sync { if !isReaped { kill(pid, number) } }
+    }
 
     private func wait() -> (Int32, ProcessUsage) {
-        var status: Int32 = 0
-        var usage = rusage()
-        while wait4(pid, &status, 0, &usage) < 0 && errno == EINTR {}
-        hasEnded = true
-        let signal = status & 0x7f
-        return (signal == 0 ? (status >> 8) & 0xff : -signal, ProcessUsage(usage))
+        // Until it has ended signals may go to it, and its number stays its own.
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
+        return reaping.sync {
+            var status: Int32 = 0
+            var usage = rusage()
+            while wait4(pid, &status, 0, &usage) < 0 && errno == EINTR {}
+            isReaped = true
+            let signal = status & 0x7f
+            return (signal == 0 ? (status >> 8) & 0xff : -signal, ProcessUsage(usage))
+        }
     }
 
     /// Both ends close by themselves in whatever process is started next.

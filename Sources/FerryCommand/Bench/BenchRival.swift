@@ -53,9 +53,7 @@ struct BenchRival: Sendable {
     }
 
     private static func end(of process: ChildProcess) async -> ChildProcess.End {
-        // Waited for by one thread; a signal may come by another.
-        nonisolated(unsafe) let process = process
-        return await withTaskCancellationHandler {
+        await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { continuation.resume(returning: process.finish()) }
             }
