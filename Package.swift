@@ -95,7 +95,8 @@ let package = Package(
         .target(
             name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
         .testTarget(
-            name: "CFerryTests", dependencies: ["CAllocations", "CFerry", "FerryTesting"], swiftSettings: strict),
+            name: "CFerryTests", dependencies: ["CAllocations", "CFerry", "CWatches", "FerryTesting"],
+            swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
         // Has calls of the system fail in processes of the command.
@@ -104,7 +105,9 @@ let package = Package(
             swiftSettings: strict),
         // Stands before the system's allocator in the tests' process, and counts.
         .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
-        // Stands before the system's resolver in the tests' process, and hangs.
+        // Stands before the system's epoll_ctl() in the tests' process, and refuses.
+        .target(name: "CWatches", path: "Tests/CWatches", cSettings: strictC),
+        // Stands before the system's resolver in the tests' process, and hangs or lies.
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),

@@ -56,6 +56,7 @@ struct ferry__shard {
   unsigned running, index;
   unsigned unheard; /* connects that go on without a socket to wait for */
   bool touched;
+  bool broken; /* libcurl does not know any more what it waits for */
 };
 
 void ferry__shard_close(ferry__shard *shard);
@@ -63,6 +64,8 @@ void ferry__shard_close(ferry__shard *shard);
  * returns when to look again, 0 = there is no need. */
 uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now);
 void ferry__shard_touch(ferry__shard *shard);
+/* What the multi handle has answered. */
+void ferry__shard_heed(ferry__shard *shard, CURLMcode code);
 /* What is due, then what is finished. */
 void ferry__shard_turn(ferry__shard *shard);
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host);

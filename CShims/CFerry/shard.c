@@ -76,6 +76,13 @@ void ferry__shard_touch(ferry__shard *shard) {
   shard->loop->touched = shard;
 }
 
+void ferry__shard_heed(ferry__shard *shard, CURLMcode code) {
+  if (code <= CURLM_OK)
+    return;
+  shard->broken = true;
+  ferry__shard_touch(shard);
+}
+
 static ferry__transfer *transfer_of(CURL *easy) {
   ferry__handle *handle = NULL;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
@@ -110,14 +117,36 @@ static void collect(ferry__shard *shard) {
  * address goes. */
 static void go_on_connecting(ferry__shard *shard) {
   int running;
-  for (int i = 0; shard->unheard && i < FERRY__ADDRESSES; i++) {
+  for (int i = 0;
+       shard->unheard && !shard->broken && i < FERRY__ADDRESSES; i++) {
     shard->unheard = 0;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    curl_multi_socket_all(shard->multi, &running);
+    ferry__shard_heed(shard, curl_multi_socket_all(shard->multi, &running));
 #pragma GCC diagnostic pop
   }
   shard->unheard = 0;
+}
+
+static ferry__transfer *any_of(const ferry__shard *shard) {
+  ferry__transfer *t = shard->loop->running;
+  while (t && !(t->state == FERRY__RUNNING && t->handle &&
+                t->handle->shard == shard))
+    t = t->next;
+  return t;
+}
+
+/* libcurl had no memory for a socket that it was to wait for, and does not say
+ * whose: nobody would hear of it, and 7.88.1 divides by zero when it meets it
+ * again. Whoever is at work here ends, and the next ones begin anew. */
+static void give_up(ferry__shard *shard) {
+  ferry__transfer *t;
+  while ((t = any_of(shard)))
+    ferry__transfer_end(shard->loop, t, (ferry__fault){FERRY_E_MEMORY, 0});
+  ferry__shard_close(shard);
+  shard->due = 0;
+  shard->broken = false;
+  ferry__hosts_forget(shard->loop, shard);
 }
 
 void ferry__shard_turn(ferry__shard *shard) {
@@ -126,11 +155,15 @@ void ferry__shard_turn(ferry__shard *shard) {
     return; /* closed since it was touched */
   if (shard->due == 1) {
     shard->due = 0;
-    curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    ferry__shard_heed(
+        shard, curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0,
+                                        &running));
   }
-  if (shard->unheard)
+  if (shard->unheard && !shard->broken)
     go_on_connecting(shard);
   collect(shard);
+  if (shard->broken)
+    give_up(shard);
 }
 
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {

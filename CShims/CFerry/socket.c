@@ -45,7 +45,8 @@ static ferry__socket *socket_of(ferry_loop *loop, int fd) {
   return sockets->by_fd[fd];
 }
 
-static void watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
+/* False, with errno, where the system refuses it: what stands then stands. */
+static bool watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
   struct epoll_event event = {
       .events = ((want & CURL_POLL_IN) ? EPOLLIN : 0u) |
                 ((want & CURL_POLL_OUT) ? EPOLLOUT : 0u) |
@@ -56,15 +57,29 @@ static void watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
                             : EPOLL_CTL_ADD;
   int code = epoll_ctl(loop->sockets.epoll, operation, s->fd, &event);
   if (code && want && (errno == ENOENT || errno == EEXIST))
-    epoll_ctl(loop->sockets.epoll,
-              errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &event);
+    code = epoll_ctl(loop->sockets.epoll,
+                     errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd,
+                     &event);
+  if (code && want)
+    return false;
   s->have = want;
+  return true;
 }
 
 static ferry__transfer *owner(const ferry__socket *s) {
   return s->handle && s->handle->generation == s->generation
              ? s->handle->transfer
              : NULL;
+}
+
+/* The system has no room to watch it (ENOMEM, ENOSPC): nothing would ever be
+ * heard of it. Whoever uses it ends, and not here, inside of libcurl. */
+static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
+  for (ferry__transfer *t = loop->running; t; t = t->next)
+    if (t->handle && (t == owner(s) || t->handle->socket == s)) {
+      t->unwatched = code;
+      ferry__wheel_set(loop, t, ferry__now(loop));
+    }
 }
 
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
@@ -96,8 +111,8 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   s->generation = handle->generation;
   if (what == CURL_POLL_OUT && !s->http2 && handle->transfer)
     ferry__reading_ended(handle->transfer);
-  if (s->have != s->want)
-    watch(shard->loop, s, s->want);
+  if (s->have != s->want && !watch(shard->loop, s, s->want))
+    leave_unwatched(shard->loop, s, errno);
   return 0;
 }
 
@@ -274,13 +289,19 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   bool both = t && !s->http2 && t->phase >= FERRY_PHASE_SEND &&
               bits == (CURL_CSELECT_IN | CURL_CSELECT_OUT) &&
               (s->want & CURL_POLL_IN);
-  curl_multi_socket_action(shard->multi, s->fd,
-                           both ? CURL_CSELECT_IN : bits, &running);
+  if (shard->broken)
+    return; /* its turn comes, and ends them all */
+  ferry__shard_heed(shard, curl_multi_socket_action(
+                               shard->multi, s->fd,
+                               both ? CURL_CSELECT_IN : bits, &running));
   /* What is to be read may be all there will be, so it is read first, and
    * libcurl says whether that was the end before it meets a reset. */
-  if (both && owner(s) == t && s->local_port && (s->want & CURL_POLL_OUT) &&
+  if (both && !shard->broken && owner(s) == t && s->local_port &&
+      (s->want & CURL_POLL_OUT) &&
       !ferry__answer_waits(t, s->fd, events & (EPOLLERR | EPOLLHUP)))
-    curl_multi_socket_action(shard->multi, s->fd, CURL_CSELECT_OUT, &running);
+    ferry__shard_heed(shard,
+                      curl_multi_socket_action(shard->multi, s->fd,
+                                               CURL_CSELECT_OUT, &running));
   ferry__shard_touch(shard);
 }
 

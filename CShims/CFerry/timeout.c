@@ -63,6 +63,14 @@ static void look_at_upload(ferry__transfer *t, uint64_t now) {
   t->uploaded = bytes;
 }
 
+/* It would end by one of its limits only, and tell of a slow server. */
+static ferry__fault unwatched(ferry__transfer *t) {
+  t->result.os_errno = t->unwatched;
+  return t->phase < FERRY_PHASE_SEND
+             ? (ferry__fault){FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED}
+             : (ferry__fault){FERRY_E_INTERNAL, 0};
+}
+
 /* The next moment at which something of this transfer may expire; 0 = none.
  * *fault is set when it has. */
 static uint64_t check(ferry_loop *loop, ferry__transfer *t,
@@ -72,6 +80,10 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
   bool paused = t->receive_paused || t->send_paused;
   if (t->state == FERRY__DONE)
     return 0;
+  if (t->unwatched && t->state == FERRY__RUNNING) {
+    *fault = unwatched(t);
+    return 0;
+  }
   if (passed(now, t->submitted_ms, t->deadline_ms, &next)) {
     detail = t->state == FERRY__WAITING ? FERRY_D_TIMEOUT_QUEUE
                                         : FERRY_D_TIMEOUT_DEADLINE;

@@ -242,6 +242,7 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   t->earlier = (uint8_t)(t->earlier + t->handle->attempts);
   ferry__handle_give(t->handle, false);
   t->again = t->untouched = false;
+  t->unwatched = 0;
   free(t->late); /* of a connection that it leaves */
   t->late = NULL;
   t->phase = FERRY_PHASE_CONNECT;

@@ -118,6 +118,7 @@ struct ferry__transfer {
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
+  int unwatched; /* why its socket is not: an errno */
   char *bytes; /* the body being collected, a block */
   size_t capacity;
   char *packed; /* the result's fields, head and perhaps body, a block */

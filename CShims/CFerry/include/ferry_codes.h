@@ -8,7 +8,7 @@
 enum {
   FERRY_OK = 0,
   FERRY_E_MEMORY = -1,             /* out of memory */
-  FERRY_E_INTERNAL = -2,           /* libuv or libcurl refused; see message */
+  FERRY_E_INTERNAL = -2, /* libuv, libcurl or the system (os_errno) refused */
   FERRY_E_INVALID_URL = -3,        /* libcurl's parser rejects it */
   FERRY_E_UNSUPPORTED_SCHEME = -4, /* neither http nor https */
   FERRY_E_INVALID_REQUEST = -5,    /* FERRY_D_… method, header, framing */
