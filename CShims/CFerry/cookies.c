@@ -106,12 +106,11 @@ int ferry_jar_list(ferry_jar *jar, void *context,
 
 /* ---- On the handle ------------------------------------------------------- */
 
-void ferry__jar_constants(ferry__handle *handle) {
+bool ferry__jar_constants(ferry__handle *handle) {
   ferry_jar *jar = handle->loop->options.jar;
-  if (!jar)
-    return;
-  curl_easy_setopt(handle->easy, CURLOPT_SHARE, jar->share);
-  curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, ""); /* the engine */
+  return !jar ||
+         (!curl_easy_setopt(handle->easy, CURLOPT_SHARE, jar->share) &&
+          !curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, "")); /* on */
 }
 
 /* 7.88 forgets this list at a reset, and does not free it. */
@@ -122,9 +121,9 @@ void ferry__jar_reset(ferry__handle *handle) {
 
 /* A request has one field of cookies (RFC 6265, 5.4): the caller's own stand
  * in it, behind those of the jar. */
-void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
+bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
   if (!handle->loop->options.jar)
-    return;
+    return true;
   ferry__jar_use(handle->loop->options.jar, t->host->name);
   for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
     if (!strncasecmp((*at)->data, "Cookie: ", 8)) {
@@ -132,8 +131,8 @@ void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
       *at = (*at)->next;
       break;
     }
-  if (t->cookie)
-    curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie);
+  return !t->cookie ||
+         !curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie);
 }
 
 /* What the answer has set is in the jar by now. */

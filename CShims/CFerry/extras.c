@@ -279,9 +279,9 @@ bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   if (x->schemes && !set_credentials(e, t))
     return false;
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
-    SET(CURLOPT_ACCEPT_ENCODING, NULL);
-  else if (x->encodings_kind == FERRY_ENCODINGS_THESE)
+    return !SET(CURLOPT_ACCEPT_ENCODING, NULL);
+  if (x->encodings_kind == FERRY_ENCODINGS_THESE)
     /* For libcurl an empty text is all that it knows. */
-    SET(CURLOPT_ACCEPT_ENCODING, *x->encodings ? x->encodings : NULL);
+    return !SET(CURLOPT_ACCEPT_ENCODING, *x->encodings ? x->encodings : NULL);
   return true;
 }

@@ -10,42 +10,49 @@
 
 #define SET(option, value) curl_easy_setopt(e, option, value)
 
+/* Texts are copied by libcurl, for which there may be no memory. Without one
+ * of them a request would not be what was asked for: sent by another method,
+ * or to a server whose key is not the one that is pinned. */
+
 /* Debian's CApath costs 20 ms of CPU at every new connection, as it turns
  * off libcurl's cache of parsed authorities; a CA file costs it once. */
-static void set_trust(CURL *e, const ferry_loop *loop) {
+static bool set_trust(CURL *e, const ferry_loop *loop) {
   char *system = NULL;
+  bool good = true;
   SET(CURLOPT_CAPATH, NULL);
   if (loop->ca_file)
-    SET(CURLOPT_CAINFO, loop->ca_file);
+    good &= !SET(CURLOPT_CAINFO, loop->ca_file);
   else if (!curl_easy_getinfo(e, CURLINFO_CAINFO, &system) && system)
-    SET(CURLOPT_CAINFO, system);
+    good &= !SET(CURLOPT_CAINFO, system);
   SET(CURLOPT_SSLVERSION, loop->options.minimum_tls == FERRY_TLS_1_3
                               ? (long)CURL_SSLVERSION_TLSv1_3
                               : (long)CURL_SSLVERSION_TLSv1_2);
   if (loop->client_certificate) {
-    SET(CURLOPT_SSLCERT, loop->client_certificate);
-    SET(CURLOPT_SSLKEY, loop->client_key ? loop->client_key
-                                         : loop->client_certificate);
+    good &= !SET(CURLOPT_SSLCERT, loop->client_certificate);
+    good &= !SET(CURLOPT_SSLKEY, loop->client_key ? loop->client_key
+                                                  : loop->client_certificate);
     if (loop->client_key_password)
-      SET(CURLOPT_KEYPASSWD, loop->client_key_password);
+      good &= !SET(CURLOPT_KEYPASSWD, loop->client_key_password);
   }
   if (loop->pinned_keys)
-    SET(CURLOPT_PINNEDPUBLICKEY, loop->pinned_keys);
+    good &= !SET(CURLOPT_PINNEDPUBLICKEY, loop->pinned_keys);
   if (loop->options.insecure) {
     SET(CURLOPT_SSL_VERIFYPEER, 0L);
     SET(CURLOPT_SSL_VERIFYHOST, 0L);
   }
+  return good;
 }
 
-static void set_constants(ferry__handle *handle) {
+static bool set_constants(ferry__handle *handle) {
   ferry_loop *loop = handle->loop;
   CURL *e = handle->easy;
+  bool good = true;
   handle->target[0] = 0;
   SET(CURLOPT_NOSIGNAL, 1L);
   SET(CURLOPT_NOPROGRESS, 1L);
-  SET(CURLOPT_PROXY, ""); /* or libcurl asks the environment every time */
-  SET(CURLOPT_NOPROXY, "");
-  SET(CURLOPT_PROTOCOLS_STR, "http,https");
+  /* Or libcurl asks the environment every time. */
+  good &= !SET(CURLOPT_PROXY, "") && !SET(CURLOPT_NOPROXY, "");
+  good &= !SET(CURLOPT_PROTOCOLS_STR, "http,https");
   SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   SET(CURLOPT_PATH_AS_IS, 1L);
   /* Removing a handle would otherwise wait for a lookup of libcurl's. */
@@ -66,12 +73,11 @@ static void set_constants(ferry__handle *handle) {
   SET(CURLOPT_PREREQDATA, handle);
   SET(CURLOPT_HTTPHEADER, &ferry__no_accept);
   if (loop->user_agent)
-    SET(CURLOPT_USERAGENT, loop->user_agent);
+    good &= !SET(CURLOPT_USERAGENT, loop->user_agent);
   if (loop->encodings)
-    SET(CURLOPT_ACCEPT_ENCODING, loop->encodings);
-  set_trust(e, loop);
+    good &= !SET(CURLOPT_ACCEPT_ENCODING, loop->encodings);
   ferry__http2_constants(handle);
-  ferry__jar_constants(handle);
+  return set_trust(e, loop) && ferry__jar_constants(handle) && good;
 }
 
 static bool open_easy(ferry__handle *handle) {
@@ -83,9 +89,11 @@ static bool open_easy(ferry__handle *handle) {
   handle->unusual = handle->has_headers = handle->has_resolve = 0;
   handle->big = handle->patient = 0;
   handle->host_serial = 0;
-  set_constants(handle);
   ferry__count(&handle->loop->counters.handles, 1);
-  return true;
+  if (set_constants(handle))
+    return true;
+  ferry__handle_close(handle);
+  return false;
 }
 
 void ferry__handle_close(ferry__handle *handle) {
@@ -131,7 +139,8 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
     handle->unusual = handle->has_headers = handle->has_resolve = 0;
     handle->big = handle->patient = 0;
     handle->host_serial = 0;
-    set_constants(handle);
+    if (!set_constants(handle))
+      ferry__handle_close(handle);
   }
   handle->next = handle->shard->pool;
   handle->shard->pool = handle;
@@ -162,19 +171,17 @@ static void set_body(CURL *e, ferry__handle *handle, ferry__transfer *t) {
                                        : (curl_off_t)t->body_length);
 }
 
-static void set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {
+static bool set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {
   if (t->method_kind == FERRY__GET && t->body_kind == FERRY_BODY_NONE)
-    return;
+    return true;
   handle->unusual = 1;
   if (t->body_kind != FERRY_BODY_NONE) {
     set_body(e, handle, t);
-    if (t->method_kind != FERRY__POST)
-      SET(CURLOPT_CUSTOMREQUEST, t->method);
-  } else if (t->method_kind == FERRY__HEAD) {
-    SET(CURLOPT_NOBODY, 1L);
-  } else {
-    SET(CURLOPT_CUSTOMREQUEST, t->method);
+    return t->method_kind == FERRY__POST ||
+           !SET(CURLOPT_CUSTOMREQUEST, t->method);
   }
+  return t->method_kind == FERRY__HEAD ? !SET(CURLOPT_NOBODY, 1L)
+                                       : !SET(CURLOPT_CUSTOMREQUEST, t->method);
 }
 
 /* Path and query go around libcurl's URL parser, byte by byte as given. The
@@ -252,8 +259,9 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->tunnel_steps = 0;
   handle->words[0] = 0;
   ferry__http2_prepare(handle, t);
-  ferry__jar_prepare(handle, t);
   ferry__head_begin(&handle->head, t->max_head);
+  if (!ferry__jar_prepare(handle, t))
+    return false;
   if (needs_url(handle, t) ? !set_url(e, handle, t)
                    : !set_host(e, handle, t) ||
                          !set_target(e, handle, t->target))
@@ -275,7 +283,8 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     handle->big = big;
   }
   set_patience(e, handle, t);
-  set_method(e, handle, t);
+  if (!set_method(e, handle, t))
+    return false;
   if (t->extras && !ferry__extras_set(handle, t))
     return false;
   if (t->fresh) {

@@ -93,14 +93,20 @@ static bool is_address(const char *name) {
 static ferry__fault parse(ferry__host *host) {
   char *port = NULL, *scheme = NULL;
   ferry__fault fault = {FERRY_E_INVALID_URL, 0};
+  CURLUcode code;
   host->url = curl_url();
   if (!host->url)
     return (ferry__fault){FERRY_E_MEMORY, 0};
-  if (curl_url_set(host->url, CURLUPART_URL, host->origin, 0) ||
-      curl_url_get(host->url, CURLUPART_SCHEME, &scheme, 0) ||
-      curl_url_get(host->url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) ||
-      curl_url_get(host->url, CURLUPART_HOST, &host->name, CURLU_PUNYCODE))
+  if ((code = curl_url_set(host->url, CURLUPART_URL, host->origin, 0)) ||
+      (code = curl_url_get(host->url, CURLUPART_SCHEME, &scheme, 0)) ||
+      (code = curl_url_get(host->url, CURLUPART_PORT, &port,
+                           CURLU_DEFAULT_PORT)) ||
+      (code = curl_url_get(host->url, CURLUPART_HOST, &host->name,
+                           CURLU_PUNYCODE))) {
+    if (code == CURLUE_OUT_OF_MEMORY)
+      fault.code = FERRY_E_MEMORY;
     goto done;
+  }
   host->secure = !strcmp(scheme, "https");
   host->port = (uint16_t)atoi(port);
   host->literal = is_address(host->name);

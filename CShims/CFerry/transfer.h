@@ -257,9 +257,9 @@ extern char ferry__chunked[];
 /* ---- Cookies (cookies.c) ------------------------------------------------- */
 
 ferry_jar *ferry__jar_hold(ferry_jar *jar);
-void ferry__jar_constants(ferry__handle *handle);
+bool ferry__jar_constants(ferry__handle *handle);
 void ferry__jar_reset(ferry__handle *handle);
-void ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
+bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
 void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *transfer);
 
 /* ---- What few requests say (extras.c) ------------------------------------ */

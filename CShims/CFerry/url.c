@@ -152,18 +152,24 @@ static CURLUcode get_host(CURLU *url, char **host) {
   return code == CURLUE_OUT_OF_MEMORY ? CURLUE_BAD_HOSTNAME : code;
 }
 
+/* Not there is well; but what there is no memory for is not «not there». */
+static CURLUcode get_optional(CURLU *url, CURLUPart part, char **out) {
+  CURLUcode code = curl_url_get(url, part, out, 0);
+  return code == CURLUE_OUT_OF_MEMORY ? code : CURLUE_OK;
+}
+
 static int find(CURLU *url, found *out) {
   CURLUcode code;
   if ((code = curl_url_get(url, CURLUPART_SCHEME, &out->scheme, 0)) ||
       (code = get_host(url, &out->host)) ||
       (code = curl_url_get(url, CURLUPART_PORT, &out->port,
                            CURLU_DEFAULT_PORT)) ||
-      (code = curl_url_get(url, CURLUPART_PATH, &out->path, 0)))
+      (code = curl_url_get(url, CURLUPART_PATH, &out->path, 0)) ||
+      (code = get_optional(url, CURLUPART_ZONEID, &out->zone)) ||
+      (code = get_optional(url, CURLUPART_QUERY, &out->query)) ||
+      (code = get_optional(url, CURLUPART_USER, &out->user)) ||
+      (code = get_optional(url, CURLUPART_PASSWORD, &out->password)))
     return code_of(code);
-  curl_url_get(url, CURLUPART_ZONEID, &out->zone, 0);
-  curl_url_get(url, CURLUPART_QUERY, &out->query, 0);
-  curl_url_get(url, CURLUPART_USER, &out->user, 0);
-  curl_url_get(url, CURLUPART_PASSWORD, &out->password, 0);
   /* Escapes of a host are undone once. If one is left, the next parser would
    * undo it too, and connect to another host than the one decided about. */
   for (const char *c = out->host; *c; c++)

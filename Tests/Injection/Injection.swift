@@ -12,6 +12,11 @@ public struct Injection: Sendable, CustomStringConvertible {
         Injection(description: "\(function)@\(number)")
     }
 
+    /// Likewise, of the calls from the moment on in which the first request is handed to its loop.
+    public static func call(_ number: Int, ofRequest function: String) -> Injection {
+        Injection(description: "\(function)@\(number)+")
+    }
+
     /// The call of this number, from 1, is the end of the process, as by a kill.
     public static func kill(atCall number: Int, of function: String) -> Injection {
         Injection(description: "\(function)@\(number)!")

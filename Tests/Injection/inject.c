@@ -3,17 +3,22 @@
  *
  *   pwrite@3         the third call of pwrite() (and of pwrite64())
  *   rename@1!        the process is killed by the first call of rename()
+ *   malloc@5+        the fifth call of malloc() behind the first request
  *   open,fsync%10:7  each call of these with a chance of ten in a hundred,
  *                    by the seed 7
  *
  * malloc() fails only for callers in the program itself, which is the core:
  * what Swift allocates its runtime's library asks for, and that does not
- * outlive a refusal. */
+ * outlive a refusal. So do pthread_create(), which libdispatch calls again
+ * and again until it has its thread, and epoll_ctl(), without which libuv
+ * ends the process; eventfd(), which libdispatch has to have, fails for libuv,
+ * too. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,6 +27,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,9 +39,12 @@ static struct {
   uint64_t nth;    /* 0 = by chance */
   unsigned percent;
   uintptr_t start, end; /* of the program's own code */
-  bool ready, kills;
+  bool ready, kills, waits;
 } plan;
 static _Atomic uint64_t calls, chance;
+/* The loop is woken by it, and that for the first time with a request. */
+static atomic_int wake = -1;
+static atomic_bool asked;
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *data) {
   (void)size, (void)data;
@@ -59,6 +70,7 @@ __attribute__((constructor)) static void read_plan(void) {
     char *rest;
     plan.nth = strtoull(text + n + 1, &rest, 10);
     plan.kills = *rest == '!';
+    plan.waits = *rest == '+';
   } else {
     char *rest;
     plan.percent = (unsigned)strtoul(text + n + 1, &rest, 10);
@@ -70,7 +82,7 @@ __attribute__((constructor)) static void read_plan(void) {
 
 /* Whether this call is to fail. */
 static bool fails(const char *name) {
-  if (!plan.ready)
+  if (!plan.ready || (plan.waits && !asked))
     return false;
   char word[32];
   snprintf(word, sizeof word, ",%s,", name);
@@ -88,6 +100,12 @@ static bool fails(const char *name) {
   return (x ^ (x >> 31)) % 100 < plan.percent;
 }
 
+static bool is_program(const void *caller) {
+  uintptr_t at = (uintptr_t)caller;
+  return at >= plan.start && at < plan.end;
+}
+
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define STAND_BEFORE(result, name, as, error, parameters, arguments)           \
   result name parameters {                                                     \
@@ -102,6 +120,8 @@ static bool fails(const char *name) {
  * it all. */
 ssize_t write(int fd, const void *p, size_t n) {
   struct stat found;
+  if (fd == wake)
+    asked = true;
   if (plan.ready && fd > STDERR_FILENO && fstat(fd, &found) == 0 &&
       S_ISREG(found.st_mode) && fails("write")) {
     errno = ENOSPC;
@@ -129,6 +149,11 @@ STAND_BEFORE(int, linkat, "rename", EACCES,
              (a, from, b, to, flags))
 STAND_BEFORE(int, rename, "rename", EACCES, (const char *from, const char *to),
              (from, to))
+STAND_BEFORE(int, unlink, "unlink", EACCES, (const char *path), (path))
+STAND_BEFORE(int, unlinkat, "unlink", EACCES,
+             (int at, const char *path, int flags), (at, path, flags))
+STAND_BEFORE(int, flock, "flock", EIO, (int fd, int operation),
+             (fd, operation))
 STAND_BEFORE(int, socket, "socket", EMFILE, (int domain, int type, int kind),
              (domain, type, kind))
 STAND_BEFORE(int, connect, "connect", ENETUNREACH,
@@ -137,6 +162,40 @@ STAND_BEFORE(ssize_t, send, "send", ECONNRESET,
              (int fd, const void *p, size_t n, int flags), (fd, p, n, flags))
 STAND_BEFORE(ssize_t, recv, "recv", ECONNRESET,
              (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+
+static bool is_uv(const void *caller) {
+  Dl_info found;
+  return dladdr(caller, &found) && found.dli_fname &&
+         strstr(found.dli_fname, "/libuv.so");
+}
+
+int eventfd(unsigned count, int flags) {
+  bool program = is_program(CALLER);
+  if ((program || is_uv(CALLER)) && fails("eventfd")) {
+    errno = EMFILE;
+    return -1;
+  }
+  int fd = REAL(eventfd)(count, flags);
+  if (program)
+    wake = fd;
+  return fd;
+}
+
+/* To take a descriptor out never fails. */
+int epoll_ctl(int set, int operation, int fd, struct epoll_event *event) {
+  if (operation != EPOLL_CTL_DEL && is_program(CALLER) && fails("epoll_ctl")) {
+    errno = operation == EPOLL_CTL_ADD ? ENOSPC : ENOMEM;
+    return -1;
+  }
+  return REAL(epoll_ctl)(set, operation, fd, event);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                   void *(*run)(void *), void *data) {
+  if (is_program(CALLER) && fails("pthread_create"))
+    return EAGAIN;
+  return REAL(pthread_create)(thread, attributes, run, data);
+}
 
 /* Only what is opened to be written, and directories: a program that cannot
  * read its own libraries has other cares. */
@@ -171,11 +230,9 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 
 static bool memory_fails(const void *caller) {
-  uintptr_t at = (uintptr_t)caller;
-  return at >= plan.start && at < plan.end && fails("malloc");
+  return is_program(caller) && fails("malloc");
 }
 
-#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 void *malloc(size_t size) {
   return memory_fails(CALLER) ? NULL : __libc_malloc(size);
 }

@@ -6,15 +6,9 @@ import Testing
 /// The command while calls of the system fail: the right result or an error with its code, never a signal, a hang, or a
 /// part of a file under the file's own name.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: Injection.isPossible)) struct InjectionTests {
-    private static let network = ["socket", "connect", "send", "recv"]
-    private static let files = ["open", "write", "pwrite", "pread", "fsync", "fdatasync", "ftruncate", "rename"]
     private static let size = 700_000
 
-    private static let single = (network + files).flatMap { name in (1...4).map { Injection.call($0, of: name) } }
-    private static let memory = (1...40).map { Injection.call($0, of: "malloc") }
-    private static let random = [2, 10, 40].flatMap { percent in
-        (1...4).map { Injection.chance(percent, of: network + files + ["malloc"], seed: $0) }
-    }
+    private static let injections = Injection.single + Injection.memory + Injection.memoryOfRequest + Injection.random
 
     private let folder: ServerFolder
     private let server: LoopbackServer
@@ -29,20 +23,26 @@ import Testing
         #expect(try refused.reports.first?.error?.code == "connect")
         let starved = try Injection.call(1, of: "malloc").run(["fetch", "--json", url(300)])
         #expect(try starved.reports.first?.error?.code == "internalError")
+        for function in ["eventfd", "pthread_create", "epoll_ctl"] {
+            let idle = try Injection.call(1, of: function).run(["fetch", "--json", url(300)])
+            #expect(try idle.reports.first?.error?.code == "internalError", "\(function): \(idle)")
+        }
+        let unwatched = try Injection.call(2, of: "epoll_ctl").run(["fetch", "--json", url(300)])
+        #expect(try unwatched.reports.first?.error?.code == "connect", "\(unwatched)")
         let path = folder.file("file")
-        for function in ["open", "pwrite", "fsync", "rename"] {
+        for function in ["flock", "open", "pwrite", "fsync", "rename"] {
             let full = try Injection.call(1, of: function).run(["download", url(Self.size), "-o", path])
             #expect(full.code == 3 && full.error.contains("fileIO"), "\(function): \(full)")
             #expect(!FileManager.default.fileExists(atPath: path))
         }
     }
 
-    @Test(arguments: single + memory + random) func fetch(injection: Injection) throws {
+    @Test(arguments: injections) func fetch(injection: Injection) throws {
         let outcome = try injection.run(["fetch", "--json", url(300)])
         try expectReports(outcome, length: 300, count: 1)
     }
 
-    @Test(arguments: single + memory + random) func download(injection: Injection) throws {
+    @Test(arguments: injections) func download(injection: Injection) throws {
         let path = folder.file("file")
         let outcome = try injection.run(["download", url(Self.size), "-o", path])
         #expect(outcome.code == 0 || outcome.code == 3, "\(outcome)")
@@ -57,7 +57,7 @@ import Testing
         )
     }
 
-    @Test(arguments: single + memory + random) func downloadInSegments(injection: Injection) throws {
+    @Test(arguments: injections) func downloadInSegments(injection: Injection) throws {
         let path = folder.file("file")
         let large = 3_000_000
         let outcome = try injection.run(["download", url(large), "-o", path, "--segments", "3"])
@@ -65,12 +65,12 @@ import Testing
         if outcome.code == 0 || FileManager.default.fileExists(atPath: path) { try expectFile(path, large) }
     }
 
-    @Test(arguments: single + memory + random) func cachedFetch(injection: Injection) throws {
+    @Test(arguments: injections) func cachedFetch(injection: Injection) throws {
         let arguments = ["fetch", "--json", "--cache-dir", folder.file("cache"), "--cache-ttl", "60", url(300)]
         let outcome = try injection.run(arguments + ["--repeat", "3"])
         try expectReports(outcome, length: 300, count: 3)
         // A fault of the cache is the cache's.
-        if Self.files.contains(where: { injection.description.hasPrefix($0 + "@") }) {
+        if Injection.files.contains(where: { injection.description.hasPrefix($0 + "@") }) {
             #expect(outcome.code == 0, "\(outcome)")
         }
         let second = try FerryCommand.run(arguments)
