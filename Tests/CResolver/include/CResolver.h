@@ -1,6 +1,7 @@
-/* A resolver that hangs: the tests' own getaddrinfo() stands before the
- * system's in the whole process, and keeps who asks for a name that ends in
- * ".held.test" until it is let go. */
+/* A resolver that hangs, or lies: the tests' own getaddrinfo() stands before
+ * the system's in the whole process, and keeps who asks for a name that ends
+ * in ".held.test" until it is let go. Names that end in ".inside.test" are
+ * this machine's. */
 #ifndef CRESOLVER_H
 #define CRESOLVER_H
 

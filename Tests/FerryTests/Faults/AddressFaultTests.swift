@@ -56,6 +56,28 @@ import Testing
         #expect(inside.connectionCount == 0)
     }
 
+    @Test("R41: nor is it the name that counts, but the address it leads to", arguments: [false, true])
+    func nameOfThisMachine(isRedirected: Bool) async throws {
+        let inside = try LoopbackServer()
+        let url = "http://outside.inside.test:\(inside.port)/hello?\(Canary.query)"
+        try await expectFault(
+            [], .addressForbidden, .preparing, .dns, .connect, processed: false, attempts: 0, received: 0
+        ) {
+            if isRedirected { $0.configuration.interceptors = [Outside(location: url)] }
+            $0.probe.path = isRedirected ? "http://outside.example/?\(Canary.query)" : url
+            $0.probe.addressPolicy = .publicOnly
+            $0.checksURL = false
+        } error: { error in
+            #expect(error.phase == .connect && error.redirects.count == (isRedirected ? 1 : 0))
+        }
+        #expect(inside.connectionCount == 0)
+        // The name does lead there.
+        try await expectAnswer([], setUp: { $0.probe.path = url }) { response, _ in
+            #expect(response.text == "Hello, ferry")
+        }
+        #expect(inside.requestCount == Play.allCases.count)
+    }
+
     @Test("R41: a connection that is kept is no way around it", arguments: Play.allCases)
     func keptConnection(play: Play) async throws {
         for host in ["127.0.0.1", "localhost"] {
