@@ -1,6 +1,7 @@
 import FaultTable
 import Ferry
 import FerryTesting
+import Synchronization
 import Testing
 
 /// Peers that stop or crawl: rows R66 to R70.
@@ -74,17 +75,34 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R67: a body that crawls is a fault when a rate was asked for")
+    /// How long runs took that are at fault, by the clock of their loop.
+    private final class Times: RequestObserver {
+        private let seen = Mutex<[Duration]>([])
+        var ofFaults: [Duration] { seen.withLock { $0 } }
+
+        func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
+            if run.url.contains("/fault") { seen.withLock { $0.append(metrics.total) } }
+        }
+    }
+
+    @Test("R67: a body that crawls is a fault when a rate was asked for, at its time and not before")
     func lowSpeed() async throws {
+        let times = Times()
         try await expectFault(
             [
                 .expectHead, .send(head("200 OK", "Content-Length: 1000\r\n")),
                 .drip(String(repeating: "x", count: 1000), interval: .milliseconds(50)),
             ], .timeout(.lowSpeed), .body
         ) {
-            $0.probe.timeouts = Timeouts(lowSpeed: .init(bytesPerSecond: 100, time: .milliseconds(600)))
-            $0.bound = .milliseconds(2500)
+            $0.probe.timeouts = Timeouts(lowSpeed: .init(bytesPerSecond: 100, time: .seconds(2)))
+            $0.bound = .seconds(6)
+            $0.configuration.observers = [times]
         }
+        let taken = times.ofFaults
+        // The loop counts in whole milliseconds.
+        #expect(taken.count == Play.allCases.count && taken.allSatisfy { $0 > .milliseconds(1990) }, "\(taken)")
+        // One look at the rate is enough; the time of a single run may be the machine's.
+        #expect(taken.sorted()[taken.count / 2] < .milliseconds(2700), "\(taken)")
     }
 
     @Test("R67: without it a slow body that lives is an answer; so is one above the rate")

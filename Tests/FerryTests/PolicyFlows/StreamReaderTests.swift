@@ -83,6 +83,43 @@ import Testing
         }
     }
 
+    @Test("R69: nor does a rate that was asked for; the server has to wait, and memory stays bounded")
+    func slowReaderIsNotASlowServer() async throws {
+        try await withFlow {
+            // More than the reader takes, and far less than the server gives.
+            let lowSpeed = Timeouts.LowSpeed(bytesPerSecond: 3_000_000, time: .seconds(1))
+            $0.timeouts = Timeouts(lowSpeed: lowSpeed)
+        } _: { server, agent in
+            let size = 1_000_000_000
+            server.script(
+                path: "/big",
+                [.send(head("200 OK", "Content-Length: \(size)\r\n")), .pattern(bytes: size), .mark("sent"), .keepOpen])
+            let isSent = Mutex(false)
+            let watch = Task {
+                try await server.waitForMark("sent")
+                isSent.withLock { $0 = true }
+            }
+            let response = try await agent.stream(Call("/big"))
+            var iterator = response.body.makeAsyncIterator()
+            var bytes = try await iterator.next()?.count ?? 0
+            let (start, warm) = (ContinuousClock.now, residentBytes())
+            // A megabyte a second, for three.
+            for round in 1...30 {
+                while bytes < round * 100_000 { bytes += try await iterator.next()?.count ?? 0 }
+                try await ContinuousClock().sleep(until: start + .milliseconds(round * 100))
+            }
+            #if FERRY_TSAN || FERRY_ASAN
+            let bound = Int.max
+            #else
+            let bound = 8 << 20
+            #endif
+            #expect(residentBytes() - warm < bound)
+            #expect(bytes < size / 100 && !isSent.withLock { $0 })
+            watch.cancel()
+            _ = await watch.result
+        }
+    }
+
     // MARK: Readers that leave
 
     @Test("R74: a short rest is read to its end, and the connection is kept")
