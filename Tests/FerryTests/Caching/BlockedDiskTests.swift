@@ -146,8 +146,36 @@ import Testing
         task.cancel()
         let error = await #expect(throws: RequestError.self) { try await task.value }
         #expect(error?.code == .cancelled)
+        let outcome = Outcome<String>()
+        let run = agent.start(Written { told.yield() }, cache: .reload, completion: outcome.take)
+        for await _ in writes { break }
+        run.cancel()
+        #expect(await outcome.code == .cancelled)
         close(lock)
+        #expect(try await agent.send(Kept()).status == 200)
         await agent.shutdown()
+        #expect(outcome.count == 1)
+    }
+
+    @Test("R71: and while it is asked what it has") func cancelledWhileItIsRead() async throws {
+        let lock = try holdLock()
+        let stub = counting()
+        let agent = bench.agent(stub, memory: false) { $0.cache?.patience = 3_600_000_000 }
+        let outcome = Outcome<String>()
+        let run = agent.start(Kept(), completion: outcome.take)
+        let task = await begun { await agent.result(Kept()).error }
+        // Others come and go meanwhile, so that both have come to the disk.
+        for _ in 0..<20 { _ = try await agent.send(Kept(cachePolicy: .none)) }
+        #expect(run.state == .running && outcome.count == 0)
+        run.cancel()
+        task.cancel()
+        #expect(await outcome.code == .cancelled)
+        #expect(await task.value?.code == .cancelled)
+        #expect(stub.requests.count == 20)
+        close(lock)
+        #expect(try await agent.send(Kept()).status == 200)
+        await agent.shutdown()
+        #expect(outcome.count == 1 && run.state == .cancelled)
     }
 
     @Test(arguments: [true, false]) func timeAtTheDiskIsNotGivenToTheTransfer(_ isShared: Bool) async throws {

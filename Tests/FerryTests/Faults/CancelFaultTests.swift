@@ -60,23 +60,22 @@ import Testing
         agent.start(Get(server.baseURL + "/hold"), completion: holder.take)
         try await server.waitForMark("held")
         let probe = Probe(path: server.baseURL + "/fault")
-        let outcome = Outcome<Response>()
-        let task = agent.start(probe, completion: outcome.take)
-        let awaited = Task { await fault { () throws(RequestError) in try await agent.send(probe) } }
-        #expect(await eventually { agent.statistics.waiting == 2 })
-        task.cancel()
-        awaited.cancel()
+        let runs = try Play.allCases.map { try FaultRun(probe, $0, agent) }
+        #expect(await eventually { agent.statistics.waiting == UInt64(runs.count) })
         let expected = ExpectedFault(code: .cancelled, phases: [.queued], processed: false, attempts: 0, received: 0)
-        check(try #require(await awaited.value), expected, url: probe.path)
-        switch await outcome.result {
-        case .success: Issue.record("it was answered")
-        case .failure(let error): check(error, expected, url: probe.path)
+        for run in runs {
+            run.cancel()
+            let outcome = await run.outcome
+            check(try #require(outcome.error), expected, url: probe.path)
+            run.place.expectNoPartOfAFile(outcome, isDownload: run.play.form == .download, #_sourceLocation)
         }
+        #expect(await eventually { agent.statistics.waiting == 0 })
+        #expect(server.connectionCount == 1)
         server.signal("go")
         #expect(try await holder.result.get().text == "held")
         await agent.shutdown()
         #expect(server.requestCount == 1)
-        #expect(outcome.count == 1)
+        #expect(runs.allSatisfy { $0.callback.count == $0.expectedCallbacks })
     }
 
     @Test("R71: while its name is looked up, by a resolver that hangs on")
@@ -213,6 +212,42 @@ import Testing
         #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
         await agent.shutdown()
         #expect(started.calls == 1)
+    }
+
+    @Test(
+        "R71: while a stream's reader has paused it: the connection is closed before he looks",
+        arguments: [false, true])
+    func pausedStream(isAll: Bool) async throws {
+        try await withFlow { server, agent in
+            server.script(path: "/x", [.expectHead, .send(head()), .pattern(bytes: 100_000_000), .keepOpen])
+            let (began, rest) = (Gate(), Gate())
+            let reader = Task { [agent] in
+                await fault { () throws(RequestError) in
+                    let response = try await agent.stream(Get("/x"))
+                    var bytes = 0
+                    for try await piece in response.body {
+                        if bytes == 0 {
+                            began.open()
+                            await rest.pass()
+                        }
+                        bytes += piece.count
+                    }
+                }
+            }
+            await began.pass()
+            if isAll {
+                agent.cancelAll()
+                try await server.waitForOpenConnections(atMost: 0)
+            } else {
+                // Who is not in the body hears it when he comes back to it.
+                reader.cancel()
+            }
+            rest.open()
+            let error = try #require(await reader.value)
+            #expect(error.code == .cancelled && error.phase == .body && error.mayHaveBeenProcessed)
+            try await server.waitForOpenConnections(atMost: 0)
+            #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
+        }
     }
 
     @Test("R71: after its end it is nothing")

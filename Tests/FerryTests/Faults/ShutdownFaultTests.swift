@@ -46,4 +46,38 @@ import Testing
         }
         #expect(await code { () throws(RequestError) in try await agent.send(Get(server.baseURL)) } == .shutdown)
     }
+
+    /// No case of the table's: a time. The run that is held is ended by the end of the grace, and by nothing else.
+    @Test("A grace of a second is waited out, and no longer")
+    func graceOfASecond() async throws {
+        MachinePauses.beginWatch()
+        var times: [Duration] = []
+        for _ in 0..<3 {
+            let server = try LoopbackServer()
+            server.script(path: "/held", [.expectHead, .mark("held"), .keepOpen])
+            let agent = NetworkAgent()
+            let plays = (0..<4).flatMap { _ in Play.allCases }
+            let runs = try plays.map { try FaultRun(Get(server.baseURL + "/held"), $0, agent) }
+            try await server.waitForMark("held", count: 20)
+            let began = ContinuousClock.now
+            await agent.shutdown(grace: .seconds(1))
+            let ended = ContinuousClock.now
+            times.append(ended - began - MachinePauses.total(between: began, and: ended))
+            #expect(ended - began >= .seconds(1))
+            for run in runs { #expect(await run.outcome.error?.code == .shutdown) }
+            try await server.waitForOpenConnections(atMost: 0)
+            #expect(runs.allSatisfy { $0.callback.count == $0.expectedCallbacks })
+        }
+        #expect(times.sorted()[1] < .milliseconds(1700), "\(times)")
+    }
+
+    @Test("Nor is a grace waited for by whom nothing holds up")
+    func graceWithoutNeed() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
+        // It would be longer than the test may be.
+        await agent.shutdown(grace: .seconds(3600))
+        try await server.waitForOpenConnections(atMost: 0)
+    }
 }

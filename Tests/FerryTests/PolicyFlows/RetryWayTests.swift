@@ -53,8 +53,8 @@ import Testing
         case cancel, cancelAll, shutdown
     }
 
-    @Test("R71: a run that waits for its retry is ended at once", arguments: End.allCases, Way.allCases)
-    func endedInBackOff(end: End, way: Way) async throws {
+    @Test("R71: a run that waits for its retry is ended at once", arguments: End.allCases, Play.allCases)
+    func endedInBackOff(end: End, play: Play) async throws {
         let waits = Gate()
         try await withFlow {
             $0.retryPolicy = .exponential(attempts: 3, base: .seconds(600), cap: .seconds(600), jitter: .none)
@@ -64,25 +64,21 @@ import Testing
             }
         } _: { server, agent in
             server.script(path: "/x", unwanted(503))
-            let outcome = Outcome<Response>()
-            let run = way == .closure ? agent.start(Get("/x"), completion: outcome.take) : nil
-            let task = Task { [agent] in way == .awaited ? await agent.result(Get("/x")).error : nil }
+            let run = try FaultRun(Get("/x"), play, agent)
             await waits.pass()
             switch end {
-            case .cancel:
-                run?.cancel()
-                task.cancel()
+            case .cancel: run.cancel()
             case .cancelAll:
                 // The rule is asked a moment before the wait begins; whichever comes first, it ends.
                 agent.cancelAll()
             case .shutdown: await agent.shutdown(grace: .zero)
             }
-            var found = await task.value
-            if way == .closure { found = await outcome.error }
-            let error = try #require(found)
+            let outcome = await run.outcome
+            let error = try #require(outcome.error)
+            run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, #_sourceLocation)
             #expect(error.code == (end == .shutdown ? .shutdown : .cancelled))
             #expect(error.attempts == 1 && error.mayHaveBeenProcessed)
-            #expect(server.requestCount == 1 && outcome.count == (way == .closure ? 1 : 0))
+            #expect(server.requestCount == 1 && run.callback.count == run.expectedCallbacks)
         }
     }
 }
