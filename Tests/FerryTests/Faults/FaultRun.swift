@@ -88,16 +88,14 @@ extension NetworkAgent {
         }
     }
 
-    /// What a run comes to that is started so, and is noted for the table; as one that held where it is left to chance
-    /// which of two promises.
+    /// What a run comes to that is started so, and is noted for the table.
     func outcome<R: Request>(
-        of request: R, _ play: Play, isChance: Bool = false
+        of request: R, _ play: Play
     ) async throws -> FaultOutcome where R.Value == Response {
         let began = ContinuousClock.now
         let run = try FaultRun(request, play, self)
         let outcome = await run.outcome
-        let found = outcome.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
-        let summary = isChance ? FaultNote.held : found
+        let summary = outcome.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
         FaultNote.add(form: play.form.rawValue, outcome: summary, took: .now - began)
         run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, #_sourceLocation)
         return outcome

@@ -80,6 +80,39 @@ import Testing
         #expect(outcome.count == 1)
     }
 
+    @Test("R108: the failure is told, and the rest is off the line, within a tenth of a second")
+    func failFastIsFast() async throws {
+        MachinePauses.beginWatch()
+        var times: [Duration] = []
+        for _ in 0..<5 {
+            let server = try LoopbackServer()
+            let missing = "HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n"
+            for number in 0..<10 {
+                let end: [LoopbackScript.Step] = number == 4 ? [.wait("go"), .send(missing), .serve] : [.keepOpen]
+                server.script(path: "/\(number)", LoopbackScript([.expectHead, .mark("asked")] + end))
+            }
+            let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+            let outcome = KeptResult<[Int]>()
+            let end = Mutex(ContinuousClock.now)
+            agent.start(BatchRequest((0..<10).map { Count(number: $0) })) { result in
+                end.withLock { $0 = .now }
+                outcome.take(result)
+            }
+            try await server.waitForMark("asked", count: 10)
+            let began = ContinuousClock.now
+            server.signal("go")
+            #expect(await outcome.error?.failedIndex == 4)
+            let ended = end.withLock { $0 }
+            times.append(ended - began - MachinePauses.total(between: began, and: ended))
+            // That of the failure may be kept.
+            try await server.waitForOpenConnections(atMost: 1)
+            await agent.shutdown()
+            #expect(outcome.count == 1 && server.requestCount == 10)
+        }
+        // One of them may have had no processor.
+        #expect(times.sorted()[2] < .milliseconds(100), "\(times)")
+    }
+
     @Test func whatATupleHadBroughtIsThereToo() async throws {
         let agent = NetworkAgent.with(StubTransport(["/9": .response(status: 404)]))
         let error = await fault { () throws(RequestError) in
