@@ -34,6 +34,7 @@ extension CoreTests {
                 server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
                 let held = try core.submit(get(server.baseURL + "/hold"))
                 try await server.waitForMark("held")
+                await core.turn()  // which now watches it for the answer only
                 watches_refuse_next()
                 let result = try await core.run(get(server.baseURL + "/hello"))
                 #expect(result.code == FERRY_E_CONNECT && watches_refused())
