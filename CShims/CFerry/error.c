@@ -109,6 +109,7 @@ static ferry__fault receive_fault(const ferry__transfer *t,
 ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                              const char *words) {
   bool headed = t->handle && t->handle->head.complete;
+  bool starved = t->handle && t->handle->loop->starved;
   if (t->handle && t->handle->tunnelling && !t->handle->tunnelled &&
       code != CURLE_COULDNT_CONNECT && code != CURLE_OPERATION_TIMEDOUT &&
       code != CURLE_OUT_OF_MEMORY)
@@ -120,12 +121,13 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return t->phase >= FERRY_PHASE_SEND
                ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE)
                : fault(FERRY_E_UNSUPPORTED_SCHEME, 0);
-  case CURLE_URL_MALFORMAT:
-    return fault(FERRY_E_INVALID_URL, 0);
+  case CURLE_URL_MALFORMAT: /* as it is said of a lack of memory, .. */
+    return fault(starved ? FERRY_E_MEMORY : FERRY_E_INVALID_URL, 0);
   case CURLE_COULDNT_RESOLVE_PROXY:
     return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
-  case CURLE_COULDNT_RESOLVE_HOST:
-    return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
+  case CURLE_COULDNT_RESOLVE_HOST: /* .. and this, too */
+    return starved ? fault(FERRY_E_MEMORY, 0)
+                   : fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
   case CURLE_COULDNT_CONNECT:
     return connect_fault(t);
   case CURLE_WEIRD_SERVER_REPLY:
@@ -139,7 +141,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return fault(FERRY_E_INCOMPLETE_BODY, 0);
   case CURLE_OUT_OF_MEMORY:
     /* 7.88.1 says so of a field longer than 100 KB. */
-    return t->phase >= FERRY_PHASE_SEND && !headed
+    return t->phase >= FERRY_PHASE_SEND && !headed && !starved
                ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)
                : fault(FERRY_E_MEMORY, 0);
   case CURLE_OPERATION_TIMEDOUT:

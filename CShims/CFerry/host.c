@@ -90,20 +90,18 @@ static bool is_address(const char *name) {
 }
 
 /* One parser decides: what libcurl takes for the host is the host. */
-static ferry__fault parse(ferry__host *host) {
+static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   char *port = NULL, *scheme = NULL;
   ferry__fault fault = {FERRY_E_INVALID_URL, 0};
-  CURLUcode code;
+  loop->starved = false;
   host->url = curl_url();
   if (!host->url)
     return (ferry__fault){FERRY_E_MEMORY, 0};
-  if ((code = curl_url_set(host->url, CURLUPART_URL, host->origin, 0)) ||
-      (code = curl_url_get(host->url, CURLUPART_SCHEME, &scheme, 0)) ||
-      (code = curl_url_get(host->url, CURLUPART_PORT, &port,
-                           CURLU_DEFAULT_PORT)) ||
-      (code = curl_url_get(host->url, CURLUPART_HOST, &host->name,
-                           CURLU_PUNYCODE))) {
-    if (code == CURLUE_OUT_OF_MEMORY)
+  if (curl_url_set(host->url, CURLUPART_URL, host->origin, 0) ||
+      curl_url_get(host->url, CURLUPART_SCHEME, &scheme, 0) ||
+      curl_url_get(host->url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) ||
+      curl_url_get(host->url, CURLUPART_HOST, &host->name, CURLU_PUNYCODE)) {
+    if (loop->starved)
       fault.code = FERRY_E_MEMORY;
     goto done;
   }
@@ -129,7 +127,7 @@ static ferry__host *make(ferry_loop *loop, const char *origin, size_t length,
     memcpy(host->origin, origin, length);
     memcpy(host->origin + length, "/", 2);
     host->origin_length = length;
-    *fault = parse(host);
+    *fault = parse(loop, host);
   }
   if (fault->code) {
     free_host(host);

@@ -66,15 +66,22 @@ static inline bool has_room(const ferry__shelf *shelf, int i) {
   return shelf->count * (unsigned)i < KEPT / GRAIN;
 }
 
+/* libcurl's codes do not tell a want of memory from other faults. */
+static void *noted(void *block) {
+  if (!block && ferry__current)
+    ferry__current->starved = true;
+  return block;
+}
+
 static void *take(size_t size) {
   ferry_loop *loop = ferry__current;
   int i = loop && KEEPS ? shelf_for(size) : -1;
   if (i < 0)
-    return malloc(size);
+    return noted(malloc(size));
   ferry__shelf *shelf = &loop->shelves[i];
   void **block = shelf->first;
   if (!block)
-    return malloc(size_of(i));
+    return noted(malloc(size_of(i)));
   shelf->first = *block;
   shelf->count--;
   return block;
@@ -92,6 +99,10 @@ static void give(void *block) {
   free(block);
 }
 
+static void *take_more(void *block, size_t size) {
+  return noted(realloc(block, size));
+}
+
 static char *take_copy(const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = take(size);
@@ -107,8 +118,8 @@ static void *take_cleared(size_t count, size_t size) {
 }
 
 CURLcode ferry__memory_initialise(void) {
-  return curl_global_init_mem(CURL_GLOBAL_DEFAULT, take, give, realloc, take_copy,
-                              take_cleared);
+  return curl_global_init_mem(CURL_GLOBAL_DEFAULT, take, give, take_more,
+                              take_copy, take_cleared);
 }
 
 void ferry__shelves_clear(ferry__shelf *shelves) {

@@ -164,6 +164,7 @@ void ferry__shard_turn(ferry__shard *shard) {
   collect(shard);
   if (shard->broken)
     give_up(shard);
+  shard->loop->starved = false;
 }
 
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
