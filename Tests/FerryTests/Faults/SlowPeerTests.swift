@@ -14,7 +14,7 @@ import Testing
             [.expectHead, .send(text), .keepOpen], .timeout(.responseHead), .waitingHead, .head
         ) {
             $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
-            $0.bound = .milliseconds(1500)
+            $0.ends(after: .milliseconds(200))
         }
     }
 
@@ -22,7 +22,10 @@ import Testing
     func stalledAfterContinue() async throws {
         try await expectFault(
             [.expectHead, .send("HTTP/1.1 100 Continue\r\n\r\n"), .keepOpen], .timeout(.responseHead), .waitingHead
-        ) { $0.probe.timeouts = Timeouts(idle: .milliseconds(200)) }
+        ) {
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
+            $0.ends(after: .milliseconds(200))
+        }
     }
 
     @Test(
@@ -33,7 +36,7 @@ import Testing
             [.expectHead, .send(head("200 OK", fields) + "3\r\nabc"), .keepOpen], .timeout(.read), .body
         ) {
             $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
-            $0.bound = .milliseconds(1500)
+            $0.ends(after: .milliseconds(200))
         }
     }
 
@@ -45,11 +48,11 @@ import Testing
         ]
         try await expectFault(script, .timeout(.total), .body) {
             $0.probe.timeouts = Timeouts(idle: .seconds(5), total: .milliseconds(300))
-            $0.bound = .milliseconds(1800)
+            $0.ends(after: .milliseconds(300))
         }
         try await expectFault(script, .timeout(.deadline), .body) {
             $0.probe.deadline = .milliseconds(300)
-            $0.bound = .milliseconds(1800)
+            $0.ends(after: .milliseconds(300))
         }
     }
 

@@ -120,7 +120,7 @@ import Testing
         for timeouts in [Timeouts(connect: .milliseconds(200)), Timeouts(idle: .milliseconds(200))] {
             try await expectDistrust(.timeout(.tls), .valid, [.stallHandshake]) {
                 $0.probe.timeouts = timeouts
-                $0.bound = .milliseconds(1500)
+                $0.ends(after: .milliseconds(200))
             }
         }
     }

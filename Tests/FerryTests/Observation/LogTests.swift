@@ -5,19 +5,6 @@ import Testing
 
 @testable import Ferry
 
-/// Keeps what it is given.
-final class KeptLog: LogSink {
-    let minimumLevel: LogLevel
-    private let kept = Mutex<[LogEntry]>([])
-
-    init(_ minimumLevel: LogLevel = .trace) { self.minimumLevel = minimumLevel }
-
-    func log(_ entry: LogEntry) { kept.withLock { $0.append(entry) } }
-
-    var entries: [LogEntry] { kept.withLock { $0 } }
-    var lines: [String] { entries.map(\.description) }
-}
-
 @Suite struct LogTests {
     private let run = RunInfo(id: 7, method: .get, url: "http://kim:canary@h:81/x?t=canary")
 

@@ -108,10 +108,6 @@ extension NetworkAgent {
     }
 }
 
-extension Result where Failure == RequestError {
-    var error: RequestError? { if case .failure(let error) = self { error } else { nil } }
-}
-
 /// Keeps those who wait until it is opened, once and for all.
 final class Gate: Sendable {
     private struct State {

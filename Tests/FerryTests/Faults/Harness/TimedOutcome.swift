@@ -27,9 +27,13 @@ final class TimedOutcome: Sendable {
     /// The time is counted from here on.
     func begin() { state.withLock { $0.from = .now } }
 
-    /// How long it took, without the times in which the machine stood still.
-    var elapsed: Duration {
+    /// How long it took by the clock.
+    var span: Duration { state.withLock { ($0.to ?? .now) - $0.from } }
+
+    /// Likewise; without the times in which the machine stood still, where it is more than this.
+    func elapsed(whereMoreThan bound: Duration = .zero) -> Duration {
         let (from, to) = state.withLock { ($0.from, $0.to ?? .now) }
+        if to - from < bound { return to - from }
         return max(.zero, to - from - MachinePauses.total(between: from, and: to))
     }
 

@@ -10,6 +10,8 @@ struct ExpectedFault {
     /// Whether the server may have acted on the request.
     var processed: Bool
     var attempts: Int
+    /// It was sent, and the server has said that it has not looked at it.
+    var isUntouched = false
     /// Bytes of the answer, head and body, when they are known exactly.
     var received: UInt64?
     var needsMessage = true
@@ -35,8 +37,9 @@ func check(
     #expect(error.mayHaveBeenProcessed == expected.processed, "\(error)", sourceLocation: sourceLocation)
     #expect(error.attempts == expected.attempts, "\(error)", sourceLocation: sourceLocation)
     // Those of the last attempt only.
+    let isSent = expected.processed || expected.isUntouched
     if error.redirects.isEmpty {
-        #expect((error.bytesSent > 0) == expected.processed, "\(error)", sourceLocation: sourceLocation)
+        #expect((error.bytesSent > 0) == isSent, "\(error)", sourceLocation: sourceLocation)
     }
     if let received = expected.received {
         #expect(error.bytesReceived == received, "\(error)", sourceLocation: sourceLocation)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// One run of a case through an agent of its own: I1, the handles of I2, and I3 to I6 are checked here.
+/// One run of a case through an agent of its own, with a cache: I1, the handles of I2, and I3 to I6 are checked here.
 final class FaultStage {
     let server: LoopbackServer
     private let setup: FaultSetup
@@ -16,12 +16,14 @@ final class FaultStage {
         self.setup = setup
         if !script.steps.isEmpty { server.install(.init(setup.place ?? .path("/fault"), uses: uses, script)) }
         setup.install(server)
-        origin = setup.host.map { "http://\($0):\(server.port)" } ?? server.baseURL
+        origin = setup.elsewhere ?? setup.host.map { "http://\($0):\(server.port)" } ?? server.baseURL
     }
 
     /// What is asked for, secrets and all.
-    private var probe: Probe {
+    private func made(for play: Play) -> Probe {
         var probe = setup.probe
+        // Streams and downloads do not mind it.
+        if play.isKept || play.form != .buffered { probe.cachePolicy = FaultCache.policy }
         if probe.path.isEmpty {
             let query = setup.query.map { $0 + "&" } ?? ""
             let target = "\(origin)\(setup.path)?\(query)\(Canary.query)"
@@ -40,29 +42,30 @@ final class FaultStage {
         _ play: Play, _ sourceLocation: SourceLocation,
         _ meanwhile: (FaultRun, FaultStage, NetworkAgent) async throws -> Void
     ) async throws -> FaultOutcome {
-        let probe = probe
-        let watch = SecretWatch()
+        let (probe, cache, watch) = (made(for: play), FaultCache(), SecretWatch())
         var configuration = setup.configuration
+        configuration.cache = cache.configuration
         watch.look(into: &configuration)
         var agent: NetworkAgent? = NetworkAgent(configuration: configuration)
-        let began = ContinuousClock.now
         let run = try FaultRun(probe, play, agent!)
         try await meanwhile(run, self, agent!)
         let outcome = await run.outcome
-        elapsed = .now - began
-        // By closure only: a task may have to wait for its turn among all the tests, which is not the agent's doing.
-        if play.way == .closure {
-            elapsed = run.callback.elapsed
-            #expect(elapsed < setup.bound, "I5: it took \(elapsed)", sourceLocation: sourceLocation)
+        elapsed = run.callback.elapsed(whereMoreThan: setup.due?.time ?? setup.bound)
+        // A task may have to wait for its turn among all the tests, which is not the agent's doing.
+        if play.way == .closure || ProcessHoldings.isAlone {
+            #expect(elapsed < setup.bound, "I5: \(play): it took \(elapsed)", sourceLocation: sourceLocation)
         }
+        setup.due?.expectNotEarly(run.callback.span, play, sourceLocation)
         run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, sourceLocation)
-        try await next(agent!, sourceLocation)
+        await cache.expectNoPart(outcome, of: probe, play, keeps: setup.keeps, agent!, sourceLocation)
+        try await agent!.expectNext(setup.next, after: server, sourceLocation)
         await agent!.shutdown()
         if let state = run.state { #expect(state == Self.state(outcome), sourceLocation: sourceLocation) }
         #expect(
             run.callback.count == run.expectedCallbacks, "I1: exactly one callback", sourceLocation: sourceLocation)
         watch.keep(outcome)
         await watch.expectNoSecret(agent!.core, asking: probe, sourceLocation)
+        cache.expectNoSecret(outcome, sourceLocation)
         let transport = agent!.core.transport
         weak let core = agent!.core
         agent = nil
@@ -80,17 +83,30 @@ final class FaultStage {
         case .failure: .failed
         }
     }
+}
 
+extension NetworkAgent {
     /// I4: the same agent serves on, so it is the fault that is left behind, and not the agent.
-    private func next(_ agent: NetworkAgent, _ sourceLocation: SourceLocation) async throws {
-        if setup.next == .nowhere { return }
-        let other = try setup.next == .otherServer ? LoopbackServer() : server
+    func expectNext(
+        _ next: FaultSetup.Next, after server: LoopbackServer, _ sourceLocation: SourceLocation
+    ) async throws {
+        switch next {
+        case .nowhere: break
+        case .sameServer: await expectAnswer(from: server.baseURL + "/hello", sourceLocation)
+        case .url(let url): await expectAnswer(from: url, sourceLocation)
+        case .otherServer:
+            let other = try LoopbackServer()
+            await expectAnswer(from: other.baseURL + "/hello", sourceLocation)
+            other.stop()
+        }
+    }
+
+    private func expectAnswer(from url: String, _ sourceLocation: SourceLocation) async {
         do throws(RequestError) {
-            let reply = try await agent.send(Get(other.baseURL + "/hello"))
-            #expect(reply.text == "Hello, ferry", "I4", sourceLocation: sourceLocation)
+            let reply = try await send(Get(url))
+            #expect(reply.text == "Hello, ferry" || !url.hasSuffix("/hello"), "I4", sourceLocation: sourceLocation)
         } catch {
             Issue.record("I4: \(error)", sourceLocation: sourceLocation)
         }
-        if setup.next == .otherServer { other.stop() }
     }
 }

@@ -34,6 +34,7 @@ struct Probe: Request {
     var redirectPolicy: RedirectPolicy?
     var retryPolicy: RetryPolicy?
     var addressPolicy: AddressPolicy?
+    var cachePolicy = CachePolicy.none
     /// What the method says, unless it is set.
     var isIdempotent: Bool
 

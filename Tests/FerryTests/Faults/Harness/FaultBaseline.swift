@@ -8,18 +8,22 @@ struct FaultBaseline {
     private let descriptors = ProcessHoldings.descriptors.count
     private let memory: Int
 
-    /// What the runtime opens once and keeps is open from here on.
-    static let isWarm = Task {
+    /// What the runtime opens once and keeps is open from here on. Detached: it is no part of the test that comes first.
+    static let isWarm = Task.detached {
         guard let certificate = try? ServerCertificate() else { return }
         for options in [LoopbackServer.Options(), .init(certificate: certificate)] {
             guard let server = try? LoopbackServer(options) else { return }
+            let cache = FaultCache()
             var configuration = NetworkConfiguration()
             configuration.tls.authorityFile = certificate.authorityFile
+            configuration.cache = cache.configuration
             let agent = NetworkAgent(configuration: configuration)
-            for play in Play.allCases {
-                _ = try? await agent.outcome(of: Get("\(server.baseURL)/bytes/100000"), play)
+            for play in FaultSetup().plays {
+                var probe = Probe(path: "\(server.baseURL)/bytes/100000")
+                if play.isKept { probe.cachePolicy = FaultCache.policy }
+                _ = try? await agent.outcome(of: probe, play)
             }
-            _ = await agent.result(Get("http://localhost:1/"))
+            _ = try? await agent.send(Get("http://localhost:1/"))
             await agent.shutdown()
             server.stop()
         }

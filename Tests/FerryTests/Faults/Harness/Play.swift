@@ -21,10 +21,17 @@ enum Form: String, CaseIterable, Sendable {
 struct Play: CaseIterable, Sendable, CustomStringConvertible {
     var form = Form.buffered
     var way = Way.awaited
+    /// The answer is to be kept, and is looked for in the cache before.
+    var isKept = false
 
     static var allCases: [Play] { Form.allCases.flatMap(of) }
 
     static func of(_ form: Form) -> [Play] { form.ways.map { Play(form: form, way: $0) } }
 
-    var description: String { "\(form), \(way)" }
+    /// Likewise, and those of a run that goes by the cache: what is collected only.
+    static func andKept(_ form: Form) -> [Play] {
+        of(form) + (form == .buffered ? form.ways.map { Play(form: form, way: $0, isKept: true) } : [])
+    }
+
+    var description: String { "\(form), \(way)\(isKept ? ", kept" : "")" }
 }

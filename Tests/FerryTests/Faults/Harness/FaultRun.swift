@@ -8,7 +8,7 @@ struct FaultRun: Sendable {
     let play: Play
     /// Where a download goes.
     let place: DownloadPlace
-    /// What brings the result by closure, and is empty by await.
+    /// Whom the result is brought to: by the closure, or by the task that awaits it.
     let callback = TimedOutcome()
     private let handle: Handle
 
@@ -25,7 +25,12 @@ struct FaultRun: Sendable {
         self.place = place
         switch (play.way, play.form) {
         case (.awaited, let form):
-            handle = .awaited(Task { await agent.outcome(of: request, form, place) })
+            handle = .awaited(
+                Task {
+                    let outcome = await agent.outcome(of: request, form, place)
+                    callback.take(outcome)
+                    return outcome
+                })
         case (.closure, .download):
             handle = .download(
                 agent.download(request, to: .file(place.target)) {
@@ -61,8 +66,8 @@ struct FaultRun: Sendable {
         }
     }
 
-    /// How many callbacks are right at its end.
-    var expectedCallbacks: Int { play.way == .closure ? 1 : 0 }
+    /// How many of them are right at its end.
+    var expectedCallbacks: Int { 1 }
 }
 
 extension NetworkAgent {
@@ -90,23 +95,29 @@ extension NetworkAgent {
 
     /// What a run comes to that is started so, and is noted for the table.
     func outcome<R: Request>(
-        of request: R, _ play: Play
+        of request: R, _ play: Play, bound: Duration = FaultSetup().bound,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> FaultOutcome where R.Value == Response {
-        let began = ContinuousClock.now
         let run = try FaultRun(request, play, self)
         let outcome = await run.outcome
+        let took = run.callback.elapsed(whereMoreThan: bound)
+        #expect(took < bound || !ProcessHoldings.isAlone, "I5: it took \(took)", sourceLocation: sourceLocation)
+        #expect(run.callback.count == run.expectedCallbacks, "I1", sourceLocation: sourceLocation)
+        if let error = outcome.error { expectNoSecret(in: error, sourceLocation) }
         let summary = outcome.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
-        FaultNote.add(form: play.form.rawValue, outcome: summary, took: .now - began)
-        run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, #_sourceLocation)
+        FaultNote.add(form: play.form.rawValue, outcome: summary, took: took)
+        run.place.expectNoPartOfAFile(outcome, isDownload: play.form == .download, sourceLocation)
         return outcome
     }
 
     /// What runs come to that are started in every form and way, one after another.
     func outcomes<R: Request>(
-        of request: R, _ forms: [Form] = Form.allCases
+        of request: R, _ forms: [Form] = Form.allCases, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> [FaultOutcome] where R.Value == Response {
         var outcomes: [FaultOutcome] = []
-        for play in forms.flatMap(Play.of) { outcomes.append(try await outcome(of: request, play)) }
+        for play in forms.flatMap(Play.of) {
+            outcomes.append(try await outcome(of: request, play, sourceLocation: sourceLocation))
+        }
         return outcomes
     }
 }

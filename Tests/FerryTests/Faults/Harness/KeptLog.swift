@@ -1,0 +1,15 @@
+import Ferry
+import Synchronization
+
+/// Keeps what it is given.
+final class KeptLog: LogSink {
+    let minimumLevel: LogLevel
+    private let kept = Mutex<[LogEntry]>([])
+
+    init(_ minimumLevel: LogLevel = .trace) { self.minimumLevel = minimumLevel }
+
+    func log(_ entry: LogEntry) { kept.withLock { $0.append(entry) } }
+
+    var entries: [LogEntry] { kept.withLock { $0 } }
+    var lines: [String] { entries.map(\.description) }
+}

@@ -1,0 +1,127 @@
+import FaultTable
+import Ferry
+import FerryTesting
+import Testing
+
+/// What a cache keeps of answers that come to nothing (row R98, and what others say of the cache). Each fault stands
+/// beside the same answer without it, which is kept: so nothing but the fault can be the reason.
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct KeptFaultTests {
+    private static let size = 100_000
+    private static let sized = head("200 OK", "Content-Length: \(size)\r\n")
+    private static let chunked = head("200 OK", "Transfer-Encoding: chunked\r\n")
+
+    /// An answer that is kept. It may be played to its end where others are cut off.
+    private func expectKept(
+        _ script: LoopbackScript = [], sourceLocation: SourceLocation = #_sourceLocation,
+        setUp: (inout FaultSetup) -> Void = { _ in }
+    ) async throws {
+        try await expectAnswer(
+            script, sourceLocation: sourceLocation,
+            setUp: {
+                setUp(&$0)
+                $0.keeps = true
+            }
+        ) { answer, _ in
+            #expect(answer.status == 200 && answer.bodyLength > 0, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("R98: what is whole is kept, by this very look")
+    func whole() async throws {
+        try await expectKept([.expectHead, .send(Self.sized), .pattern(bytes: Self.size), .serve])
+        try await expectKept([.expectHead, .send(Self.sized), .pattern(bytes: Self.size), .close])
+        try await expectKept([.expectHead, .send(Self.chunked + "5\r\nhello\r\n0\r\n\r\n"), .serve])
+        try await expectKept { $0.path = "/gzip/\(Self.size)" }
+    }
+
+    @Test("R98, R01, R02: of a body that is cut short nothing is kept")
+    func cutShort() async throws {
+        try await expectFault(
+            [.expectHead, .send(Self.sized), .pattern(bytes: Self.size - 1), .close],
+            .incompleteBody(expected: Int64(Self.size), got: Int64(Self.size - 1)), .body)
+        try await expectFault(
+            [.expectHead, .send(Self.chunked + "5\r\nhello\r\n"), .close], .incompleteBody(expected: nil, got: 5), .body
+        )
+    }
+
+    @Test("R98, R18: nor of one whose connection is reset")
+    func reset() async throws {
+        try await expectFault(
+            [.expectHead, .send(Self.sized), .pattern(bytes: 10), .reset], .connectionReset, .body, .waitingHead)
+    }
+
+    @Test("R98, R30, R31: nor of a compressed one that is cut short or damaged, though its length agrees")
+    func compressed() async throws {
+        for (query, detail) in [
+            ("cut=1", RequestError.Code.contentDecoding(.truncated)), ("corrupt=1", .contentDecoding(.corrupt)),
+        ] {
+            try await expectFault([], detail, .body) {
+                $0.path = "/gzip/\(Self.size)"
+                $0.query = query
+            }
+        }
+    }
+
+    @Test("R98, R28: nor of one beyond the bound; one that fills it is kept")
+    func beyondTheBound() async throws {
+        for path in ["/bytes/8192", "/chunked/8192", "/gzip/8192"] {
+            try await expectKept {
+                $0.path = path
+                $0.probe.maxBodyBytes = 8192
+            }
+            try await expectFault([], .responseTooLarge, .body, .head) {
+                $0.path = path
+                $0.probe.maxBodyBytes = 8191
+            }
+        }
+    }
+
+    @Test("R98, R66: nor of one that stops until its time is over")
+    func stalled() async throws {
+        let script: LoopbackScript = [.expectHead, .send(Self.sized), .pattern(bytes: Self.size - 1), .keepOpen]
+        try await expectFault(script, .timeout(.read), .body) {
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
+            $0.ends(after: .milliseconds(200))
+        }
+        try await expectFault(script, .timeout(.deadline), .body) {
+            $0.probe.deadline = .milliseconds(200)
+            $0.ends(after: .milliseconds(200))
+        }
+    }
+
+    @Test("R98, R71: nor of one that is cancelled in the middle")
+    func cancelled() async throws {
+        var setup = FaultSetup()
+        setup.ends(within: .milliseconds(50))
+        let script: LoopbackScript = [
+            .expectHead, .send(Self.sized), .pattern(bytes: Self.size - 1), .mark("begun"), .keepOpen,
+        ]
+        let expected = ExpectedFault(
+            code: .cancelled, phases: [.waitingHead, .head, .body], processed: true, attempts: 1)
+        try await forEachPlay(script, setup, #_sourceLocation) { run, stage, _ in
+            try await stage.server.waitForMark("begun")
+            run.callback.begin()
+            run.cancel()
+        } check: { _, outcome, stage in
+            check(try #require(outcome.error), expected, url: stage.shownURL)
+            return expected.summary
+        }
+    }
+
+    @Test("R98: nor of a refusal, which a request without checks does keep")
+    func refusal() async throws {
+        let script: LoopbackScript = [
+            .expectHead, .send(head("404 Not Found", "Content-Length: 4\r\n") + "none"), .serve,
+        ]
+        try await expectFault(script, .invalidStatusCode(404), .processing)
+        try await expectAnswer(
+            script,
+            setUp: {
+                $0.probe.statusValidation = .any
+                $0.keeps = true
+            }
+        ) { answer, _ in
+            #expect(answer.status == 404)
+        }
+    }
+}
