@@ -139,6 +139,7 @@ let package = Package(
             name: "FerryCommandTests",
             dependencies: ["FaultTable", "FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting", "Injection"],
             swiftSettings: strict),
+        // Its folder FaultHarness is a link to that of FerryTests: faults are played in one way in both.
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [

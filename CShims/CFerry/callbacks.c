@@ -19,8 +19,7 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
     return true;
   so_far = t->result;
   so_far.phase = t->phase;
-  so_far.attempts =
-      (uint8_t)(t->handle->attempts > 255 ? 255 : t->handle->attempts);
+  so_far.attempts = (uint8_t)(t->earlier + t->handle->attempts);
   so_far.head_received = head->received;
   ferry__read_so_far(t, &so_far);
   so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);

@@ -96,6 +96,11 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   if (handle->has_resolve)
     ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
   handle->tunnelling = 0;
+  /* Also one that nothing goes out on: over HTTP/2 libcurl keeps it, and
+   * others have to know what it speaks. */
+  bool opened = handle->opened_count > 0;
+  if (opened)
+    ferry__remember_port(handle, peer, peer_port, port);
   if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again, by itself, on a new connection. */
     long sent = 0;
@@ -118,8 +123,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     ferry__head_expect_status(&handle->head);
     take_new_connection(handle);
   }
-  if (handle->opened_count) {
-    ferry__remember_port(handle, peer, peer_port, port);
+  if (opened) {
     handle->head.http2 = handle->socket && handle->socket->http2;
     return CURL_PREREQFUNC_OK;
   }

@@ -1,5 +1,6 @@
 import FaultTable
 import Ferry
+import FerryTesting
 import Testing
 
 /// Faults inside a connection of HTTP/2: rows R82 to R86.
@@ -10,24 +11,44 @@ import Testing
         return configuration
     }
 
+    /// The server, once for each play, and no more often.
+    private func expectRequests(_ mark: String, each count: Int = 1) throws {
+        let requests = try FaultyHTTP2Server.shared.requests(mark)
+        #expect(requests.count == count * FaultSetup().plays.count, "\(requests.map(\.connection))")
+    }
+
     @Test(
-        "R82: a stream that is reset fails, before and after a part of the body",
+        "R82: a stream that is reset before its head fails",
         arguments: [
             ("/reset/8", RequestError.Code.http2Stream(.cancel)), ("/reset/2", .http2Stream(.internal)),
-            ("/reset/11", .http2Stream(.enhanceYourCalm)), ("/reset-after/8", .http2Stream(.cancel)),
-            ("/reset-after/2", .http2Stream(.internal)),
+            ("/reset/11", .http2Stream(.enhanceYourCalm)),
         ])
     func reset(path: String, code: RequestError.Code) async throws {
-        let server = try FaultyHTTP2Server.shared
         let mark = token()
-        try await withAgent(configuration()) { agent in
-            for form in HTTP2Form.allCases {
-                let error = try await form.failure(of: Get(server.url("\(path)?\(form)-\(mark)")), by: agent)
-                #expect(error?.code == code && error?.mayHaveBeenProcessed == true, "\(form)")
-                let requests = try server.requests("\(form)-\(mark)")
-                #expect(requests.count == 1, "\(form)")
-            }
-        }
+        try await expectFault([], code, .waitingHead, received: 0) { try $0.askHTTP2(path, mark) }
+        try expectRequests(mark)
+    }
+
+    @Test(
+        "R82: so does one that is reset inside its body",
+        arguments: [
+            ("/reset-later/8", RequestError.Code.http2Stream(.cancel)), ("/reset-later/2", .http2Stream(.internal)),
+        ])
+    func resetInBody(path: String, code: RequestError.Code) async throws {
+        let mark = token()
+        try await expectFault([], code, .body) { try $0.askHTTP2(path, mark) }
+        try expectRequests(mark)
+    }
+
+    @Test(
+        "R82: and one whose reset comes together with the beginning of its answer",
+        arguments: [
+            ("/reset-after/8", RequestError.Code.http2Stream(.cancel)), ("/reset-after/2", .http2Stream(.internal)),
+        ])
+    func resetAtOnce(path: String, code: RequestError.Code) async throws {
+        let mark = token()
+        try await expectFault([], code, .waitingHead, .head, .body) { try $0.askHTTP2(path, mark) }
+        try expectRequests(mark)
     }
 
     @Test("R82: the other streams of the connection finish")
@@ -56,19 +77,40 @@ import Testing
         }
     }
 
-    @Test("R83: a stream that is refused is tried again, a few times")
-    func refused() async throws {
+    @Test("R83: a stream that is refused is tried again, a few times", arguments: [HTTPMethod.get, .post])
+    func refused(method: HTTPMethod) async throws {
+        let mark = token()
+        try await expectFault(
+            [], .http2Stream(.refused), .waitingHead, processed: false, untouched: true, attempts: 3, received: 0
+        ) {
+            try $0.askHTTP2("/refuse/1000", mark)
+            $0.probe.method = method
+            $0.probe.body = method == .post ? .string(Canary.body) : nil
+        }
+        try expectRequests(mark, each: 3)
+    }
+
+    @Test("R83: a connection that is left over from it serves what comes next")
+    func leftOver() async throws {
         let server = try FaultyHTTP2Server.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            for form in HTTP2Form.allCases {
-                let request = Full(server.url("/refuse/100?id=\(form)-\(mark)"), .post, body: .string("x"))
-                let error = try await form.failure(of: request, by: agent)
-                #expect(error?.code == .http2Stream(.refused) && error?.mayHaveBeenProcessed == false, "\(form)")
-                let count = try server.requests("\(form)-\(mark)").count
-                #expect(count >= 1 && count <= 6, "\(form)")
+            for _ in 0..<30 {
+                let error = await failure { () throws(RequestError) in
+                    try await agent.send(Get(server.url("/refuse/1000?\(mark)")))
+                }
+                #expect(error?.code == .http2Stream(.refused))
+                let next = try await agent.send(Get(server.url("/length/10")))
+                #expect(next.status == 200)
             }
-            let reply = try await agent.send(Get(server.url("/refuse/1?id=once-\(mark)")))
+        }
+    }
+
+    @Test("R83: one that is refused once is answered then")
+    func refusedOnce() async throws {
+        let server = try FaultyHTTP2Server.shared
+        try await withAgent(configuration()) { agent in
+            let reply = try await agent.send(Get(server.url("/refuse/1?id=\(token())")))
             #expect(reply.status == 200)
         }
     }
@@ -77,48 +119,55 @@ import Testing
         "R84: what a GOAWAY says was not processed is sent once more, whatever the method",
         arguments: [HTTPMethod.get, .post])
     func goaway(method: HTTPMethod) async throws {
+        let mark = token()
+        try await expectAnswer(setUp: {
+            try $0.askHTTP2("/goaway", mark)
+            $0.probe.method = method
+        }) { response, _ in
+            #expect(response.status == 200 && response.attempts == 2 && response.text.contains(mark))
+        }
+        try expectRequests(mark, each: 2)
+    }
+
+    @Test("R84: likewise on a connection that has served others", arguments: [HTTPMethod.get, .post])
+    func goawayOnAKeptConnection(method: HTTPMethod) async throws {
         let server = try FaultyHTTP2Server.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            for form in HTTP2Form.allCases {
+            for play in Play.allCases {
                 try await agent.send(Get(server.url("/echo?\(mark)")))
-                let error = try await form.failure(
-                    of: Full(server.url("/goaway?id=\(form)-\(mark)"), method), by: agent)
-                #expect(error == nil, "\(form): \(error.map(String.init(describing:)) ?? "")")
-                let requests = try server.requests("goaway?id=\(form)-\(mark)")
-                #expect(requests.count == 2 && Set(requests.map(\.connection)).count == 2, "\(form)")
+                let id = "\(play.form)-\(play.way)-\(mark)"
+                let request = Full(server.url("/goaway?id=\(id)"), method)
+                #expect(try await agent.outcome(of: request, play).get().status == 200)
+                let requests = try server.requests("goaway?id=\(id)")
+                #expect(requests.count == 2 && Set(requests.map(\.connection)).count == 2, "\(play)")
             }
         }
     }
 
     @Test("R84: a server that always says so is not asked for ever")
     func goawayAlways() async throws {
-        let server = try FaultyHTTP2Server.shared
         let mark = token()
-        try await withAgent(configuration()) { agent in
-            let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(server.url("/goaway-always?\(mark)")))
-            }
-            #expect(error != nil)
-            let requests = try server.requests(mark)
-            #expect(requests.count <= 6)
-        }
+        try await expectFault(
+            [], .http2Stream(.refused), .waitingHead, processed: false, untouched: true, attempts: 2, received: 0
+        ) { try $0.askHTTP2("/goaway-always", mark) }
+        try expectRequests(mark, each: 2)
+    }
+
+    @Test("R86: a body of another length than announced is no answer", arguments: ["/length/3", "/length/30"])
+    func wrongLength(path: String) async throws {
+        let mark = token()
+        try await expectFault([], .malformedResponse, .waitingHead, .head, .body) { try $0.askHTTP2(path, mark) }
+        try expectRequests(mark)
     }
 
     @Test(
-        "R86: a body of another length than announced, and a line break in a field, are no answer",
-        arguments: ["/length/3", "/length/30", "/field?value=a%0d%0aEvil:%201", "/field?value=a%00b"])
-    func malformed(path: String) async throws {
-        let server = try FaultyHTTP2Server.shared
-        try await withAgent(configuration()) { agent in
-            for form in HTTP2Form.allCases {
-                let error = try await form.failure(of: Get(server.url(path)), by: agent)
-                let found = error.map(String.init(describing:)) ?? "none"
-                #expect(error?.code.name == "malformedResponse", "\(form): \(found)")
-            }
-            let next = try await agent.send(Get(server.url("/length/10")))
-            #expect(next.bodyLength == 10)
-        }
+        "R86: nor is a line break or a NUL in a field",
+        arguments: ["/field?value=a%0d%0aEvil:%201", "/field?value=a%00b"])
+    func malformedField(path: String) async throws {
+        let mark = token()
+        try await expectFault([], .malformedResponse, .waitingHead) { try $0.askHTTP2(path, mark) }
+        try expectRequests(mark)
     }
 
     @Test("bodies without a length arrive whole, and the connection is kept")
@@ -156,17 +205,39 @@ import Testing
         }
     }
 
-    @Test("silence after the head is a timeout, and leaves the other streams alone")
+    @Test("silence after the head is a timeout")
     func silence() async throws {
+        try await expectFault([], .timeout(.read), .body) {
+            try $0.askHTTP2("/silence", token())
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(300))
+            $0.ends(after: .milliseconds(300))
+        }
+    }
+
+    @Test("silence after the head leaves the other streams alone")
+    func silenceBesideOthers() async throws {
         let server = try FaultyHTTP2Server.shared
-        let mark = token()
         try await withAgent(configuration()) { agent in
-            var request = Full(server.url("/silence?\(mark)"))
+            var request = Full(server.url("/silence?\(token())"))
             request.timeouts = Timeouts(idle: .milliseconds(300))
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .timeout(.read))
-            let next = try await agent.send(Get(server.url("/echo?\(mark)")))
+            let next = try await agent.send(Get(server.url("/echo")))
             #expect(next.status == 200)
         }
+    }
+}
+
+extension FaultSetup {
+    /// Asks the server of HTTP/2 that has faults, before and after; its requests are known by `mark`.
+    fileprivate mutating func askHTTP2(_ target: String, _ mark: String) throws {
+        let server = try FaultyHTTP2Server.shared
+        let parts = target.split(separator: "?", maxSplits: 1).map(String.init)
+        configuration.tls.authorityFile = try Certificates.shared.authorityFile
+        configuration.http2 = .negotiated
+        elsewhere = server.url("")
+        path = parts[0]
+        query = parts.dropFirst().map { $0 + "&" }.joined() + "id=" + mark
+        next = .url(server.url("/length/10"))
     }
 }

@@ -7,14 +7,17 @@ authority, length and SHA-256 of the body.
 
 /echo                that object
 /bytes/N             N bytes of the tests' pattern with a length; /unsized/N without
-/reset/CODE          RST_STREAM before any answer; /reset-after/CODE after the head and 3 of 10 bytes
+/reset/CODE          RST_STREAM before any answer; /reset-after/CODE at once after the head and 3 of 10 bytes;
+                     /reset-later/CODE when the other side has these
 /refuse/N?id=X       REFUSED_STREAM the first N times, then the echo
-/goaway?id=X         the first time GOAWAY that says nothing was processed, and the end; then the echo
+/goaway?id=X         every other time GOAWAY that says nothing was processed, and the end; then the echo
 /goaway-always       always so
 /length/N            content-length: 10 and N bytes
 /field?value=V       a header field with this value, percent-decoded
 /cut/N               head, N bytes and the end of the connection, without the end of the stream
 /silence             the head, and then nothing
+
+Every head has a cookie, which is a secret like any other.
 """
 
 import functools
@@ -87,6 +90,8 @@ class Connection:
             self.answer(self.streams[event.stream_id])
         elif isinstance(event, h2.events.StreamReset):
             self.streams.pop(event.stream_id, None)
+        elif isinstance(event, h2.events.PingAckReceived):
+            self.h2.reset_stream(int.from_bytes(event.ping_data[:4], "big"), event.ping_data[7])
         elif isinstance(event, h2.events.ConnectionTerminated):
             self.is_open = False
 
@@ -122,6 +127,11 @@ class Connection:
         self.h2.send_data(stream.number, b"abc")
         self.h2.reset_stream(stream.number, code)
 
+    def at_reset_later(self, stream, code):
+        self.head(stream, 10)
+        self.h2.send_data(stream.number, b"abc")
+        self.h2.ping(stream.number.to_bytes(4, "big") + code.to_bytes(4, "big"))
+
     def at_refuse(self, stream, count):
         if self.times(stream) <= count:
             self.h2.reset_stream(stream.number, h2.errors.ErrorCodes.REFUSED_STREAM)
@@ -129,7 +139,7 @@ class Connection:
             self.at_echo(stream)
 
     def at_goaway(self, stream, _):
-        if self.times(stream) == 1:
+        if self.times(stream) % 2 == 1:
             self.at_goaway_always(stream, 0)
         else:
             self.at_echo(stream)
@@ -162,7 +172,8 @@ class Connection:
 
     def head(self, stream, length, *fields, end=False):
         sized = [] if length is None else [("content-length", str(length))]
-        self.h2.send_headers(stream.number, [(":status", "200"), *sized, *fields], end_stream=end)
+        cookie = ("set-cookie", "id=canary-set-cookie")
+        self.h2.send_headers(stream.number, [(":status", "200"), cookie, *sized, *fields], end_stream=end)
 
     def send(self, stream, body, length=-1):
         self.head(stream, len(body) if length == -1 else length, end=not body)
