@@ -8,38 +8,23 @@ import Testing
 
 /// Row R48 and its neighbours: bodies that break, and servers that do not want them.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct BrokenUploadTests {
-    /// Runs it by await and by closure, and checks that it fails as `uploadSource` and that the server never saw a whole
-    /// message: not the end of a body, and so no answer.
+    /// It fails as `uploadSource`, in every form and way, and the server never sees a whole message: not the end of a
+    /// body, and so there is no answer.
     private func expectAborted(
         _ body: () throws -> RequestBody, reaches: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
         check: (RequestError) -> Void = { _ in }
     ) async throws {
-        for way in Way.allCases {
-            let server = try LoopbackServer()
-            server.script(path: "/upload", [.expectBody, .mark("whole"), .send(answer("no"))])
-            let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
-            let put = Put("/upload?\(Canary.query)", try body())
-            let error: RequestError?
-            switch way {
-            case .awaited: error = await fault { () throws(RequestError) in try await agent.send(put) }
-            case .closure:
-                let outcome = Outcome<Response>()
-                agent.start(put, completion: outcome.take)
-                error = if case .failure(let error) = await outcome.result { error } else { nil }
-                #expect(outcome.count == 1)
-            }
-            let found = try #require(error, sourceLocation: sourceLocation)
-            #expect(found.code == .uploadSource, sourceLocation: sourceLocation)
-            #expect(found.phase == (reaches ? .send : .preparing), "\(found)", sourceLocation: sourceLocation)
-            #expect(found.attempts == (reaches ? 1 : 0), sourceLocation: sourceLocation)
-            #expect(!found.message.isEmpty && found.url.hasSuffix("/upload?token=***"), sourceLocation: sourceLocation)
-            expectNoSecret(in: found, sourceLocation)
-            check(found)
-            await agent.shutdown()
-            try await server.waitForOpenConnections(atMost: 0)
-            // Whatever came: an answer would have meant a whole message.
-            #expect(found.bytesReceived == 0, sourceLocation: sourceLocation)
-            if !reaches { #expect(server.connectionCount == 0, sourceLocation: sourceLocation) }
+        try await expectFault(
+            [.expectBody, .mark("whole"), .send(answer("no"))], .uploadSource, reaches ? .send : .preparing,
+            processed: reaches, attempts: reaches ? 1 : 0, received: 0, sourceLocation: sourceLocation
+        ) {
+            $0.probe.method = .put
+            $0.probe.body = try body()
+        } after: { server in
+            // The request after the fault has one.
+            if !reaches { #expect(server.connectionCount == 1, sourceLocation: sourceLocation) }
+        } error: {
+            check($0)
         }
     }
 
@@ -139,18 +124,18 @@ import Testing
 
     // MARK: Servers that do not want it
 
-    @Test("R70: a server that stops reading a file of 50 MB") func stopsReading() async throws {
-        let server = try LoopbackServer()
-        server.script(path: "/upload", [.stopReading, .keepOpen])
-        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+    @Test("R70: a server that stops reading a file or a stream of 50 MB", arguments: [true, false])
+    func stopsReading(isFile: Bool) async throws {
         let file = try TemporaryFile(size: 50_000_000)
-        var put = Put("/upload", .file(file.path))
-        put.timeouts = Timeouts(idle: .milliseconds(200))
-        let error = try #require(await fault { () throws(RequestError) in try await agent.send(put) })
-        #expect(error.code == .timeout(.write) && error.phase == .send)
-        await agent.shutdown()
+        let pieces = [[UInt8]](repeating: [UInt8](repeating: 0x61, count: 100_000), count: 500)
+        try await expectFault([.expectHead, .stopReading], .timeout(.write), .send, received: 0) {
+            $0.probe.method = .put
+            $0.probe.body = isFile ? .file(file.path) : .stream { Pieces(pieces: pieces) }
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
+            $0.seesClose = false
+            $0.bound = .seconds(5)
+        }
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
-        server.stop()
     }
 
     @Test("R80: an answer that comes before the end of the upload is delivered") func answersEarly() async throws {

@@ -24,10 +24,13 @@ import Testing
                 for (index, script) in scripts.enumerated() {
                     server.script(path: "/f", uses: index + 1 < scripts.count ? 1 : nil, script)
                 }
-                let result = await download(by: agent, to: folder.file("f"), way)
-                if let error = result.error {
+                let result = await download(by: agent, to: .file(folder.file("f")), way, sourceLocation)
+                if result.error != nil {
                     #expect(folder.bytes("f") == Array("old".utf8), "I3", sourceLocation: sourceLocation)
-                    expectNoSecret(in: error, sourceLocation)
+                }
+                for name in folder.names {
+                    let text = String(decoding: folder.bytes(name) ?? [], as: UTF8.self)
+                    #expect(!Canary.words.contains(where: text.contains), "I6", sourceLocation: sourceLocation)
                 }
                 try await body(folder, server, result)
                 let isResumed = tag != nil && have > 0 && isAsked
@@ -38,30 +41,36 @@ import Testing
         }
     }
 
-    private func download(by agent: NetworkAgent, to path: String, _ way: Way) async -> Result<
-        DownloadedFile, RequestError
-    > {
+    /// I1, I5 and I6 of one run, which is noted for the table.
+    private func download(
+        by agent: NetworkAgent, _ path: String = "/f", to target: DownloadTarget, _ way: Way,
+        _ sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> Result<DownloadedFile, RequestError> {
         let began = ContinuousClock.now
+        let started = StartedDownload()
         let result: Result<DownloadedFile, RequestError>
         do throws(RequestError) {
             switch way {
-            case .awaited: result = .success(try await agent.download(Get("/f"), to: .file(path)))
+            case .awaited: result = .success(try await agent.download(Probe(path: path), to: target))
             case .closure:
-                let started = StartedDownload()
-                agent.download(Get("/f"), to: .file(path), completion: started.take)
+                agent.download(Probe(path: path), to: target, completion: started.take)
                 result = .success(try await started.file())
             }
         } catch {
             result = .failure(error)
+            expectNoSecret(in: error, sourceLocation)
         }
+        let took = ContinuousClock.now - began
+        let pauses = took < FaultSetup().bound ? .zero : MachinePauses.total(between: began, and: .now)
+        #expect(took - pauses < FaultSetup().bound || !ProcessHoldings.isAlone, sourceLocation: sourceLocation)
+        #expect(started.calls == (way == .closure ? 1 : 0), "I1", sourceLocation: sourceLocation)
         let summary = result.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
-        FaultNote.add(form: "\(Form.download)", outcome: summary, took: .now - began)
+        FaultNote.add(form: "\(Form.download)", outcome: summary, took: took)
         return result
     }
 
     private func answer(_ status: String, _ fields: String..., body: String) -> LoopbackScript {
-        let head = (["HTTP/1.1 " + status] + fields).joined(separator: "\r\n")
-        return [.send(head + "\r\n\r\n" + body), .serve]
+        [.send(head(status, fields.map { $0 + "\r\n" }.joined()) + body), .serve]
     }
 
     private var whole: LoopbackScript { answer("200 OK", "Content-Length: 10", "ETag: \"v1\"", body: "0123456789") }
@@ -118,8 +127,8 @@ import Testing
             ["Content-Range: bytes 5-9/10", "ETag: \"v2\""], ["Content-Range: bytes 5-9/10", "ETag: W/\"v1\""],
             ["Content-Range: bytes 5-9/10", "Content-Encoding: gzip"],
         ] {
-            let head = "HTTP/1.1 \(part)\r\n" + fields.joined(separator: "\r\n") + "\r\nConnection: close\r\n\r\nABCDE"
-            try await withPart([[.send(head), .serve], whole]) { folder, server, result in
+            let head = head(part, fields.map { $0 + "\r\n" }.joined() + "Connection: close\r\n")
+            try await withPart([[.send(head + "ABCDE"), .serve], whole]) { folder, server, result in
                 try expectWhole(folder, result)
                 #expect(server.requests.first { $0.path == "/f" }?.headers["If-Range"] == "\"v1\"")
                 #expect(server.requests.allSatisfy { $0.path != "/f" || $0.headers["Accept-Encoding"] == "identity" })
@@ -215,7 +224,8 @@ import Testing
 
     // MARK: R94, the disk
 
-    @Test("R94: a full disk is an error, and nothing else") func fullDisk() async throws {
+    @Test("R94: a full disk is an error, and nothing else", arguments: Form.download.ways)
+    func fullDisk(way: Way) async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             // A file of this process cannot be longer than that; the signal that would say so is blocked in libuv's
@@ -234,12 +244,8 @@ import Testing
                     .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 199000000-299999999/300000000\r\n\r\n"),
                     .pattern(bytes: 101_000_000), .close,
                 ])
-            let began = ContinuousClock.now
-            let error = await fault { () throws(RequestError) in
-                try await agent.download(Get("/bytes/300000000"), to: .file(folder.file("f")))
-            }
+            let error = await download(by: agent, "/bytes/300000000", to: .file(folder.file("f")), way).error
             #expect(error?.code == .fileIO && error?.errno == Int(EFBIG) && error?.phase == .body)
-            FaultNote.add(form: "\(Form.download)", outcome: "`fileIO` in body", took: .now - began)
             #expect(folder.bytes("f") == nil && folder.names.count == 2, "the part is still good")
             #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
         }
@@ -269,7 +275,8 @@ import Testing
 
     // MARK: R96, names
 
-    @Test("R96: nothing outside the directory is touched") func namesOfOtherPlaces() async throws {
+    @Test("R96: nothing outside the directory is touched", arguments: Form.download.ways)
+    func namesOfOtherPlaces(way: Way) async throws {
         let folder = try Folder()
         let inside = folder.file("in/side")
         try FileManager.default.createDirectory(atPath: inside, withIntermediateDirectories: true)
@@ -288,7 +295,7 @@ import Testing
                     answer(
                         "200 OK", "Content-Disposition: attachment; filename=\"\(quoted)\"", "Content-Length: 2",
                         body: "ab"))
-                let file = try await agent.download(Get("/f"), to: .directory(inside))
+                let file = try await download(by: agent, to: .directory(inside), way).get()
                 #expect(file.path == inside + "/" + expected, "\(given)")
                 let found = try FileManager.default.contentsOfDirectory(atPath: inside)
                 #expect(found == [expected], "\(given)")
@@ -298,28 +305,28 @@ import Testing
         }
     }
 
-    @Test("R96: a link is replaced, and not followed") func links() async throws {
+    @Test("R96: a link is replaced, and not followed", arguments: Form.download.ways)
+    func links(way: Way) async throws {
         let folder = try Folder()
         try folder.write(Array("precious".utf8), "elsewhere")
         try await withFlow { server, agent in
             for name in ["f", "f.ferry-meta", "f.ferry-meta~"] {
                 #expect(symlink(folder.file("elsewhere"), folder.file(name)) == 0)
             }
-            let file = try await agent.download(Get("/bytes/300000"), to: .file(folder.file("f")))
+            let target = DownloadTarget.file(folder.file("f"))
+            let file = try await download(by: agent, "/bytes/300000", to: target, way).get()
             #expect(file.length == 300_000 && folder.bytes("elsewhere") == Array("precious".utf8))
             #expect(folder.bytes("f") == LoopbackServer.pattern(0..<300_000))
             #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: folder.file("f"))) == nil)
             // One in the place of the part is refused; what it is a link to may be anything.
             unlink(folder.file("f.ferry-meta"))
             #expect(symlink(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
-            let error = await fault { () throws(RequestError) in
-                try await agent.download(Get("/bytes/100"), to: .file(folder.file("f")))
-            }
+            let error = await download(by: agent, "/bytes/100", to: target, way).error
             #expect(error?.code == .fileIO && error?.errno == Int(ELOOP))
             unlink(folder.file("f.ferry-part"))
             // And what has another name elsewhere is not written to.
             #expect(link(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
-            _ = try await agent.download(Get("/bytes/100"), to: .file(folder.file("f")))
+            _ = try await download(by: agent, "/bytes/100", to: target, way).get()
             #expect(folder.bytes("elsewhere") == Array("precious".utf8))
             #expect(folder.names == ["elsewhere", "f"])
         }

@@ -243,7 +243,9 @@ import Testing
             if before < 60_000_000 { #expect(task.state == .running && started.calls == 0) }
             task.resume()
             #expect(try await started.file().length == 60_000_000)
-            #expect(folder.bytes("f")?.count == 60_000_000)
+            // Not read: it would not fit into the memory that a flow may take.
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder.file("f"))
+            #expect(attributes[.size] as? Int == 60_000_000)
         }
     }
 }

@@ -98,7 +98,7 @@ import Testing
     @Test("R41: the configuration's policy holds for requests that say nothing, and is not widened by a redirect")
     func ofTheConfiguration() async throws {
         let inside = try LoopbackServer()
-        try await withFlow {
+        try await withFlow(next: .nowhere) {
             $0.addressPolicy = .publicOnly
             $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
         } _: { server, agent in

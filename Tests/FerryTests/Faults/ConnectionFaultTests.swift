@@ -35,7 +35,9 @@ import Testing
 
     @Test("R17: a body that ends with its connection is an answer, and says so", arguments: [0, 3, 1_000_000])
     func untilClose(size: Int) async throws {
-        try await expectAnswer([.expectHead, .send(head()), .pattern(bytes: size), .close]) { response, server in
+        try await expectAnswer(
+            [.expectHead, .send(head()), .pattern(bytes: size), .close], setUp: { $0.keeps = false }
+        ) { response, server in
             #expect(response.bytes == LoopbackServer.pattern(0..<size))
             #expect(response.framing == .untilClose)
             #expect(server.connectionCount == 2)
@@ -95,30 +97,24 @@ import Testing
         ], [false, true])
     func poisonedQueue(poison: String, overTLS: Bool) async throws {
         var options = LoopbackServer.Options()
-        var configuration = NetworkConfiguration()
-        if overTLS {
-            let certificate = try ServerCertificate()
-            options.certificate = certificate
-            configuration.tls.authorityFile = certificate.authorityFile
-        }
+        if overTLS { options.certificate = try ServerCertificate() }
         // Each form is the first to ask after the poison.
-        for form in Form.allCases {
-            let server = try LoopbackServer(options)
-            server.script(
-                connection: 1,
-                [.expectHead, .send(answer("first")), .wait("go"), .send(poison), .mark("poisoned"), .serve])
-            let agent = NetworkAgent(configuration: configuration)
-            #expect(try await agent.send(Get(server.baseURL + "/1")).text == "first")
-            server.signal("go")
-            try await server.waitForMark("poisoned")
-            for outcome in try await agent.outcomes(of: Get(server.baseURL + "/hello"), [form, .buffered]) {
-                let reply = try outcome.get()
-                #expect(reply.status == 200)
-                #expect(reply.text == "Hello, ferry")
+        for play in Play.allCases {
+            try await withFlow(server: options) { server, agent in
+                server.script(
+                    connection: 1,
+                    [.expectHead, .send(answer("first")), .wait("go"), .send(poison), .mark("poisoned"), .serve])
+                #expect(try await agent.send(Get("/1")).text == "first")
+                server.signal("go")
+                try await server.waitForMark("poisoned")
+                let probe = Probe(path: "/hello?" + Canary.query)
+                for play in [play, Play()] {
+                    let reply = try await agent.outcome(of: probe, play).get()
+                    #expect(reply.status == 200)
+                    #expect(reply.text == "Hello, ferry")
+                }
+                #expect(server.connectionCount == 2)
             }
-            #expect(server.connectionCount == 2)
-            await agent.shutdown()
-            try await server.waitForOpenConnections(atMost: 0)
         }
     }
 

@@ -25,7 +25,8 @@ import Testing
         _ code: RequestError.Code, _ spoiler: Spoiler, sourceLocation: SourceLocation = #_sourceLocation,
         _ change: @escaping @Sendable (inout OutgoingRequest) -> Void
     ) async throws {
-        try await withFlow {
+        // The adapter spoils every request.
+        try await withFlow(next: spoiler == .adapter ? .nowhere : .otherServer) {
             if spoiler == .adapter { $0.adapters = [Change(change: change)] }
         } _: { server, agent in
             var outgoing = OutgoingRequest(url: server.baseURL + "/hello")

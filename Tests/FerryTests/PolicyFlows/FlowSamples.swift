@@ -31,20 +31,30 @@ struct Call: Request {
     }
 }
 
-/// A server, an agent for it that is watched for secrets, and at the end the look that nothing is left of the runs.
+/// A server, an agent for it that is watched for secrets, and at the end the look that nothing is left of the runs, and
+/// that the agent serves on: the invariants of the fault table, over all that `body` does.
+///
+/// `next` says where the request after it all goes, if the agent is not shut down by then; it may be set up to serve
+/// nobody there.
 func withFlow(
-    server options: LoopbackServer.Options = .init(), _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+    server options: LoopbackServer.Options = .init(), next: FaultSetup.Next = .otherServer,
+    memoryBound: Int = FaultSetup().memoryBound, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (LoopbackServer, NetworkAgent) async throws -> Void
 ) async throws {
+    MachinePauses.beginWatch()
     await FaultBaseline.isWarm.value
     let baseline = FaultBaseline()
     let server = try LoopbackServer(options)
     var configuration = NetworkConfiguration(baseURL: server.baseURL)
     if let certificate = options.certificate { configuration.tls.authorityFile = certificate.authorityFile }
     configure(&configuration)
-    try await withWatchedAgent(configuration, sourceLocation) { try await body(server, $0) }
+    try await withWatchedAgent(configuration, sourceLocation) { agent in
+        try await body(server, agent)
+        if !agent.core.isClosed { try await agent.expectNext(next, after: server, sourceLocation) }
+    }
     server.stop()
     await baseline.expectNoDescriptorsLeft("", sourceLocation)
+    baseline.expectBoundedMemory(memoryBound, "", sourceLocation)
 }
 
 private func withWatchedAgent(

@@ -42,7 +42,7 @@ import Testing
         _ configuration: ProxyConfiguration, _ provider: Provider, _ body: (NetworkAgent) async throws -> Void
     ) async throws {
         try await withFlow {
-            $0.proxy = configuration
+            $0.proxy = configuration.except("127.0.0.1")
             $0.credentialProvider = provider
         } _: { _, agent in
             try await body(agent)

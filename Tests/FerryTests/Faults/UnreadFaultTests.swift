@@ -1,0 +1,22 @@
+import FaultTable
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Downloads that nobody waits for: row R74. Of streams, `StreamReaderTests` tell.
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct UnreadFaultTests {
+    @Test("R74: a download that nobody waits for comes to its end all the same", arguments: Form.download.ways)
+    func forgottenDownload(way: Way) async throws {
+        let place = try DownloadPlace()
+        try await withFlow { server, agent in
+            let probe = Probe(path: "/bytes/1000000?" + Canary.query)
+            switch way {
+            case .awaited: _ = Task { try await agent.download(probe, to: .file(place.target)) }
+            case .closure: agent.download(probe, to: .file(place.target), completion: { _ in })
+            }
+            #expect(await eventually { place.bytes.count == 1_000_000 })
+            #expect(place.bytes == LoopbackServer.pattern(0..<1_000_000))
+        }
+    }
+}
