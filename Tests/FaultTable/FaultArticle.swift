@@ -48,10 +48,11 @@ public struct FaultArticle {
 
         Whatever comes, a run ends once, in time, and with an answer that is whole or an error that says what happened.
         The tables below are made by Ferry's own tests: each line is a case that is played against a server which sends
-        exactly these bytes, in the forms that are named: collected in memory (`buffered`), read as it comes (`streamed`,
-        see <doc:Streaming>), or into a file (`download`, see <doc:Downloads>); by `await` and by closure. The codes are
-        those of <doc:Errors>, with the ``RequestPhase`` they are found in; `as promised` stands for tests that are no
-        single run. A number stands at the front of the names of the tests that play the case.
+        exactly these bytes, in the forms that are named: collected in memory (`buffered`; with and without a
+        <doc:Caching> policy), read as it comes (`streamed`, see <doc:Streaming>), or into a file (`download`, see
+        <doc:Downloads>); by `await` and by closure. The codes are those of <doc:Errors>, with the ``RequestPhase`` they
+        are found in; `as promised` stands for tests that are no single run. A number stands at the front of the names of
+        the tests that play the case.
 
         ## What holds in every case
 

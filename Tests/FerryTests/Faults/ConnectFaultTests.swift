@@ -26,12 +26,11 @@ import Testing
 
     @Test("R49: where no way leads is told apart", arguments: ["http://[fe80::1]:1/", "http://255.255.255.255:1/"])
     func unreachable(url: String) async throws {
-        for way in 0..<2 {
-            let agent = NetworkAgent()
-            let error = await fault { () throws(RequestError) in try await agent.send(Get(url)) }
-            #expect(try .connect ~= #require(error), "\(way)")
-            #expect(error?.mayHaveBeenProcessed == false)
-            await agent.shutdown()
+        try await withFlow { _, agent in
+            for outcome in try await agent.outcomes(of: Probe(path: url + "?" + Canary.query)) {
+                let error = try #require(outcome.error)
+                #expect(.connect ~= error && !error.mayHaveBeenProcessed && error.attempts == 0, "\(error)")
+            }
         }
     }
 
@@ -114,14 +113,16 @@ import Testing
 
     @Test("R53: an address that is refused is no fault while another of the name serves", arguments: Play.allCases)
     func secondAddress(play: Play) async throws {
-        let (server, refusing) = try serverOnIPv6Only()
-        let agent = NetworkAgent()
-        let reply = try await agent.outcome(of: Get("http://localhost:\(server.port)/hello"), play).get()
-        #expect(reply.text == "Hello, ferry")
-        #expect(reply.peer?.address == "::1")
-        #expect(reply.attempts == 1)
-        await agent.shutdown()
-        withExtendedLifetime(refusing) {}
+        try await withFlow { _, agent in
+            let (server, refusing) = try serverOnIPv6Only()
+            let probe = Probe(path: "http://localhost:\(server.port)/hello?" + Canary.query)
+            let reply = try await agent.outcome(of: probe, play).get()
+            #expect(reply.text == "Hello, ferry")
+            #expect(reply.peer?.address == "::1")
+            #expect(reply.attempts == 1)
+            server.stop()
+            refusing.stop()
+        }
     }
 
     /// The same port is kept on 127.0.0.1, so that nobody else serves there.
