@@ -71,8 +71,14 @@ import Testing
             #expect(error.phase == .connect && error.redirects.count == (isRedirected ? 1 : 0))
         }
         #expect(inside.connectionCount == 0)
-        // The name does lead there.
-        try await expectAnswer([], setUp: { $0.probe.path = url }) { response, _ in
+    }
+
+    @Test("where nobody asks for public addresses, such a name leads there")
+    func nameOfThisMachineWhereItIsAllowed() async throws {
+        let inside = try LoopbackServer()
+        try await expectAnswer(
+            [], setUp: { $0.probe.path = "http://outside.inside.test:\(inside.port)/hello?\(Canary.query)" }
+        ) { response, _ in
             #expect(response.text == "Hello, ferry")
         }
         #expect(inside.requestCount == FaultSetup().plays.count)
