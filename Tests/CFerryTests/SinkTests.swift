@@ -51,12 +51,12 @@ extension CoreTests {
             try await withCore { core, server in
                 try await withFile { descriptor, _ in
                     let id = try core.submit(
-                        CoreRequest("GET", server.baseURL + "/bytes/10000000").with {
+                        CoreRequest("GET", server.baseURL + "/bytes/40000000").with {
                             $0.answer = .descriptor(descriptor, offset: 0)
                         })
                     _ = await core.result(of: id)
                     let written = core.written(id)
-                    #expect(written.count > 10 && written == written.sorted() && written.last == 10_000_000)
+                    #expect(written.count > 10 && written == written.sorted() && written.last == 40_000_000)
                 }
             }
         }
