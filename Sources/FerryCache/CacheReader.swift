@@ -28,7 +28,7 @@ final class CacheReader: @unchecked Sendable {
             defer { if keys.count > 1 { _ = try? end.run() } }
             for (index, key) in keys.enumerated() {
                 defer { find.reset() }
-                try find.bind(key.number, at: 1)
+                try find.bind(bytesOf: key.number, at: 1)
                 if try find.step() {
                     found(index, finding(key), find.number(0))
                 } else {

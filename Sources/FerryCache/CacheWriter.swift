@@ -119,7 +119,7 @@ final class CacheWriter: @unchecked Sendable {
         switch operation {
         case .put(let entry, let key): try put(entry, under: key.digest, session)
         case .remove(let key):
-            try session.remove.bind(key.number, at: 1)
+            try session.remove.bind(bytesOf: key.number, at: 1)
             try session.remove.run()
         case .removeAll: try session.database.connection.execute("DELETE FROM entries")
         }
@@ -127,7 +127,7 @@ final class CacheWriter: @unchecked Sendable {
 
     private func put(_ entry: CacheEntry, under key: CacheDigest, _ session: Session) throws(CacheFault) {
         let use = nextUse()
-        try session.put.bind(key.number, at: 1)
+        try session.put.bind(bytesOf: key.number, at: 1)
         try session.put.bind(use, at: 2)
         let record = entry.sealed(under: key)
         let result = record.withUnsafeBytes { bytes -> Result<Void, CacheFault> in
@@ -139,14 +139,14 @@ final class CacheWriter: @unchecked Sendable {
         try result.get()
         // Where the index is damaged the row that this one replaces may stand, and be found, beside it.
         defer { session.find.reset() }
-        try session.find.bind(key.number, at: 1)
+        try session.find.bind(bytesOf: key.number, at: 1)
         guard try session.find.step(), session.find.number(0) == use else {
             throw CacheFault(.damaged, "what was written is not what is found")
         }
     }
 
     private func touch(_ key: CacheDigest, _ session: Session) throws(CacheFault) {
-        try session.touch.bind(key.number, at: 1)
+        try session.touch.bind(bytesOf: key.number, at: 1)
         try session.touch.bind(nextUse(), at: 2)
         try session.touch.run()
     }

@@ -17,6 +17,15 @@ struct SQLiteStatement: ~Copyable {
         try check(sqlite3_bind_blob64(raw, index, bytes.baseAddress, UInt64(bytes.count), nil))
     }
 
+    /// As the eight bytes that it is in memory, which SQLite copies.
+    func bind(bytesOf number: Int64, at index: Int32) throws(CacheFault) {
+        let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        let code = withUnsafeBytes(of: number) {
+            sqlite3_bind_blob64(raw, index, $0.baseAddress, UInt64($0.count), copies)
+        }
+        try check(code)
+    }
+
     /// Whether there is a row.
     func step() throws(CacheFault) -> Bool {
         let code = sqlite3_step(raw)
