@@ -31,7 +31,7 @@ enum {
   /* libcurl's receive buffer, which it allocates and frees with every
    * transfer: above 16 KB glibc trims the heap each time (64 KB bodies: 22 us
    * with 16 KB, 28 with 32, 35 with 64), which only long bodies repay. Some of
-   * both sizes are kept (memory.c). */
+   * both sizes are kept (buffers.c, memory.c). */
   FERRY__BUFFER = 16384,
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
@@ -72,6 +72,25 @@ size_t ferry__pool_kept(const ferry__pool *pool);
 
 /* Starts one that nobody joins and that takes no signal. */
 bool ferry__thread_start(void *(*run)(void *), void *data);
+
+/* ---- libcurl's receive buffers (buffers.c) ------------------------------- */
+
+enum { FERRY__STRIDE = 5 * 4096, FERRY__BUFFERS = 65536 };
+
+/* All of them lie from here on; NULL where there was no room. */
+extern char *ferry__buffers_base;
+
+/* [any thread] */
+void ferry__buffers_initialise(void);
+/* One of FERRY__BUFFER bytes and 16 more, or NULL when there is none left. */
+void *ferry__buffers_take(void);
+void ferry__buffers_give(void *buffer);
+
+static inline bool ferry__buffers_hold(const void *block) {
+  return ferry__buffers_base &&
+         (uintptr_t)block - (uintptr_t)ferry__buffers_base <
+             (size_t)FERRY__BUFFERS * FERRY__STRIDE;
+}
 
 /* ---- libcurl's memory (memory.c) ----------------------------------------- */
 

@@ -10,9 +10,9 @@
  * buffer for long bodies (128 KB) was unmapped and faulted in again at each,
  * 8 % of what the download of a file of 100 KB takes.
  *
- * A block on a shelf is one of malloc's like any other, so that whoever frees
- * it may do so with free(3); malloc_usable_size(3) says where one belongs.
- * Threads that are not a loop's meet plain malloc.
+ * Which shelf a block belongs on is told by malloc_usable_size(3), but for the
+ * receive buffers, which have addresses of their own (buffers.c). Threads that
+ * are not a loop's take plain malloc's blocks, and give back any.
  */
 #include "core.h"
 
@@ -52,11 +52,12 @@ static inline size_t size_of(int i) {
   return i == BIG ? BIG_BUFFER : i == SMALL ? BUFFER : (size_t)i * GRAIN;
 }
 
-static inline int shelf_of(size_t usable) {
+static inline int shelf_of(void *block) {
+  if (ferry__buffers_hold(block))
+    return SMALL;
+  size_t usable = malloc_usable_size(block);
   if (usable < MOST + GRAIN)
     return (int)(usable / GRAIN);
-  if (usable >= BUFFER && usable < BUFFER + 64)
-    return SMALL;
   return usable >= BIG_BUFFER && usable < BIG_BUFFER + PAGES ? BIG : -1;
 }
 
@@ -64,6 +65,18 @@ static inline bool has_room(const ferry__shelf *shelf, int i) {
   if (i >= SMALL)
     return shelf->count < (i == SMALL ? FERRY__STARTS : BIG_KEPT);
   return shelf->count * (unsigned)i < KEPT / GRAIN;
+}
+
+static void *make(int i) {
+  void *buffer = i == SMALL ? ferry__buffers_take() : NULL;
+  return buffer ? buffer : malloc(size_of(i));
+}
+
+static void drop(void *block) {
+  if (ferry__buffers_hold(block))
+    ferry__buffers_give(block);
+  else
+    free(block);
 }
 
 /* libcurl's codes do not tell a want of memory from other faults. */
@@ -81,7 +94,7 @@ static void *take(size_t size) {
   ferry__shelf *shelf = &loop->shelves[i];
   void **block = shelf->first;
   if (!block)
-    return noted(malloc(size_of(i)));
+    return noted(make(i));
   shelf->first = *block;
   shelf->count--;
   return block;
@@ -89,18 +102,25 @@ static void *take(size_t size) {
 
 static void give(void *block) {
   ferry_loop *loop = ferry__current;
-  int i = loop && KEEPS ? shelf_of(malloc_usable_size(block)) : -1;
+  int i = loop && KEEPS ? shelf_of(block) : -1;
   if (i > 0 && has_room(&loop->shelves[i], i)) {
     *(void **)block = loop->shelves[i].first;
     loop->shelves[i].first = block;
     loop->shelves[i].count++;
     return;
   }
-  free(block);
+  drop(block);
 }
 
 static void *take_more(void *block, size_t size) {
-  return noted(realloc(block, size));
+  if (!ferry__buffers_hold(block))
+    return noted(realloc(block, size));
+  void *more = noted(malloc(size));
+  if (more) {
+    memcpy(more, block, size < BUFFER ? size : BUFFER);
+    drop(block);
+  }
+  return more;
 }
 
 static char *take_copy(const char *text) {
@@ -118,6 +138,8 @@ static void *take_cleared(size_t count, size_t size) {
 }
 
 CURLcode ferry__memory_initialise(void) {
+  if (KEEPS)
+    ferry__buffers_initialise();
   return curl_global_init_mem(CURL_GLOBAL_DEFAULT, take, give, take_more,
                               take_copy, take_cleared);
 }
@@ -127,6 +149,6 @@ void ferry__shelves_clear(ferry__shelf *shelves) {
     while (shelves[i].first) {
       void **block = shelves[i].first;
       shelves[i].first = *block;
-      free(block);
+      drop(block);
     }
 }

@@ -26,6 +26,8 @@ struct ContainerShelf {
         var key: ObjectIdentifier?
         /// The container, which is no more than a reference; nil after the end.
         var container: AnyObject?
+        /// Its `ContainerGiver`.
+        var giver: AnyObject?
         var object = ObjectPlace()
     }
 
@@ -40,21 +42,21 @@ struct ContainerShelf {
         slots.initialize(repeating: Slot(), count: Self.capacity + 1)
     }
 
-    /// A container for keys of the type that nobody has, at `object` now.
+    /// The giver of a container for keys of the type that nobody has, which is at `object` now.
     @inline(__always)
-    func take(_ key: ObjectIdentifier, at object: ObjectPlace) -> Unmanaged<AnyObject>? {
+    func giver(for key: ObjectIdentifier, at object: ObjectPlace) -> AnyObject? {
         var slot = slots
         while let known = slot.pointee.key {
-            if known == key { return take(slot, at: object) }
+            if known == key { return giver(of: slot, at: object) }
             slot += 1
         }
         return nil
     }
 
-    private func take(_ slot: UnsafeMutablePointer<Slot>, at object: ObjectPlace) -> Unmanaged<AnyObject>? {
+    private func giver(of slot: UnsafeMutablePointer<Slot>, at object: ObjectPlace) -> AnyObject? {
         guard isKnownUniquelyReferenced(&slot.pointee.container) else { return nil }
         slot.pointee.object = object
-        return slot.pointee.container.map { .passUnretained($0) }
+        return slot.pointee.giver
     }
 
     /// A new container, which is kept if there is room.
@@ -62,12 +64,21 @@ struct ContainerShelf {
         guard let slot = emptySlot(for: ObjectIdentifier(Key.self)), Self.containersAreReferences else {
             return KeyedDecodingContainer(KeyedContainer<Key>(session: session, object, at: nil))
         }
-        let place = UnsafeRawPointer(slot).advanced(by: MemoryLayout<Slot>.offset(of: \.object)!)
         let container = KeyedDecodingContainer(
-            KeyedContainer<Key>(session: session, object, at: place.assumingMemoryBound(to: ObjectPlace.self)))
+            KeyedContainer<Key>(session: session, object, at: Self.part(of: slot, at: Self.objectOffset)))
         slot.pointee = Slot(
-            key: ObjectIdentifier(Key.self), container: unsafeBitCast(container, to: AnyObject.self), object: object)
+            key: ObjectIdentifier(Key.self), container: unsafeBitCast(container, to: AnyObject.self),
+            giver: ContainerGiver<KeyedDecodingContainer<Key>>(at: Self.part(of: slot, at: Self.containerOffset)),
+            object: object)
         return container
+    }
+
+    private static let containerOffset = MemoryLayout<Slot>.offset(of: \.container)!
+    private static let objectOffset = MemoryLayout<Slot>.offset(of: \.object)!
+
+    @inline(__always)
+    private static func part<Part>(of slot: UnsafeMutablePointer<Slot>, at offset: Int) -> UnsafePointer<Part> {
+        UnsafeRawPointer(slot).advanced(by: offset).assumingMemoryBound(to: Part.self)
     }
 
     private func emptySlot(for key: ObjectIdentifier) -> UnsafeMutablePointer<Slot>? {
@@ -81,6 +92,7 @@ struct ContainerShelf {
     func close() {
         for slot in 0..<Self.capacity {
             slots[slot].container = nil
+            slots[slot].giver = nil
             slots[slot].key = ObjectIdentifier(DecodingSession.self)
         }
     }
@@ -101,4 +113,18 @@ struct ContainerShelf {
         return parts.count == 1 && parts.allSatisfy { Swift.type(of: $0.value) is AnyClass }
             && MemoryLayout.size(ofValue: container) == MemoryLayout<AnyObject>.size
     }()
+}
+
+/// Gives the container of a slot to those who know its type.
+///
+/// Who copies a value needs its type's metadata. For a type that is made of a parameter a generic function asks the
+/// runtime at every call, which took a tenth of the time to decode; a type that is the class's own parameter stands in
+/// each of its objects.
+final class ContainerGiver<Container> {
+    private let place: UnsafePointer<Container>
+
+    init(at place: UnsafePointer<Container>) { self.place = place }
+
+    @inline(never)
+    func container() -> Container { place.pointee }
 }

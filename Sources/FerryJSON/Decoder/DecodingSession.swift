@@ -37,8 +37,8 @@ final class DecodingSession {
     ) throws -> KeyedDecodingContainer<Key> {
         guard ferry_json_tag(tape, index) == JSONTag.object else { throw mismatch([String: Any].self, at: index) }
         let object = ObjectPlace(index, keepsKeys: keepsKeys, in: self)
-        if let known = shelf.take(ObjectIdentifier(type), at: object) {
-            return unsafeBitCast(known, to: KeyedDecodingContainer<Key>.self)
+        if let giver = shelf.giver(for: ObjectIdentifier(type), at: object) {
+            return unsafeDowncast(giver, to: ContainerGiver<KeyedDecodingContainer<Key>>.self).container()
         }
         return shelf.make(self, object)
     }
