@@ -151,9 +151,14 @@ let package = Package(
         // Measurement.
         .target(
             name: "CCoreDriver", dependencies: ["CFerry"], path: "Benchmarks/CCoreDriver", cSettings: strictC),
+        .target(
+            name: "CBareClient", dependencies: ["Clibuv", "Clibcurl"], path: "Benchmarks/CBareClient",
+            cSettings: strictC),
         .executableTarget(
             name: "FerryBenchmarks",
-            dependencies: ["Ferry", "FerryCache", "FerryJSON", "FerryTesting", "FerryMeasurement", "CCoreDriver"],
+            dependencies: [
+                "Ferry", "FerryCache", "FerryJSON", "FerryTesting", "FerryMeasurement", "CBareClient", "CCoreDriver",
+            ],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
         .testTarget(name: "FerryBenchmarksTests", dependencies: ["FerryBenchmarks"], swiftSettings: strict),
     ],

@@ -150,10 +150,13 @@ enum CacheCase {
         return (Double(count) / seconds, (used.user + used.system) / Double(count))
     }
 
-    /// One request after another, alone and while 30,000 entries a second go through the queue of the same agent.
+    /// One request after another, alone and while 30,000 entries a second go through the queue of the same agent; the
+    /// cores are kept awake for both.
     private static func slowed(_ folder: String, _ server: String) async throws -> [String: Double] {
         let agent = makeAgent(folder, memory: true, server: server)
         let response = try await agent.send(Get(path: "/bytes/2048")).response
+        let cores = AwakeCores()
+        defer { cores.end() }
         var alone: [Double] = []
         var busy: [Double] = []
         var written = 0.0

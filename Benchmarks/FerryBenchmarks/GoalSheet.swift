@@ -13,16 +13,12 @@ struct GoalSheet {
 
     private static let small = "get12@64"
 
-    /// The peer where there is one, otherwise the C core alone.
-    private var reference: Rival { table.reference(of: Self.small) }
-    private var referenceWords: String { reference == .peer ? "the peer" : "the C core alone" }
-
     private var requests: [Goal] {
         let small = Self.small
         return [
-            cpu("12 bytes, 64 at once, await: CPU × \(referenceWords)", 1.25, small, .await, against: reference),
+            cpu("12 bytes, 64 at once, await: CPU × the bare client", 1.25, small, .await, against: .bare),
             cpu("URLSession: CPU × await", 15, isAtMost: false, small, .urlSession, against: .await),
-            cpu("tasks on the loop's executor: CPU × \(referenceWords)", 1.1, small, .executor, against: reference),
+            cpu("tasks on the loop's executor: CPU × the bare client", 1.1, small, .executor, against: .bare),
             cpu("closures on a queue: CPU × await", 1.2, small, .closures, against: .await),
         ]
     }
@@ -42,9 +38,7 @@ struct GoalSheet {
     private var bodies: [Goal] {
         let large = "get64k@64"
         return [
-            cpu(
-                "64 KB, 64 at once, await: CPU × \(referenceWords)", 1.25, large, .await,
-                against: table.reference(of: large))
+            cpu("64 KB, 64 at once, await: CPU × the bare client", 1.25, large, .await, against: .bare)
         ]
     }
 
@@ -111,8 +105,7 @@ struct GoalSheet {
             cpu("3 header fields and 4 arguments: CPU × await", 1.3, Self.small, .dressed, against: .await),
             cpu("batches of 100: CPU × a task group of the same 100", 1.1, Self.small, .batch, against: .waves),
             ratio(
-                "one at a time, await: median latency × \(referenceWords)", 1.5, "get12@1", .await, to: "get12@1",
-                table.reference(of: "get12@1")
+                "one at a time, await: median latency × the bare client", 1.5, "get12@1", .await, to: "get12@1", .bare
             ) { $0.p50 },
         ]
     }

@@ -10,12 +10,26 @@ struct GoalTable {
     var text: String {
         let shown = goals.filter { isWhole || $0.measured != nil }
         if shown.isEmpty { return "" }
-        let lines = [["", "goal", "figure", "ratio", "verdict"]] + shown.map(line)
+        let lines = [Self.heads] + shown.map(line)
         let (reached, missed) = (goals.count { $0.isReached == true }, goals.count { $0.isReached == false })
         let absent = goals.count - reached - missed
         let sum = "  \(reached) reached, \(missed) missed" + (absent > 0 ? ", \(absent) not measured" : "")
         return columns(lines) + sum + "\n"
     }
+
+    /// The same for the README, of those that were measured.
+    var markdown: String {
+        let shown = goals.filter { $0.measured != nil }
+        if shown.isEmpty { return "" }
+        let lines = shown.map { goal in
+            let cells = line(goal)
+            return cells.dropLast() + [goal.isReached == true ? "reached" : "**missed**"]
+        }
+        return ([Self.heads, ["---", "--:", "--:", "--:", "---"]] + lines.map(Array.init))
+            .map { "| " + $0.joined(separator: " | ") + " |" }.joined(separator: "\n")
+    }
+
+    private static let heads = ["", "goal", "figure", "ratio", "verdict"]
 
     private func line(_ goal: Goal) -> [String] {
         let sign = goal.isAtMost ? "≤ " : "≥ "

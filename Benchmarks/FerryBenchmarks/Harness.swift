@@ -48,7 +48,7 @@ struct Harness {
             let rival = rivals[(index + round) % rivals.count]
             let load = one.load(server: server, rival: rival, scale: options.scale)
             note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
-            let measurement = try rival == .peer ? measurePeer(load) : measure(rival, load)
+            let measurement = try measure(rival, load)
             table.add(measurement, case: one.name, rival: rival)
         }
     }
@@ -73,7 +73,7 @@ struct Harness {
 
     /// From two short runs, so that start-up does not count.
     private mutating func countSystemCalls(_ one: Case, server: String) throws {
-        let uncounted = Rival.programs + [.peer, .urlSession]
+        let uncounted = Rival.programs + [.urlSession]
         for rival in present(one.rivals) where !uncounted.contains(rival) {
             note("system calls  \(one.name)  \(rival.title)")
             var load = one.load(server: server, rival: rival, scale: 1)
@@ -99,21 +99,11 @@ struct Harness {
     }
 
     private func present(_ rivals: [Rival]) -> [Rival] {
-        rivals.filter { $0 == .peer ? !options.peer.isEmpty : programs.has($0) }
+        rivals.filter { programs.has($0) }
     }
 
     private func measure(_ rival: Rival, _ load: Load) throws -> Measurement {
         try programs.measure(rival, load) ?? WorkerProcess.measure(rival.rawValue, load)
-    }
-
-    private func measurePeer(_ load: Load) throws -> Measurement {
-        let process = try ChildProcess(
-            options.peer + [load.url, "\(load.total)", "\(load.concurrency)"],
-            environment: ["EXPECT_LEN": "\(load.length)"])
-        let end = process.finish()
-        guard end.code == 0 else { throw BenchmarkError("the peer ended with \(end.code)") }
-        let report = try JSONDecoder().decode(PeerReport.self, from: Data(end.output.utf8))
-        return report.measurement(total: load.total)
     }
 
     private func note(_ text: String) {

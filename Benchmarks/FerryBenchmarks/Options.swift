@@ -2,8 +2,6 @@
 struct Options {
     var cases: [String] = []
     var rounds = 5
-    /// A program that takes URL TOTAL CONCURRENCY and prints one line of JSON.
-    var peer: [String] = []
     var usesNginx = true
     var scale = 1.0
     var output: String? = "Benchmarks/Results"
@@ -24,8 +22,6 @@ struct Options {
 
           --case NAME         only this case; may be repeated (see --list)
           --rounds N          rounds over all cases and rivals; medians are taken (5)
-          --peer 'COMMAND'    one more rival: a program that takes URL TOTAL CONCURRENCY and prints one line of JSON
-                              with cpu_user_s, cpu_sys_s, rps, p50_us, p99_us and maxrss_kb
           --server KIND       nginx (where installed) or loopback
           --scale F           F times the requests (1)
           --output FOLDER     where the dated JSON goes (Benchmarks/Results); none: nowhere
@@ -59,7 +55,6 @@ struct Options {
         case "--scale":
             guard let number = Double(value), number > 0 else { throw BenchmarkError("--scale wants a number") }
             scale = number
-        case "--peer": peer = value.split(separator: " ").map(String.init)
         case "--server":
             guard ["nginx", "loopback"].contains(value) else { throw BenchmarkError("--server: nginx or loopback") }
             usesNginx = value == "nginx"

@@ -73,7 +73,7 @@ struct ProgramRivals {
             [program, load.url, "\(load.total)", "\(load.concurrency)"], environment: ["EXPECT_LEN": "\(load.length)"]
         ).finish()
         guard end.code == 0 else { throw BenchmarkError("Go's client ended with \(end.code)") }
-        return try JSONDecoder().decode(PeerReport.self, from: Data(end.output.utf8)).measurement(total: load.total)
+        return try JSONDecoder().decode(GoReport.self, from: Data(end.output.utf8)).measurement(total: load.total)
     }
 
     // MARK: curl

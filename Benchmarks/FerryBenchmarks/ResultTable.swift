@@ -42,9 +42,9 @@ struct ResultTable {
         return Self.median(pairs.compactMap { figure($1) > 0 ? figure($0) / figure($1) : nil })
     }
 
-    /// What ratios refer to: the peer where there is one, otherwise the core alone.
+    /// What ratios refer to.
     func reference(of name: String) -> Rival {
-        self[name, .peer].isEmpty ? .core : .peer
+        self[name, .bare].isEmpty ? .await : .bare
     }
 
     static func median(_ values: [Double]) -> Double? {

@@ -1,6 +1,7 @@
 /// Who sends the requests.
 enum Rival: String, Codable, CaseIterable, Sendable {
-    case peer
+    /// A client in C over libcurl and libuv that counts answers, and does nothing else.
+    case bare
     case core
     case executor
     case await
@@ -34,14 +35,14 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case bareTask
 
     /// Those that send requests.
-    static let senders: [Rival] = [.peer, .core, .executor, .await, .closures, .urlSession]
+    static let senders: [Rival] = [.bare, .core, .executor, .await, .closures, .urlSession]
 
     /// Programs that are measured where they are installed.
     static let programs: [Rival] = [.wrk, .go, .curlParallel]
 
     var title: String {
         switch self {
-        case .peer: "peer"
+        case .bare: "bare client in C"
         case .core: "C core alone"
         case .executor: "Ferry, tasks on the loop"
         case .await: "Ferry, await"

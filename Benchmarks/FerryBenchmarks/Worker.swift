@@ -35,6 +35,7 @@ enum Worker {
 
     private static func measure(_ name: String, _ load: Load) async throws -> Measurement {
         switch name {
+        case "bare": try BareRival.run(load)
         case "core": try CoreRival.run(load)
         case "await": try await FerryRivals.await(load)
         case "executor": try await FerryRivals.executor(load)

@@ -13,12 +13,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ("12 bytes, 64 at once, await: CPU × the C core alone", 1.25, true), ("URLSession: CPU × await", 15, false),
-        ("tasks on the loop's executor: CPU × the C core alone", 1.1, true),
+        ("12 bytes, 64 at once, await: CPU × the bare client", 1.25, true), ("URLSession: CPU × await", 15, false),
+        ("tasks on the loop's executor: CPU × the bare client", 1.1, true),
         ("closures on a queue: CPU × await", 1.2, true), ("1,000 at once, await: CPU × 64 at once", 1.2, true),
         ("10,000 at once, await: CPU × 64 at once", 1.2, true),
         ("100,000 waiting, closures: memory of each", 2048, true),
-        ("64 KB, 64 at once, await: CPU × the C core alone", 1.25, true),
+        ("64 KB, 64 at once, await: CPU × the bare client", 1.25, true),
         ("GET of 2 KB of JSON, a schema: CPU × bytes", 1.15, true),
         ("GET of 2 KB of JSON, JSONConvertible: CPU × bytes", 1.4, true),
         ("GET of 2 KB of JSON, Codable: CPU × bytes", 1.8, true),
@@ -45,12 +45,12 @@ import Testing
         var table = ResultTable()
         for cpu in [12.0, 13, 20] {
             table.add(measurement(cpu: cpu), case: "get12@64", rival: .await)
-            table.add(measurement(cpu: 10), case: "get12@64", rival: .core)
+            table.add(measurement(cpu: 10), case: "get12@64", rival: .bare)
         }
         let goal = try #require(GoalSheet(table: table).all.first)
         #expect(goal.measured == 1.3 && goal.isReached == false && goal.sides?.own == 13 && goal.sides?.other == 10)
         let text = GoalTable(goals: [goal], isWhole: false).text
-        #expect(text.contains(#/await: CPU × the C core alone +≤ 1\.25 × +13 : 10 µs +1\.30 +MISSED\n/#))
+        #expect(text.contains(#/await: CPU × the bare client +≤ 1\.25 × +13 : 10 µs +1\.30 +MISSED\n/#))
         #expect(text.hasSuffix("  0 reached, 1 missed\n"))
     }
 

@@ -6,6 +6,8 @@ internal import Foundation
 struct CurvesCommand {
     private static let concurrencies = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
     private static let entries = [100, 1000, 10_000, 100_000, 1_000_000]
+    /// In one order, and so of one colour, in all plots.
+    private static let rivals: [Rival] = [.bare, .await, .go, .wrk, .urlSession]
     /// URLSession needs a thread's worth of work for each at once; beyond these it takes minutes and says nothing new.
     private static let mostOfURLSession = 256
     /// All others share 64 connections; wrk opens one for each at once.
@@ -37,11 +39,12 @@ struct CurvesCommand {
     // MARK: The curves
 
     private func concurrency(_ server: String, _ programs: ProgramRivals) throws -> Curve {
-        let rivals = [Rival.core, .await, .closures, .go, .wrk, .urlSession].filter(programs.has)
+        let rivals = (Self.rivals + [.closures]).filter(programs.has)
         let lines = try measured(rivals, Self.concurrencies) { rival, count in
             if rival == .urlSession && count > Self.mostOfURLSession { return nil }
             if rival == .wrk && count > Self.mostOfWrk { return nil }
-            let total = max(count, scaled(rival == .urlSession ? 4_000 : max(30_000, 2 * count)))
+            // Each has its turn often enough for the start not to count.
+            let total = max(count, scaled(rival == .urlSession ? 4_000 : max(30_000, 20 * count)))
             return Load(url: server + "/hello", total: total, concurrency: count, length: 12)
         } by: {
             try measure($0, $1, programs)
@@ -53,7 +56,7 @@ struct CurvesCommand {
     }
 
     private func bodies(_ server: String, _ programs: ProgramRivals) throws -> Curve {
-        let rivals = [Rival.core, .await, .go, .wrk, .urlSession].filter(programs.has)
+        let rivals = Self.rivals.filter(programs.has)
         let lines = try measured(rivals, Nginx.sizes) { rival, size in
             let bytes = rival == .urlSession ? 100_000_000 : 600_000_000
             let total = max(48, scaled(min(rival == .urlSession ? 3_000 : 20_000, bytes / size)))

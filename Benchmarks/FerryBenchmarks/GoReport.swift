@@ -1,13 +1,13 @@
-/// What a peer prints: totals of CPU in seconds, latencies in microseconds.
-struct PeerReport: Decodable {
+/// What Go's client prints: totals of CPU in seconds, latencies in microseconds.
+struct GoReport: Decodable {
     var userTime: Double
     var systemTime: Double
     var rate: Double
     var median: Double
     var percentile99: Double
     var peakMemory: Int
-    /// Answers that were wrong or did not come; a peer may not say.
-    var bad: Double?
+    /// Answers that were wrong or did not come.
+    var bad: Double
 
     private enum CodingKeys: String, CodingKey {
         case userTime = "cpu_user_s"
@@ -21,7 +21,7 @@ struct PeerReport: Decodable {
 
     func measurement(total: Int) -> Measurement {
         var measurement = Measurement()
-        measurement.wrong = min(UInt64(max(0, bad ?? 0)), UInt64(total))
+        measurement.wrong = min(UInt64(max(0, bad)), UInt64(total))
         measurement.ok = UInt64(total) - measurement.wrong
         measurement.seconds = rate > 0 ? Double(total) / rate : 0
         measurement.userTime = userTime * 1e6
