@@ -26,7 +26,9 @@ import Testing
         try await agent.send(prices, cache: .cacheElseNetwork(staleWhileRevalidate: .seconds(60)))
     }
 
-    private func both(_ agent: NetworkAgent, _ prices: Prices) {
+    private func both(_ agent: NetworkAgent, _ prices: Prices) async throws {
+        let now = try await agent.send(prices, cached: { reply in print("so far", reply.text) })
+        print("and now", now.text)
         agent.start(
             prices, cached: { reply in print("so far", reply.text) },
             completion: { result in print("and now", (try? result.get())?.text ?? "nothing new") })
@@ -51,7 +53,7 @@ import Testing
             print(again.isFromCache, again.response.age ?? .zero)
             #expect(!first.isFromCache && again.isFromCache)
             try await modes(agent, Prices(shop: "7"))
-            both(agent, Prices(shop: "7"))
+            try await both(agent, Prices(shop: "7"))
             try await byHand(agent, Prices(shop: "7"))
             try await agent.send(Search(words: "x"))
             #expect(try await agent.send(Search(words: "x")).isFromCache)

@@ -54,6 +54,24 @@ import Testing
         #expect(count > 40)
     }
 
+    /// Cells beyond those of its head are left out of a table in the built manual; a bar that is meant is `\\|`.
+    @Test func everyLineOfATableHasTheCellsOfItsHead() throws {
+        for page in try Self.pages() {
+            let lines = try String(contentsOfFile: page, encoding: .utf8).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            var head: Int?
+            for line in lines {
+                guard line.hasPrefix("|") else {
+                    head = nil
+                    continue
+                }
+                let count = line.replacing("\\|", with: "").count { $0 == "|" }
+                #expect(count == head ?? count, "\(page): \(line)")
+                head = head ?? count
+            }
+        }
+    }
+
     @Test func everyArticleIsOnTheFrontPage() throws {
         let front = try String(contentsOfFile: Self.articles + "/Ferry.md", encoding: .utf8)
         for page in try Self.pages() where page.hasPrefix(Self.articles) && !page.hasSuffix("/Ferry.md") {
