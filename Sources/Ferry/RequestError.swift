@@ -1,7 +1,7 @@
 /// The one error of Ferry: a code to match, the phase it happened in, and the truth underneath.
 ///
 ///     do throws(RequestError) {
-///         …
+///         try await agent.send(UserInfo(id: 7))
 ///     } catch .timeout(.connect) {
 ///         // no connection in time
 ///     } catch .timeout {

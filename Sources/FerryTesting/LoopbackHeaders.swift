@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let headers: LoopbackHeaders = ["Content-Type": "text/plain"]
-/// headers["content-type"]      // "text/plain"
+/// let type = headers["content-type"]  // "text/plain"
 /// ```
 public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral, CustomStringConvertible {
     /// One field.

@@ -9,7 +9,8 @@ internal import CLoopback
 /// let server = try LoopbackServer()
 /// server.handle("GET", "/users/7") { _ in LoopbackResponse(json: #"{"nick":"kim"}"#) }
 /// server.script(path: "/broken", [.expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .close])
-/// // … requests to server.baseURL + "/users/7" …
+/// let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+/// try await agent.send(UserInfo(id: 7))
 /// #expect(server.requestCount == 1)
 /// ```
 ///
@@ -77,7 +78,7 @@ public final class LoopbackServer: Sendable {
 /// Runs `body` with a server that is stopped when it returns or throws.
 ///
 /// ```swift
-/// try await withLoopbackServer { server in … server.baseURL … }
+/// try await withLoopbackServer { server in print(server.baseURL) }
 /// ```
 public func withLoopbackServer<Value>(
     _ options: LoopbackServer.Options = .init(), isolation: isolated (any Actor)? = #isolation,

@@ -4,7 +4,7 @@ import Synchronization
 ///
 ///     let recorder = MetricsRecorder()
 ///     configuration.observers.append(recorder)
-///     …
+///     try await agent.send(UserInfo(id: 7))
 ///     print(recorder.snapshot.latency.percentile(99), recorder.prometheusText())
 ///
 /// Recording takes no lock and allocates nothing, failures and figures of each host apart. One may observe several

@@ -6,8 +6,8 @@ internal import CFerryJSON
 /// any thread. Where a key stands twice in an object, the last one counts.
 ///
 ///     let user = try JSON(parsing: body)
-///     user["name"]?.string                    // String?
-///     try user.value("level", as: Int.self)   // throws JSONMismatch: "$.level: expected integer, found string"
+///     let name = user["name"]?.string  // String?
+///     let level = try user.value("level", as: Int.self)  // or "$.level: expected integer, found string"
 ///     let sent: JSON = ["id": 7, "tags": ["a", "b"], "owner": .null, "profile": user["profile"] ?? .null]
 public struct JSON: Sendable {
     package let document: JSONDocument

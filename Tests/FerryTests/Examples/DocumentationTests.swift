@@ -54,6 +54,53 @@ import Testing
         #expect(count > 40)
     }
 
+    /// The examples in the comments of public declarations: indented by four more, or fenced.
+    private static func examples(of file: String) throws -> [String] {
+        var examples: [String] = []
+        var example: [Substring] = []
+        var isFenced = false
+        func end() {
+            if !example.allSatisfy(\.isEmpty) { examples.append(example.joined(separator: "\n")) }
+            example = []
+        }
+        for line in try String(contentsOfFile: file, encoding: .utf8).split(
+            separator: "\n", omittingEmptySubsequences: false)
+        {
+            let text = line.drop { $0 == " " }
+            guard text.hasPrefix("///") else {
+                end()
+                isFenced = false
+                continue
+            }
+            let comment = text.dropFirst(3)
+            if comment.hasPrefix(" ```") {
+                end()
+                isFenced.toggle()
+            } else if isFenced || comment.hasPrefix("     ") || comment.isEmpty && !example.isEmpty {
+                example.append(comment)
+            } else {
+                end()
+            }
+        }
+        end()
+        return examples
+    }
+
+    @Test(arguments: ["Ferry", "FerryJSON", "FerryXML", "FerryTesting"])
+    func everyExampleOfTheReferenceIsCompiled(module: String) throws {
+        let folder = Self.root + "/Sources/" + module
+        let files = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+        var count = 0
+        for file in files where file.hasSuffix(".swift") {
+            for example in try Self.examples(of: folder + "/" + file) where !example.contains("──▶") {
+                let text = Self.withoutSpace(example)
+                #expect(Self.sources.contains { $0.contains(text) }, "\(file): \(example)")
+                count += 1
+            }
+        }
+        #expect(count > 0)
+    }
+
     /// Cells beyond those of its head are left out of a table in the built manual; a bar that is meant is `\\|`.
     @Test func everyLineOfATableHasTheCellsOfItsHead() throws {
         for page in try Self.pages() {
