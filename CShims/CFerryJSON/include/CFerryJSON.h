@@ -271,6 +271,7 @@ void ferry_json_pattern_free(ferry_json_pattern *pattern);
 /* What one value must be. Indexes are places in the arrays of the schema. */
 typedef struct ferry_json_rule {
   uint32_t kinds;            /* ferry_json_kind, the ones allowed */
+  uint32_t plain;            /* of these, those of which no more is asked */
   uint32_t enumeration;      /* an array among the constants, or 0 */
   uint32_t minimum;          /* a number among the constants, or 0 */
   uint32_t maximum;
@@ -283,6 +284,7 @@ typedef struct ferry_json_rule {
   uint32_t items;            /* the rule of each element, or none */
   uint32_t properties;       /* the first, in the order they were declared */
   uint32_t property_count;
+  uint64_t required;         /* of the first 64, those that must be there */
   uint32_t others;           /* the rule of members not named, or none */
   bool closed;               /* members not named are refused */
   uint32_t any_of;           /* a place in the list of alternatives */

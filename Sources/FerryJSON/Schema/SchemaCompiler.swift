@@ -49,11 +49,23 @@ struct SchemaCompiler {
         }
         rule.properties = UInt32(properties.count)
         rule.property_count = UInt32(members.count)
+        for (bit, member) in members.prefix(64).enumerated() where member.isRequired { rule.required |= 1 << bit }
         properties += members
         (rule.any_of, rule.any_of_count) = compile(shape.anyOf)
         (rule.one_of, rule.one_of_count) = compile(shape.oneOf)
+        rule.plain = Self.plainKinds(of: shape).rawValue
         rules[Int(place)] = rule
         return place
+    }
+
+    /// The allowed kinds of whose values the shape asks nothing but that they are of them.
+    private static func plainKinds(of shape: SchemaShape) -> SchemaKinds {
+        if shape.enumeration != nil || !shape.anyOf.isEmpty || !shape.oneOf.isEmpty { return [] }
+        var kinds = shape.kinds
+        if shape.minimum != nil || shape.maximum != nil { kinds.subtract([.number, .integer]) }
+        if shape.minLength > 0 || shape.maxLength != nil || shape.pattern != nil { kinds.remove(.string) }
+        kinds.subtract([.array, .object])
+        return kinds
     }
 
     private mutating func compile(_ others: SchemaShape.Others) -> UInt32 {
