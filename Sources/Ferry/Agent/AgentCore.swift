@@ -122,7 +122,7 @@ final class AgentCore: TransferReceiver {
     func refuse(_ run: Run, _ error: RequestError) { answer(run, .refused(error)) }
 
     /// Leaves a run to its journey, which is to send it.
-    func leave(_ run: Run, to journey: Journey) {
+    func handOver(_ run: Run, to journey: Journey) {
         if let error = admit(journey, url: run.url) { refuse(run, error) } else { answer(run, .unsent) }
     }
 
@@ -185,7 +185,7 @@ final class AgentCore: TransferReceiver {
                 return state.becameIdle()
             }
             var turn: [CallbackRun] = []
-            for index in results.indices { runs[index].map { $0.answer($0.ended(results[index]), into: &turn) } }
+            for index in results.indices { runs[index].map { $0.answer($0.closeBody(results[index]), into: &turn) } }
             if !turn.isEmpty { process(turn) }
             idle.act()
         }

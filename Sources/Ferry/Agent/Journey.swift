@@ -149,7 +149,7 @@ final class Journey: Sendable {
         guard begin({ if $0 == .cancelled { core.cancel(run) } }) else { return nil }
         core.goes()
         start()
-        let answer = await run.ended()
+        let answer = await run.wholeAnswer()
         done()
         core.rests()
         return answer

@@ -47,7 +47,7 @@ extension NetworkAgent {
                 core: core, journey: journey, servers: servers, receiver: receiver)
             if let journey {
                 run.meter = built.meter
-                core.leave(run, to: journey)
+                core.handOver(run, to: journey)
             } else {
                 core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
             }

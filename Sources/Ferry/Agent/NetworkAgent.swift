@@ -104,7 +104,7 @@ extension AgentCore {
         } else if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
             refuse(run, .cancelled(nil, url: run.url))
         } else if let journey {
-            leave(run, to: journey)
+            handOver(run, to: journey)
         } else {
             start(run, built, mayBeRetried: builder.mayRetry(request))
         }

@@ -36,7 +36,7 @@ extension NetworkAgent {
         let run = makeRun(target.url, journey)
         run.caching = caching
         run.meter = meter(of: request, at: servers, on: queue, progress)
-        core.leave(run, to: journey)
+        core.handOver(run, to: journey)
         return RequestTask(run: run)
     }
 

@@ -109,7 +109,7 @@ extension NetworkAgent {
         do throws(RequestError) {
             let journey = Journey(tag: request.tag, of: core)
             let run = made(try core.builder.outgoing(request, at: servers).url, journey)
-            core.leave(run, to: journey)
+            core.handOver(run, to: journey)
         } catch {
             // The same way as any other result.
             core.refuse(made(error.url, nil), error)

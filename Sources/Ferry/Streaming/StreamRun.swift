@@ -168,7 +168,7 @@ final class StreamRun: Run, @unchecked Sendable {
     var isWhole: Bool { stream.withLock { $0.isWhole } }
 
     /// The answer as a whole, of a run whose body goes to a file.
-    func ended() async -> Answer {
+    func wholeAnswer() async -> Answer {
         await withUnsafeContinuation { continuation in
             let answer = stream.withLock { state -> Answer? in
                 if let answer = state.answer { return answer }
