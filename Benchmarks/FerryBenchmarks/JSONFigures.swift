@@ -38,11 +38,19 @@ struct JSONFigures: Codable, Sendable {
         ]
         for rival in JSONRival.allCases {
             let cells = samples.map { sample in
-                self[sample, rival].map { "\(fixed($0.microseconds, 1)) µs · \(fixed($0.ratio, 1)) ×" } ?? "–"
+                self[sample, rival].map { "\(Self.time($0.microseconds)) · \(fixed($0.ratio, 1)) ×" } ?? "–"
             }
             lines.append("| \(rival.rawValue) | \(cells.joined(separator: " | ")) |")
         }
         return lines.joined(separator: "\n")
+    }
+
+    private static func time(_ microseconds: Double) -> String {
+        switch microseconds {
+        case ..<1000: fixed(microseconds, 1) + " µs"
+        case ..<100_000: fixed(microseconds / 1000, 2) + " ms"
+        default: fixed(microseconds / 1000, 0) + " ms"
+        }
     }
 
     /// Of these documents; of 10 MB how fast they are parsed is what counts. Without figures nothing was measured.

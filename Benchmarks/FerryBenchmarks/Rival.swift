@@ -47,7 +47,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .executor: "Ferry, tasks on the loop"
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
-        case .dressed: "Ferry, await, dressed"
+        case .dressed: "Ferry, await, 3 fields and 4 arguments"
         case .schema: "Ferry, await, schema"
         case .convertible: "Ferry, await, schema, JSONConvertible"
         case .codable: "Ferry, await, schema, Codable"
