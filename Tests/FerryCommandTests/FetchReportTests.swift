@@ -1,4 +1,5 @@
 import Ferry
+import FerryMeasurement
 import FerryTesting
 import FoundationEssentials
 import Testing
@@ -77,6 +78,13 @@ import Testing
         let report = try await report(url)
         #expect(report.fault?.code == code)
         #expect(report.exitCode == .transferFailed)
+    }
+
+    @Test func aURLWithoutItsBeginningIsToldWhatIsMissing() async throws {
+        let report = try await report("127.0.0.1:1/x")
+        #expect(report.fault?.line.hasSuffix(": a URL begins with http:// or https://") == true, "\(report.json)")
+        let end = try FerryProgram.run("download", "127.0.0.1:1/x")
+        #expect(end.code == 3 && end.output.hasSuffix(": a URL begins with http:// or https://\n"), "\(end)")
     }
 
     @Test func queryFormAndCredentialsArrive() async throws {

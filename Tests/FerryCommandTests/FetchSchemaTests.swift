@@ -105,7 +105,7 @@ import Testing
             server.handle("/fits") { _ in LoopbackResponse(json: "{}") }
             #expect(try await summary("/fits").failed == 0)
             let refused = try await summary("/hello")
-            #expect(refused.failed == 8 && refused.failedByValidation)
+            #expect(refused.failed == 8 && refused.failedBy.body == 8)
         }
     }
 }

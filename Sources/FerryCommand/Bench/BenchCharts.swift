@@ -51,7 +51,7 @@ struct BenchCharts {
 
     // MARK: Over time
 
-    /// Answers a second, and where some failed.
+    /// Accepted answers a second, and where some failed.
     var rate: String {
         guard let frame = overTime(height: 190, 0...max(1, (report.series.map(\.rps).max() ?? 0) * 1.12)) else {
             return ""
@@ -73,7 +73,7 @@ struct BenchCharts {
             }
             start = point.at
         }
-        return frame.drawing("requests a second over time", svg)
+        return frame.drawing("accepted answers a second over time", svg)
     }
 
     /// Percentiles over a logarithmic axis.

@@ -16,9 +16,11 @@ enum BenchCommand: Subcommand {
             CommandOption("duration", "z", value: "S", "Sends for S seconds (10, without -n)"),
             CommandOption("requests", "n", value: "N", "Sends N requests"),
             CommandOption("warm-up", "w", value: "S", "Seconds of load before that, which do not count (0)"),
-            CommandOption("connections", value: "N", "To the server at most; the others wait (64, with -r 1000)"),
+            CommandOption("connections", value: "N", "To the server at most; the others wait (as -c, with -r 1000)"),
             CommandOption("loops", value: "N", "Threads that carry (1)"),
             CommandOption("plan", value: "FILE", "Runs a plan as the unit of load; figures for each of its requests"),
+            CommandOption("base", value: "URL", "With --plan: what its paths are joined to, in place of its own"),
+            CommandOption("var", value: "N=V", "With --plan: a variable, in place of its own; may be repeated"),
         ])
 
     private static let request = OptionGroup(
@@ -29,12 +31,15 @@ enum BenchCommand: Subcommand {
             CommandOption("data", "d", value: "DATA|@FILE", "The body, as it is"),
             CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
             CommandOption(
-                "from-curl", value: "'curl …'", "All of this, the URL and the way there as a command line of curl"),
+                "from-curl", value: "'curl …'", "URL, request and connection as this command of curl has them"),
             CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
             CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
             CommandOption("schema", value: "FILE", "A JSON Schema that every body must fit"),
             CommandOption("expect-sha256", value: "HEX", "The digest of every body, in place of being like the first"),
             CommandOption("any-body", "Compares no bodies"),
+            CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
+            CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
+            CommandOption("no-compressed", "Asks for the body as it is"),
         ])
 
     private static let output = OptionGroup(
@@ -53,9 +58,13 @@ enum BenchCommand: Subcommand {
     static let notes = """
         Without a URL it starts a server of its own, in another process, and asks for twelve bytes.
         Latencies of the open model count from when a request was due, not from when it was sent: what is
-        slow is not left out (coordinated omission). Those of the closed model count from the sending.
+        slow is not left out (coordinated omission). Those of the closed model count from the sending. Its
+        connections are as many as -c, 10,000 at most; of HTTP/2 a host gets 100 streams from each loop.
         --fail-if: p50 to p99.9, max, mean, rps, requests, failed, wrong, cpu, memory or connections, then
         >, >=, < or <=, then a value ('p99>250ms', 'rps<5000', 'failed>1%') or, with --baseline, a change.
+        rps is accepted answers a second: what failed is no throughput, and is counted as attempts.
+        With --plan go -c, -z, -n, -w, --connections, --loops, --base, --var, --json, and --fail-if on times,
+        rps and failed, of whole runs; nothing else does: the plan itself says what is sent and expected.
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
         manual's article "Measuring" tells what the figures mean. Exit codes: 3 transfers failed, 5 a status
         was not accepted, 4 a condition holds, or bodies were wrong and --expect-sha256, or no URL, was given.
@@ -64,12 +73,14 @@ enum BenchCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let path = arguments.last("plan") { return try await PlanBench.run(path, arguments) }
+        for name in ["base", "var"] where arguments.has(name) { throw UsageError("--\(name) goes with --plan") }
         var plan = try BenchPlan(arguments)
         let rival = try BenchRival(arguments)
         raiseDescriptorLimit()
         let server = try plan.order.hasServer ? nil : BenchServer()
         defer { server?.stop() }
         if let server { plan.order.request.path = server.url }
+        try plan.order.check()
         let run = BenchRun(plan)
         let (outcome, wasInterrupted) = try await interruptible { [plan] in
             var report = await run.perform()
@@ -82,26 +93,13 @@ enum BenchCommand: Subcommand {
                 return (report, error)
             }
         }
-        let (report, rivalFault) = outcome
-        let complaints = plan.verdict.complaints(about: report)
-        try plan.output.write(report, complaints: complaints)
-        for complaint in complaints { Console.error("ferry bench: \(Main.oneLine(complaint))\n") }
-        if let rivalFault { throw rivalFault }
-        if wasInterrupted { return .interrupted }
-        if !complaints.isEmpty { return .validationFailed }
+        var (report, rivalFault) = outcome
+        plan.verdict.judge(&report)
         // Of a server of one's own it is known that every answer is the same.
-        return exitCode(report, plan.verdict, mustBeRight: server != nil || plan.bodies != .likeFirst)
-    }
-
-    /// Of a report that meets all conditions: a share that they allow of is no failure.
-    static func exitCode(_ report: BenchReport, _ verdict: BenchVerdict, mustBeRight: Bool) -> ExitCode {
-        if report.failed > 0, !verdict.decides(on: "failed") { return exitCode(ofFailures: report) }
-        let isWrong = mustBeRight && report.wrongBodies > 0 && !verdict.decides(on: "wrong")
-        return isWrong ? .validationFailed : .success
-    }
-
-    private static func exitCode(ofFailures report: BenchReport) -> ExitCode {
-        if report.failedByValidation && report.unsent == 0 { return .validationFailed }
-        return report.failedByStatus ? .statusNotAccepted : .transferFailed
+        let mustBeRight = server != nil || plan.bodies != .likeFirst
+        let ruling = BenchRuling(report, plan.verdict, mustBeRight: mustBeRight, wasInterrupted: wasInterrupted)
+        try plan.output.write(report, ruling)
+        if let rivalFault { throw rivalFault }
+        return ruling.exitCode
     }
 }

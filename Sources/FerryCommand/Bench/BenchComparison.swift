@@ -24,7 +24,7 @@ struct BenchComparison {
         }
         func time(_ microseconds: Double) -> String { durationText(nanoseconds: UInt64(microseconds * 1000)) }
         lines =
-            [line("requests a second", report.rps, other.rps) { grouped(UInt64($0)) }]
+            [line("answers a second", report.rps, other.rps) { grouped(UInt64($0)) }]
             + ["p50", "p99", "max"].map { line($0, report.latency[$0] ?? 0, other.latency[$0] ?? 0, time) }
             + [
                 line("CPU a request", report.cpu.values.reduce(0, +), other.cpu.values.reduce(0, +)) {

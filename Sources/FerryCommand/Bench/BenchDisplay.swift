@@ -12,7 +12,7 @@ final class BenchDisplay: Sendable {
     func show(_ totals: BenchTotals, _ windows: [BenchWindow], seconds: Double, isWarmUp: Bool) {
         let size = Console.size
         let lines = BenchBoard.lines(
-            totals, windows, title: isWarmUp ? "warming up: \(plan.model.title)" : plan.model.title,
+            totals, windows, title: isWarmUp ? "warming up: \(plan.title)" : plan.title,
             progress: progress(totals, seconds, isWarmUp), columns: size.columns)
         draw(Array(lines.prefix(max(1, size.rows - 1))))
     }

@@ -38,13 +38,24 @@ struct BenchOrder: Sendable {
 
     /// Two that say what is sent would leave open which of them counts.
     private static func refuse(besidesCurl arguments: ParsedArguments) throws(UsageError) {
-        let names = ["request", "header", "data", "json-body", "timeout"]
+        let names = [
+            "request", "header", "data", "json-body", "timeout", "max-redirects", "compressed", "no-compressed",
+        ]
         let groups = FetchCommand.credentials.options + FetchCommand.connection.options
         for name in names + groups.map(\.name) where arguments.has(name) {
             throw UsageError("--from-curl and --\(name) exclude each other")
         }
         if let url = arguments.operands.first {
             throw UsageError("--from-curl and a URL ('\(url)') exclude each other")
+        }
+    }
+
+    /// Throws where the request cannot even be made, which would be known of each of thousands only after the load.
+    func check() throws(UsageError) {
+        do throws(RequestError) {
+            _ = try NetworkAgent(configuration: configuration).curlCommand(for: request)
+        } catch {
+            throw UsageError(FetchVerdict.Fault(error).line)
         }
     }
 

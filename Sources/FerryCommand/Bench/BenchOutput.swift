@@ -17,21 +17,31 @@ struct BenchOutput: Sendable, Equatable {
         htmlFile = try arguments.last("html").map { path throws(InputError) in try Self.writable(path) }
     }
 
-    /// `complaints` are the conditions of `--fail-if` that hold.
-    func write(_ report: BenchReport, complaints: [String]) throws {
-        try write(table: BenchTable(report).text, json: report.json)
-        if let htmlFile { try Self.write(BenchPage(report, complaints: complaints).html, to: htmlFile) }
+    func write(_ report: BenchReport, _ ruling: BenchRuling) throws {
+        tell(table: BenchTable(report).text, json: report.json, checks: report.checks)
+        try save(json: report.json)
+        if let htmlFile { try Self.write(BenchPage(report, ruling).html, to: htmlFile) }
     }
 
-    func write(table: String, json: String) throws {
+    /// On the terminal; what was missed is said last, and before a file can fail.
+    func tell(table: String, json: String, checks: [BenchCheck]?) {
         Console.out(printsJSON ? json + "\n" : table)
+        for complaint in (checks ?? []).compactMap(\.complaint) {
+            Console.error("ferry bench: \(Main.oneLine(complaint))\n")
+        }
+    }
+
+    func save(json: String) throws {
         if let jsonFile { try Self.write(json + "\n", to: jsonFile) }
     }
 
     private static func writable(_ path: String) throws(InputError) -> String {
         let folder = URL(filePath: path).deletingLastPathComponent().path
         let manager = FileManager.default
-        guard manager.isWritableFile(atPath: manager.fileExists(atPath: path) ? path : folder) else {
+        var isFolder = false
+        let exists = manager.fileExists(atPath: path, isDirectory: &isFolder)
+        if isFolder { throw InputError("\(path): is a folder") }
+        guard manager.isWritableFile(atPath: exists ? path : folder) else {
             throw InputError("\(path): cannot be written")
         }
         return path

@@ -3,13 +3,13 @@ internal import FerryMeasurement
 /// A report as one page that needs nothing else: no script, no font, no other file.
 struct BenchPage {
     private let report: BenchReport
-    private let complaints: [String]
+    private let ruling: BenchRuling
     private let charts: BenchCharts
 
-    /// `complaints` are the conditions of `--fail-if` that hold.
-    init(_ report: BenchReport, complaints: [String] = []) {
+    /// The ruling is what the exit code is made of.
+    init(_ report: BenchReport, _ ruling: BenchRuling) {
         self.report = report
-        self.complaints = complaints
+        self.ruling = ruling
         charts = BenchCharts(report)
     }
 
@@ -32,7 +32,7 @@ struct BenchPage {
         \(percentiles)
         </section>
         <section><h2>Over time</h2>
-        <p class="legend"><span><i class="one"></i>requests a second</span><span><i class="failed"></i>failed</span></p>
+        <p class="legend"><span><i class="one"></i>accepted answers a second</span><span><i class="failed"></i>failed</span></p>
         \(chart(charts.rate))
         <p class="legend"><span><i class="one"></i>p50</span><span><i class="two"></i>p99</span>\
         <span><i class="three"></i>max</span></p>
@@ -41,7 +41,7 @@ struct BenchPage {
         <section><h2>Where the time went</h2>
         \(phases)
         </section>
-        \(comparison)<section><h2>What came of it</h2>
+        \(comparison)\(checks)<section><h2>What came of it</h2>
         \(outcomes)
         </section>
         <footer>ferry \(Main.version) · \(HTMLText.escaped(report.started))</footer>
@@ -52,13 +52,12 @@ struct BenchPage {
     }
 
     private var head: String {
-        let failed = report.failed > 0 || !complaints.isEmpty
         let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
         let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without an answer" } ?? ""
         return """
             <header>
             <h1>\(HTMLText.escaped(report.method)) <span>\(HTMLText.escaped(report.url))</span> \
-            <b class="\(failed ? "bad" : "good")">\(failed ? "failed" : "ok")</b></h1>
+            <b class="\(ruling.exitCode == .success ? "good" : "bad")">\(ruling.word)</b></h1>
             <p>\(HTMLText.escaped(report.model.title)), \(grouped(report.requests)) requests in \
             \(fixed(report.seconds, 2)) s\(warmUp)\(cutOff)</p>
             </header>
@@ -67,7 +66,7 @@ struct BenchPage {
 
     private var notices: String {
         let lines =
-            complaints.map { "<p class=\"notice bad\">\(HTMLText.escaped($0))</p>" }
+            (report.checks ?? []).compactMap(\.complaint).map { "<p class=\"notice bad\">\(HTMLText.escaped($0))</p>" }
             + report.warnings.map { "<p class=\"notice\">\(HTMLText.escaped($0))</p>" }
         return lines.joined(separator: "\n")
     }
@@ -76,7 +75,11 @@ struct BenchPage {
         let cpu = report.cpu.values.reduce(0, +)
         let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
         let tiles: [(String, String, String)] = [
-            (grouped(UInt64(report.rps)), "requests a second", bytesText(perSecond) + "/s"),
+            (
+                grouped(UInt64(report.rps)), "accepted answers a second",
+                report.hasOtherAttempts
+                    ? "\(grouped(UInt64(report.attemptsPerSecond))) attempts a second" : bytesText(perSecond) + "/s"
+            ),
             (time(report.latency["p50"]), "median", "mean \(time(report.latency["mean"]))"),
             (time(report.latency["p99"]), "99 %", "max \(time(report.latency["max"]))"),
             (grouped(report.failed), "failed", "\(grouped(report.wrongBodies)) wrong bodies"),
@@ -84,7 +87,7 @@ struct BenchPage {
             (fixed(Double(report.memory) / 1024, 0) + " MB", "memory", "\(grouped(report.connections)) connections"),
         ]
         let cells = tiles.map { figure, name, more in
-            let isBad = name == "failed" && report.failed + report.wrongBodies > 0
+            let isBad = name == "failed" && ruling.exitCode != .success && ruling.blamesFailures
             return
                 "<div\(isBad ? " class=\"bad\"" : "")><small>\(name)</small><strong>\(figure)</strong><small>\(more)</small></div>"
         }
@@ -116,7 +119,10 @@ struct BenchPage {
 
     private var outcomes: String {
         var rows = report.statuses.sorted { $0.key < $1.key }.map { ["status \($0.key)", grouped($0.value)] }
-        rows += report.errors.sorted { $0.key < $1.key }.map { [HTMLText.escaped($0.key), grouped($0.value)] }
+        rows += report.errors.sorted { $0.key < $1.key }.map { code, count in
+            let message = report.errorMessages[code].map { "<br><small>\(HTMLText.escaped($0))</small>" } ?? ""
+            return [HTMLText.escaped(code) + message, grouped(count)]
+        }
         if report.unsent > 0 { rows.append(["not sent", grouped(report.unsent)]) }
         rows.append(["busiest thread of the generator", fixed(report.generator.busiestThread * 100, 0) + " %"])
         rows.append(["all cores, by the generator", fixed(report.generator.process * 100, 0) + " %"])
@@ -131,6 +137,14 @@ struct BenchPage {
         let rows = comparison.lines.map { [$0.name, $0.ours, $0.theirs, $0.ratio] }
         return "<section><h2>Beside \(HTMLText.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
             + table(["", "Ferry", HTMLText.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
+    }
+
+    private var checks: String {
+        guard let checks = report.checks else { return "" }
+        let rows = checks.map { check in
+            [check.condition, check.explanation].map { HTMLText.escaped($0) } + [check.verdict.rawValue]
+        }
+        return "<section><h2>What it was held to</h2>\n" + table(["", "", ""], rows) + "\n</section>\n"
     }
 
     private func table(_ head: [String], _ rows: [[String]]) -> String {
@@ -176,7 +190,7 @@ struct BenchPage {
         i.two { background: var(--two); } i.three { background: var(--three); } i.failed { background: var(--bad); }
         table { border-collapse: collapse; margin-top: .8rem; width: 100%; } th { color: var(--dim); font-weight: 500; }
         th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap;
-          font-variant-numeric: tabular-nums; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
+          font-variant-numeric: tabular-nums; } td small { white-space: normal; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
         th:last-child, td:last-child { padding-right: 0; } .narrow { max-width: 520px; } td:has(.share) { width: 26%; text-align: left; }
         .share { display: block; height: .7rem; border-radius: 3px; background: var(--one); }
         """

@@ -1,4 +1,6 @@
 internal import Ferry
+internal import FerryMeasurement
+internal import Glibc
 
 /// What the command line asks for.
 struct BenchPlan: Sendable {
@@ -28,7 +30,7 @@ struct BenchPlan: Sendable {
         if requests == nil && duration == nil { duration = .seconds(10) }
         warmUp = try arguments.seconds("warm-up", allowingZero: true) ?? .zero
         model = try Self.model(arguments)
-        connections = try arguments.integer("connections", in: 1...100_000) ?? model.usualConnections
+        connections = try arguments.integer("connections", in: 1...100_000) ?? Self.usualConnections(model)
         loops = try arguments.integer("loops", in: 1...256) ?? 1
         bodies = try BodyCheck.Rule(arguments)
         output = try BenchOutput(arguments)
@@ -45,6 +47,30 @@ struct BenchPlan: Sendable {
         if case .closed(let concurrency) = model { concurrency } else { 0 }
     }
 
+    /// For the head of what is shown.
+    var title: String {
+        // HTTP/2 counts streams, of which a host gets a hundred at a time from each loop.
+        let streams = order.configuration.http2 == .never ? Int.max : Self.mostStreams * loops
+        let most = min(connections, streams)
+        guard case .closed(let concurrency) = model, most < concurrency else { return model.title }
+        return model.title + ", at most \(grouped(UInt64(most))) of them on their way"
+    }
+
+    private static let mostStreams = 100
+    private static let mostConnections = 10_000
+    /// For files, loops, and what else a process opens.
+    private static let spareDescriptors = 100
+
+    /// Of the closed model one for each sender, as far as the system lets a process have them. An open model that waits
+    /// for connections measures its own bound.
+    static func usualConnections(_ model: Model, descriptors: Int = descriptorLimit) -> Int {
+        switch model {
+        case .closed(let concurrency):
+            max(1, min(concurrency, mostConnections, descriptors - spareDescriptors))
+        case .open: 1000
+        }
+    }
+
     private static func model(_ arguments: ParsedArguments) throws(UsageError) -> Model {
         let concurrency = try arguments.integer("concurrency", in: 1...1_000_000)
         guard let text = arguments.last("rate") else { return .closed(concurrency: concurrency ?? 64) }
@@ -57,19 +83,18 @@ struct BenchPlan: Sendable {
 }
 
 extension BenchPlan.Model {
-    /// An open model that waits for connections measures its own bound.
-    fileprivate var usualConnections: Int {
-        switch self {
-        case .closed: 64
-        case .open: 1000
-        }
-    }
-
-    /// For the head of what is shown.
+    /// In words.
     var title: String {
         switch self {
         case .closed(let concurrency): "closed, \(concurrency) at once"
         case .open(let rate): "open, \(rate == rate.rounded() ? String(Int(rate)) : String(rate)) a second"
         }
     }
+}
+
+/// Descriptors that this process may have once the load has lifted its limit.
+private var descriptorLimit: Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+    return Int(clamping: limit.rlim_max)
 }

@@ -39,7 +39,7 @@ final class BenchRecorder: Sendable {
     func record(_ error: RequestError, sender: Int) {
         change(sender) { totals in
             totals.failed += 1
-            totals.errors[error.code.name, default: 0] += 1
+            totals.errors.record(error.code, error.message)
             if let status = error.response?.status { totals.statuses[status, default: 0] += 1 }
         }
     }

@@ -2,20 +2,24 @@ internal import FerryMeasurement
 
 extension BenchReport {
     /// What makes the figures say more of the client than of the server.
-    static func warnings(_ generator: Generator, unsent: UInt64) -> [String] {
+    ///
+    /// Nothing is said of shares of a run that was too short to take one, nor of a client that was refused as fast as it
+    /// could ask.
+    static func warnings(_ generator: Generator, seconds: Double, ok: UInt64, unsent: UInt64) -> [String] {
         var warnings: [String] = []
-        if generator.process > 0.9 {
+        let saysShares = seconds >= shortest && ok > 0
+        if saysShares, generator.process > 0.9 {
             warnings.append("the generator is the limit: it used \(percent(generator.process)) of all cores")
-        } else if generator.busiestThread > 0.9 {
+        } else if saysShares, generator.busiestThread > 0.9 {
             warnings.append(
                 "the generator is the limit: one of its threads was busy \(percent(generator.busiestThread)) of the time "
                     + "(--loops gives it more)")
-        } else if generator.machine > 0.95 {
+        } else if saysShares, generator.machine > 0.95 {
             warnings.append(
                 "the machine is the limit: \(percent(generator.machine)) of all cores were in use, "
                     + "\(percent(generator.process)) by the generator")
         }
-        if let lag = generator.loopLag["p99"], lag > lagLimit {
+        if ok > 0, let lag = generator.loopLag["p99"], lag > lagLimit {
             warnings.append("the generator is the limit: its loop was late by \(text(lag)) (p99)")
         }
         if let late = generator.lateness?["p99"], late > lagLimit {
@@ -39,6 +43,9 @@ extension BenchReport {
                 + "the oldest for \(durationText(nanoseconds: waited.maximum)); \(figures)"
         ]
     }
+
+    /// Seconds: the system counts the use of its cores in hundredths of one.
+    private static let shortest = 0.95
 
     /// Microseconds: a hundredth of a second is what people notice.
     private static let lagLimit = 10_000.0

@@ -34,7 +34,16 @@ struct BenchReport: Codable, Sendable, Equatable {
         var count: UInt64
     }
 
-    /// How the client itself was off.
+    /// Failures by what they are for the exit code; those that were not sent are among the transfers.
+    struct FailedBy: Codable, Sendable, Equatable {
+        var transfer: UInt64 = 0
+        /// Answers whose status is not accepted.
+        var status: UInt64 = 0
+        /// Whole answers that do not fit the schema.
+        var body: UInt64 = 0
+    }
+
+    /// How busy the client was.
     struct Generator: Codable, Sendable, Equatable {
         /// From 0 to 1: of one core, of all, and of all by all processes.
         var busiestThread: Double
@@ -65,7 +74,10 @@ struct BenchReport: Codable, Sendable, Equatable {
         }
     }
 
-    var version = 1
+    /// Goes up when a member goes or changes its meaning.
+    static let version = 2
+
+    var version = Self.version
     var started: String
     var method: String
     var url: String
@@ -75,10 +87,17 @@ struct BenchReport: Codable, Sendable, Equatable {
     var ok: UInt64
     var failed: UInt64
     var unsent: UInt64
+    var failedBy = FailedBy()
+    /// By the code with its finer cause, like `timeout(connect)`.
     var errors: [String: UInt64]
+    /// What the first of each said.
+    var errorMessages: [String: String] = [:]
     var statuses: [String: UInt64]
     var seconds: Double
+    /// Accepted answers a second.
     var rps: Double
+    /// Requests a second, those that failed included: of a server that is down there may be many.
+    var attemptsPerSecond: Double
     /// `mean`, `max` and the percentiles of ``percents``.
     var latency: [String: Double]
     var histogram: [Bar]
@@ -93,13 +112,18 @@ struct BenchReport: Codable, Sendable, Equatable {
     /// `nil` when all was answered.
     var unanswered: Unanswered?
     var generator: Generator
+    /// What came of `--fail-if`; `nil` without one.
+    var checks: [BenchCheck]?
     var warnings: [String] = []
     /// What another client made of the same load; `nil` when none was asked.
     var comparison: RivalReport?
 
     private enum CodingKeys: String, CodingKey {
         case version, started, method, url, model, requests, ok, failed, unsent, errors, statuses, seconds, rps
-        case series, connections, bytes, unanswered, generator, warnings, comparison
+        case series, connections, bytes, unanswered, generator, checks, warnings, comparison
+        case failedBy = "failed_by"
+        case errorMessages = "error_messages"
+        case attemptsPerSecond = "attempts_per_second"
         case warmUp = "warm_up_s"
         case latency = "latency_us"
         case histogram = "latency_histogram_us"
@@ -113,10 +137,8 @@ struct BenchReport: Codable, Sendable, Equatable {
         ("p50", 50), ("p75", 75), ("p90", 90), ("p95", 95), ("p99", 99), ("p99.9", 99.9),
     ]
 
-    /// Whether every answer that failed had come whole.
-    var failedByValidation: Bool { errors.keys.allSatisfy { ["invalidJSON", "schemaMismatch"].contains($0) } }
-    /// Whether every failure was a status that is not accepted.
-    var failedByStatus: Bool { errors.keys.allSatisfy { $0 == "invalidStatusCode" } && unsent == 0 }
+    /// Whether what was sent and what was accepted are worth telling apart.
+    var hasOtherAttempts: Bool { ok < requests }
 
     /// One line, fields in alphabetical order.
     var json: String { jsonLine(self) }
@@ -131,16 +153,20 @@ extension BenchReport {
         method = plan.order.request.method.rawValue
         // As a log has it: reports are shown around, and baselines kept.
         url = LogEntry(.info, "", url: plan.order.request.path).url ?? ""
-        model = Model(plan.model)
+        model = Model(plan)
         warmUp = Double(plan.warmUp.microseconds) / 1e6
         requests = count
         ok = totals.ok
         failed = totals.failed
         unsent = totals.unsent
-        errors = totals.errors
+        let (byStatus, byBody) = (totals.errors.byStatus, totals.errors.byBody)
+        failedBy = FailedBy(transfer: failed - byStatus - byBody, status: byStatus, body: byBody)
+        errors = totals.errors.named
+        errorMessages = totals.errors.samples
         statuses = Dictionary(uniqueKeysWithValues: totals.statuses.map { (String($0.key), $0.value) })
         seconds = rounded(figures.seconds, 6)
-        rps = rounded(figures.seconds > 0 ? Double(count) / figures.seconds : 0, 1)
+        rps = rounded(figures.seconds > 0 ? Double(totals.ok) / figures.seconds : 0, 1)
+        attemptsPerSecond = rounded(figures.seconds > 0 ? Double(count) / figures.seconds : 0, 1)
         let latencies = totals.latencies(of: plan.model)
         latency = latencies.percentiles(Self.percents)
         histogram = latencies.bars(perDoubling: 8).map { bar in
@@ -166,15 +192,16 @@ extension BenchReport {
             machine: rounded(figures.share.machine, 3),
             loopLag: figures.lag.percentiles([("p50", 50), ("p99", 99)]),
             lateness: totals.lateness.count == 0 ? nil : totals.lateness.percentiles([("p50", 50), ("p99", 99)]))
-        warnings = Self.warnings(generator, unsent: unsent) + Self.warnings(totals, plan.model)
+        warnings =
+            Self.warnings(generator, seconds: seconds, ok: ok, unsent: unsent) + Self.warnings(totals, plan.model)
     }
 }
 
 extension BenchReport.Model {
-    fileprivate init(_ model: BenchPlan.Model) {
-        switch model {
-        case .closed(let concurrency): self.init(kind: "closed", concurrency: concurrency, title: model.title)
-        case .open(let rate): self.init(kind: "open", rate: rate, title: model.title)
+    fileprivate init(_ plan: BenchPlan) {
+        switch plan.model {
+        case .closed(let concurrency): self.init(kind: "closed", concurrency: concurrency, title: plan.title)
+        case .open(let rate): self.init(kind: "open", rate: rate, title: plan.title)
         }
     }
 }

@@ -9,6 +9,7 @@ struct BenchTable {
     var text: String {
         var text = head + latency + phases + "\n" + cost
         if let comparison = BenchComparison(report) { text += comparison.table }
+        text += Self.checks(report.checks)
         for warning in report.warnings { text += Console.bold("  warning") + "      \(warning)\n" }
         return text
     }
@@ -24,7 +25,15 @@ struct BenchTable {
             + line("requests", "\(counts): \(grouped(report.ok)) ok, \(grouped(report.failed)) failed\(cutOff)")
             + line(
                 "rate",
-                Console.bold("\(grouped(UInt64(report.rps))) requests per second") + ", \(bytesText(perSecond))/s")
+                Console.bold("\(grouped(UInt64(report.rps))) \(answers) per second") + ", \(bytesText(perSecond))/s"
+                    + attempts)
+    }
+
+    /// Where all were accepted, requests and answers are the same.
+    private var answers: String { report.hasOtherAttempts ? "accepted answers" : "requests" }
+
+    private var attempts: String {
+        report.hasOtherAttempts ? "; \(grouped(UInt64(report.attemptsPerSecond))) attempts per second" : ""
     }
 
     private var latency: String {
@@ -61,15 +70,33 @@ struct BenchTable {
         for (status, count) in report.statuses.sorted(by: { $0.key < $1.key }) {
             text += line("status", "\(status)  \(grouped(count))")
         }
-        for (code, count) in report.errors.sorted(by: { $0.key < $1.key }) {
-            text += line("error", "\(code)  \(grouped(count))")
-        }
-        return text
+        return text + Self.errors(report.errors, report.errorMessages)
     }
 
-    private func line(_ name: String, _ text: String) -> String {
+    /// By their codes, each with what the first of them said.
+    static func errors(_ errors: [String: UInt64], _ messages: [String: String]) -> String {
+        errors.sorted { $0.key < $1.key }.map { code, count in
+            // What it says may come from a server.
+            let message = messages[code].map { ": " + Main.oneLine($0) } ?? ""
+            return line("error", "\(code)  \(grouped(count))\(message)")
+        }.joined()
+    }
+
+    /// What came of each condition; nothing without one.
+    static func checks(_ checks: [BenchCheck]?) -> String {
+        let width = checks?.map(\.condition.count).max() ?? 0
+        return (checks ?? []).map { check in
+            line(
+                "check",
+                "\(check.verdict.rawValue.padded(to: 8))\(check.condition.padded(to: width))  \(check.explanation)")
+        }.joined()
+    }
+
+    private static func line(_ name: String, _ text: String) -> String {
         "  " + name.padded(to: 13, gap: 1) + text + "\n"
     }
+
+    private func line(_ name: String, _ text: String) -> String { Self.line(name, text) }
 
     private func row(_ name: String, _ cells: [String]) -> String {
         "  " + name.padded(to: 13, gap: 1) + cells.map { $0.aligned(right: 9) }.joined() + "\n"

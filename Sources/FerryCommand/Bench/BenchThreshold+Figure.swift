@@ -1,5 +1,28 @@
 internal import FerryMeasurement
 
+/// What conditions may be about.
+protocol BenchMeasurement {
+    /// What a share is a share of.
+    var requests: UInt64 { get }
+
+    func value(of figure: BenchThreshold.Figure) -> Double
+}
+
+extension BenchReport: BenchMeasurement {
+    func value(of figure: BenchThreshold.Figure) -> Double {
+        switch figure.name {
+        case "rps": rps
+        case "requests": Double(requests)
+        case "failed": Double(failed)
+        case "wrong": Double(wrongBodies)
+        case "cpu": cpu.values.reduce(0, +)
+        case "memory": Double(memory)
+        case "connections": Double(connections)
+        default: latency[figure.name] ?? 0
+        }
+    }
+}
+
 extension BenchThreshold {
     /// A figure of a report that a condition may be about.
     struct Figure: Sendable, Equatable {
@@ -30,19 +53,6 @@ extension BenchThreshold {
         static var names: [String] { all.map(\.name) }
 
         static func named(_ name: String) -> Figure? { all.first { $0.name == name } }
-
-        func value(of report: BenchReport) -> Double {
-            switch name {
-            case "rps": report.rps
-            case "requests": Double(report.requests)
-            case "failed": Double(report.failed)
-            case "wrong": Double(report.wrongBodies)
-            case "cpu": report.cpu.values.reduce(0, +)
-            case "memory": Double(report.memory)
-            case "connections": Double(report.connections)
-            default: report.latency[name] ?? 0
-            }
-        }
 
         func shown(_ value: Double) -> String {
             switch unit {

@@ -60,24 +60,26 @@ struct BenchThreshold: Sendable, Equatable {
         limit = try Self.limit(String(rest.dropFirst(comparison.rawValue.count)), of: figure, in: text)
     }
 
-    /// What was missed, in words; `nil` when it holds not.
-    func verdict(on report: BenchReport, baseline: BenchReport?) -> String? {
-        let found = figure.value(of: report)
+    /// What a report says to it; `nil` where it is about a baseline, and there is none.
+    func check(_ report: some BenchMeasurement, baseline: BenchReport? = nil) -> BenchCheck? {
+        let found = report.value(of: figure)
         var limit: Double
-        var words = ""
+        var before: Double?
         switch self.limit {
         case .value(let value): limit = value
         case .share(let share): limit = share * Double(report.requests)
         case .change(let change):
             guard let baseline else { return nil }
-            let before = figure.value(of: baseline)
-            limit = before * (1 + change)
-            words = ", the baseline has \(figure.shown(before))"
+            let value = baseline.value(of: figure)
+            limit = value * (1 + change)
+            before = value
         }
-        return comparison.holds(found, limit) ? "\(text): \(name) is \(figure.shown(found))\(words)" : nil
+        // JSON has no infinity.
+        limit = min(max(limit, -.greatestFiniteMagnitude), .greatestFiniteMagnitude)
+        return BenchCheck(
+            condition: text, figure: figure.name, value: found, limit: limit, baseline: before,
+            verdict: comparison.holds(found, limit) ? .failed : .ok)
     }
-
-    private var name: String { figure.name }
 
     private static func limit(_ limit: String, of figure: Figure, in text: String) throws(UsageError) -> Limit {
         let isSigned = limit.hasPrefix("+") || limit.hasPrefix("-")

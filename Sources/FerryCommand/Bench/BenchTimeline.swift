@@ -8,8 +8,8 @@ struct BenchWindow: Sendable, Equatable {
     var latencies: Histogram
     var failed: UInt64
 
-    /// Answers a second, failures included.
-    var rate: Double { end > start ? Double(latencies.count + failed) / (end - start) : 0 }
+    /// Accepted answers a second.
+    var rate: Double { end > start ? Double(latencies.count) / (end - start) : 0 }
 
     mutating func join(_ next: BenchWindow) {
         end = next.end

@@ -9,7 +9,7 @@ struct BenchTotals: Sendable {
     var phases = BenchPhases()
     /// How often which status came, accepted or not.
     var statuses: [Int: UInt64] = [:]
-    var errors: [String: UInt64] = [:]
+    var errors = BenchErrors()
     var failed: UInt64 = 0
     /// Requests of the open model that were given up because too many others had no answer yet; they count as failed.
     var unsent: UInt64 = 0
@@ -34,7 +34,7 @@ struct BenchTotals: Sendable {
         lateness.add(other.lateness)
         phases.add(other.phases)
         statuses.merge(other.statuses, uniquingKeysWith: +)
-        errors.merge(other.errors, uniquingKeysWith: +)
+        errors.add(other.errors)
         failed += other.failed
         unsent += other.unsent
         unanswered.add(other.unanswered)

@@ -1,16 +1,33 @@
+internal import Ferry
 internal import FerryMeasurement
 
 /// The figures of a load of plans.
 struct PlanBenchSummary: Sendable {
     let name: String
+    var warmUp = Duration.zero
     let totals: PlanBenchTotals
     let nanoseconds: UInt64
     let usage: ProcessUsage
+    /// What came of `--fail-if`; `nil` without one.
+    private(set) var checks: [BenchCheck]?
 
     var runs: UInt64 { totals.latencies.count + totals.failed }
-    private var requests: UInt64 { totals.steps.reduce(0) { $0 + $1.latencies.count + $1.failed } }
+    private var accepted: UInt64 { totals.steps.reduce(0) { $0 + $1.latencies.count } }
+    private var attempts: UInt64 { totals.steps.reduce(accepted) { $0 + $1.failed } }
     private var seconds: Double { Double(nanoseconds) / 1e9 }
-    var exitCode: ExitCode { totals.failed == 0 ? .success : totals.firstFailure }
+
+    private func rate(_ count: UInt64) -> Double { seconds > 0 ? Double(count) / seconds : 0 }
+
+    /// Holds it to the conditions of `--fail-if`.
+    mutating func judge(by verdict: BenchVerdict) {
+        if !verdict.thresholds.isEmpty { checks = verdict.thresholds.compactMap { $0.check(self) } }
+    }
+
+    /// By the first run that failed, unless conditions say how many may.
+    func exitCode(_ verdict: BenchVerdict) -> ExitCode {
+        if (checks ?? []).contains(where: { $0.verdict == .failed }) { return .validationFailed }
+        return totals.failed == 0 || verdict.decides(on: "failed") ? .success : totals.firstFailure
+    }
 
     /// For people: a line for the plan and one for each request.
     var table: String {
@@ -34,13 +51,14 @@ struct PlanBenchSummary: Sendable {
             ? ""
             : "  \(grouped(cutOff.count)) more were cut off, the oldest after "
                 + "\(durationText(nanoseconds: cutOff.maximum)); the figures are without them\n"
-        let rate = seconds > 0 ? Double(runs) / seconds : 0
-        let cpu = (usage.user + usage.system) / Double(max(1, requests))
+        let warmedUp = warmUp > .zero ? ", after \(fixed(Double(warmUp.microseconds) / 1e6, 1)) s of warm-up" : ""
+        let cpu = (usage.user + usage.system) / Double(max(1, attempts))
         return line("", "runs", "failed", percents + ["max"])
             + Console.bold(line(plan, totals.latencies, totals.failed))
             + zip(names, totals.steps).map { line($0, $1.latencies, $1.failed) }.joined()
-            + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s, \(fixed(rate, 1)) a second, "
-            + "\(fixed(cpu, 1)) µs of CPU a request\n" + warning
+            + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s\(warmedUp): \(fixed(rate(totals.latencies.count), 1)) "
+            + "a second that were ok, \(fixed(cpu, 1)) µs of CPU a request\n"
+            + BenchTable.errors(totals.errors.named, totals.errors.samples) + BenchTable.checks(checks) + warning
     }
 
     /// One line, fields in alphabetical order, as `Schemas/plan-bench-report.schema.json` says.
@@ -49,7 +67,10 @@ struct PlanBenchSummary: Sendable {
 
 extension PlanBenchSummary: Encodable {
     private enum Key: String, CodingKey {
-        case version, plan, runs, ok, failed, unfinished, requests, seconds, steps, rps
+        case version, plan, runs, ok, failed, unfinished, requests, errors, seconds, steps, rps, checks
+        case warmUp = "warm_up_s"
+        case errorMessages = "error_messages"
+        case attemptsPerSecond = "attempts_per_second"
         case latency = "latency_us"
         case cpu = "cpu_us_per_request"
     }
@@ -70,8 +91,9 @@ extension PlanBenchSummary: Encodable {
 
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
-        try object.encode(1, forKey: .version)
+        try object.encode(2, forKey: .version)
         try object.encode(name, forKey: .plan)
+        try object.encode(Double(warmUp.microseconds) / 1e6, forKey: .warmUp)
         try object.encode(runs, forKey: .runs)
         try object.encode(totals.latencies.count, forKey: .ok)
         try object.encode(totals.failed, forKey: .failed)
@@ -79,11 +101,15 @@ extension PlanBenchSummary: Encodable {
             let (count, oldest) = (totals.unfinished.count, totals.unfinished.maximum)
             try object.encode(Unfinished(count: count, oldest_us: micro(oldest)), forKey: .unfinished)
         }
-        try object.encode(requests, forKey: .requests)
+        try object.encode(attempts, forKey: .requests)
+        try object.encode(totals.errors.named, forKey: .errors)
+        try object.encode(totals.errors.samples, forKey: .errorMessages)
         try object.encode(rounded(seconds, 6), forKey: .seconds)
-        try object.encode(rounded(seconds > 0 ? Double(requests) / seconds : 0, 1), forKey: .rps)
+        try object.encode(rounded(rate(accepted), 1), forKey: .rps)
+        try object.encode(rounded(rate(attempts), 1), forKey: .attemptsPerSecond)
+        try object.encodeIfPresent(checks, forKey: .checks)
         try object.encode(totals.latencies.percentiles(BenchReport.percents), forKey: .latency)
-        let share = Double(max(1, requests))
+        let share = Double(max(1, attempts))
         try object.encode(
             ["user": rounded(usage.user / share, 2), "sys": rounded(usage.system / share, 2)], forKey: .cpu)
         try object.encode(
@@ -92,5 +118,19 @@ extension PlanBenchSummary: Encodable {
                     name: $0.name, ok: $0.latencies.count, failed: $0.failed,
                     latency_us: $0.latencies.percentiles(BenchReport.percents))
             }, forKey: .steps)
+    }
+}
+
+extension PlanBenchSummary: BenchMeasurement {
+    /// A share is one of the runs.
+    var requests: UInt64 { runs }
+
+    /// Of whole runs, but for `rps`: requests are what two plans have in common.
+    func value(of figure: BenchThreshold.Figure) -> Double {
+        switch figure.name {
+        case "rps": rate(accepted)
+        case "failed": Double(totals.failed)
+        default: totals.latencies.percentiles(BenchReport.percents)[figure.name] ?? 0
+        }
     }
 }

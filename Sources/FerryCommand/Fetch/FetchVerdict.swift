@@ -66,7 +66,9 @@ extension FetchVerdict {
 
 extension FetchVerdict.Fault {
     init(_ error: RequestError) {
-        let words = [error.code.detail ?? "", error.message].filter { !$0.isEmpty }
+        var words = [error.code.detail ?? "", error.message].filter { !$0.isEmpty }
+        // What was typed begins otherwise, most often with the host.
+        if case .unsupportedScheme = error.code { words.append("a URL begins with http:// or https://") }
         self.init(
             code: error.code.name, phase: error.phase.rawValue, message: words.joined(separator: ": "),
             mayHaveBeenProcessed: error.mayHaveBeenProcessed)

@@ -6,6 +6,8 @@ struct PlanReport: Sendable {
     let name: String
     let rows: [PlanRow]
     let nanoseconds: UInt64
+    /// What ended it; of what is not one request's fault, like the deadline of a batch, no row says it.
+    var fault: RequestError?
 
     var finished: Int { rows.count { $0.state == .finished } }
     var isOK: Bool { finished == rows.count }
@@ -14,9 +16,9 @@ struct PlanReport: Sendable {
     var exitCode: ExitCode {
         let failures = rows.filter { $0.state == .failed }.sorted { $0.end < $1.end }
         guard let first = failures.first, let code = first.code else { return isOK ? .success : .transferFailed }
-        switch code.name {
-        case "invalidStatusCode": return .statusNotAccepted
-        case "userError", "invalidJSON", "schemaMismatch", "decoding", "invalidContentType": return .validationFailed
+        switch code {
+        case .invalidStatusCode: return .statusNotAccepted
+        case .userError, .invalidJSON, .schemaMismatch, .decoding, .invalidContentType: return .validationFailed
         default: return .transferFailed
         }
     }

@@ -17,8 +17,13 @@ struct PlanRun: Sendable {
     func perform(by agent: NetworkAgent) async -> PlanReport {
         recorder.begin()
         let steps = PlanSteps(plan: plan, state: state, recorder: recorder)
-        _ = try? await agent.send(steps.chain(plan.root, row: 0))
+        var fault: RequestError?
+        do throws(RequestError) {
+            _ = try await agent.send(steps.chain(plan.root, row: 0))
+        } catch {
+            fault = error
+        }
         recorder.explain(plan.root, row: 0, Task.isCancelled ? .cancelled : nil)
-        return PlanReport(name: plan.name, rows: recorder.rows, nanoseconds: recorder.elapsed)
+        return PlanReport(name: plan.name, rows: recorder.rows, nanoseconds: recorder.elapsed, fault: fault)
     }
 }

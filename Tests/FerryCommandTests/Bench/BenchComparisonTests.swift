@@ -14,10 +14,10 @@ import Testing
         report.comparison = RivalReport(
             name: "URLSession", latencies: latencies, failed: 0, seconds: 1, usage: .zero, memory: 65_536)
         let comparison = try #require(BenchComparison(report))
-        #expect(comparison.lines[0] == .init(name: "requests a second", ours: "1,000", theirs: "100", ratio: "10.00 ×"))
+        #expect(comparison.lines[0] == .init(name: "answers a second", ours: "1,000", theirs: "100", ratio: "10.00 ×"))
         #expect(comparison.lines.first { $0.name == "memory" }?.ratio == "0.50 ×")
         #expect(comparison.lines.first { $0.name == "CPU a request" }?.ratio == "–")
-        #expect(BenchTable(report).text.contains("URLSession") && BenchPage(report).html.contains("Beside URLSession"))
+        #expect(BenchTable(report).text.contains("URLSession") && madePage(report).contains("Beside URLSession"))
     }
 
     /// Against the built programs, which lie beside each other.
@@ -44,7 +44,8 @@ import Testing
     }
 
     @Test func whatTheOtherClientCannotDoIsRefused() async {
-        for line in [["-r", "5"], ["-d", "x"], ["-k"], ["--schema", "f"]] {
+        let digest = String(repeating: "a", count: 64)
+        for line in [["-r", "5"], ["-d", "x"], ["-k"], ["--schema", "f"], ["--expect-sha256", digest]] {
             #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--compare", "urlsession"] + line) != .success)
         }
         #expect(await Main.run(["bench", "--compare", "netscape"]) == .usage)

@@ -36,7 +36,7 @@ import Testing
         // Most had no answer: the median is one of theirs.
         #expect(try #require(report.latency["max"]) >= unanswered.oldest && unanswered.oldest > 0)
         #expect(BenchTable(report).text.contains(", 0 failed, \(unanswered.count) more without an answer\n"))
-        #expect(BenchPage(report).html.contains(", \(unanswered.count) more without an answer</p>"))
+        #expect(madePage(report).contains(", \(unanswered.count) more without an answer</p>"))
         let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
         let schema = try SchemaFile.schema(at: root + "/Sources/FerryCommand/Schemas/bench-report.schema.json")
         try schema.check(JSON(parsing: report.json))

@@ -18,6 +18,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
 
     @Test func aCountTakesThePlaceOfTheTime() throws {
         let plan = try benchPlan("-n", "5", "-c", "2", "--loops", "3")
+        #expect(plan.connections == 2)
         #expect(plan.requests == 5 && plan.duration == nil && plan.concurrency == 2)
         #expect(!plan.order.hasServer && plan.order.configuration.loops == 3)
     }
@@ -28,6 +29,31 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         #expect(plan.connections == 1000 && plan.order.configuration.limits.transfersPerHost == 1000)
         #expect(plan.warmUp == .milliseconds(1500))
         #expect(try benchPlan("-r", "50", "--connections", "7").connections == 7)
+    }
+
+    @Test func connectionsAreAsManyAsAreAtOnce() throws {
+        #expect(try benchPlan("-c", "256").order.configuration.limits.transfersPerHost == 256)
+        #expect(BenchPlan.usualConnections(.closed(concurrency: 50_000), descriptors: .max) == 10_000)
+        #expect(BenchPlan.usualConnections(.closed(concurrency: 5000), descriptors: 1024) == 924)
+        #expect(BenchPlan.usualConnections(.closed(concurrency: 5), descriptors: 20) == 1)
+        #expect(BenchPlan.usualConnections(.open(rate: 1), descriptors: .max) == 1000)
+    }
+
+    @Test func whereSomeWaitTheTitleSaysSo() throws {
+        #expect(try benchPlan("-c", "256").title == "closed, 256 at once")
+        #expect(
+            try benchPlan("-c", "256", "--connections", "8").title
+                == "closed, 256 at once, at most 8 of them on their way")
+        #expect(try benchPlan("-c", "256", "--http2").title == "closed, 256 at once, at most 100 of them on their way")
+        #expect(try benchPlan("-c", "256", "--http2", "--loops", "3").title == "closed, 256 at once")
+        #expect(try benchPlan("-r", "5", "--connections", "8").title == "open, 5 a second")
+    }
+
+    @Test func redirectsAndCompressionMayBeLeftOut() throws {
+        let usual = try benchPlan("http://h/").order.configuration
+        #expect(usual.redirectPolicy.limit == 10 && !usual.acceptedEncodings.isEmpty)
+        let plain = try benchPlan("http://h/", "--max-redirects", "0", "--no-compressed").order.configuration
+        #expect(plain.redirectPolicy.limit == nil && plain.acceptedEncodings.isEmpty)
     }
 
     @Test func theRequestIsTheCommandLines() throws {
@@ -45,6 +71,9 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         let output = try benchPlan("--json=\(file.path)", "http://h/").output
         #expect(!output.printsJSON && output.jsonFile == file.path)
         #expect(throws: InputError.self) { try benchPlan("--json=/nowhere/at/all.json") }
+        for option in ["--json", "--html"] {
+            #expect(throws: InputError("/tmp: is a folder")) { try benchPlan("\(option)=/tmp") }
+        }
     }
 
     @Test(arguments: [

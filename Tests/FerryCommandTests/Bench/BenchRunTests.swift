@@ -27,6 +27,27 @@ import Testing
         }
     }
 
+    /// None is answered before all have come.
+    @Test func theClosedModelHasAConnectionForEach() async throws {
+        try await withLoopbackServer { server in
+            server.script(
+                path: "/", [.wait("all"), .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), .close])
+            let load = Task { try await report(server.baseURL + "/", "-c", "80", "-n", "80") }
+            try await server.waitForRequests(80)
+            server.signal("all")
+            #expect(try await load.value.ok == 80)
+        }
+    }
+
+    @Test func whatCannotBeSentIsKnownBeforeTheLoad() async throws {
+        let end = try FerryProgram.run("bench", "127.0.0.1:1/hello", "-n", "5")
+        #expect(end.code == 1 && end.output.contains("a URL begins with http:// or https://"), "\(end)")
+        #expect(!end.output.contains("closed, "))
+        #expect(await Main.run(["bench", "http://a b/"]) == .usage)
+        #expect(await Main.run(["bench", "http://h/", "-X", "a b"]) == .usage)
+        #expect(await Main.run(["bench", "--from-curl", "curl ftp://h/"]) == .usage)
+    }
+
     @Test func theOpenModelSendsWhatIsDue() async throws {
         try await withLoopbackServer { server in
             let report = try await report(server.baseURL + "/hello", "-r", "200", "-z", "0.5")
@@ -61,11 +82,17 @@ import Testing
         try await withLoopbackServer { server in
             let refused = try await report(server.baseURL + "/status/503", "-n", "10", "-c", "2")
             #expect(refused.failed == 10 && refused.ok == 0 && refused.statuses == ["503": 10])
-            #expect(refused.errors == ["invalidStatusCode": 10] && refused.failedByStatus)
+            #expect(refused.errors == ["invalidStatusCode(503)": 10])
+            #expect(refused.failedBy == .init(transfer: 0, status: 10, body: 0))
             let accepted = try await report(server.baseURL + "/status/503", "-n", "10", "--status", "503")
             #expect(accepted.ok == 10 && accepted.statuses == ["503": 10])
             let closed = try await report("http://127.0.0.1:1/", "-n", "3", "-c", "1")
-            #expect(closed.errors == ["connect": 3] && !closed.failedByStatus && !closed.failedByValidation)
+            #expect(closed.errors == ["connect(refused)": 3])
+            #expect(closed.errorMessages["connect(refused)"]?.contains("127.0.0.1 port 1") == true)
+            #expect(closed.failedBy == .init(transfer: 3, status: 0, body: 0))
+            #expect(closed.rps == 0 && closed.attemptsPerSecond > 0)
+            #expect(BenchTable(closed).text.contains("\n  error        connect(refused)  3: "))
+            #expect(madePage(closed).contains("connect(refused)<br><small>"))
         }
     }
 
@@ -89,7 +116,7 @@ import Testing
             let right = try await report(server.baseURL + "/json", "-n", "20", "-c", "2", "--schema", schema.path)
             #expect(right.ok == 20 && right.phases["decode"]?["count"] == 20)
             let wrong = try await report(server.baseURL + "/hello", "-n", "5", "-c", "1", "--schema", schema.path)
-            #expect(wrong.errors == ["invalidJSON": 5] && wrong.failedByValidation)
+            #expect(wrong.errors == ["invalidJSON": 5] && wrong.failedBy.body == 5)
         }
     }
 
@@ -122,7 +149,7 @@ import Testing
             #expect(report.ok == 1 && report.url == server.baseURL + "/hello?token=***")
             #expect(server.requests.first?.target == "/hello?token=HUSH")
             #expect(server.requests.first?.headers["Authorization"] != nil)
-            for text in [report.json, BenchTable(report).text, BenchPage(report).html] {
+            for text in [report.json, BenchTable(report).text, madePage(report)] {
                 #expect(!text.contains("SECRET") && !text.contains("HUSH"))
             }
         }

@@ -1,3 +1,4 @@
+import FerryMeasurement
 import FerryTesting
 import FoundationEssentials
 import Testing
@@ -11,8 +12,9 @@ func madeReport(
     var report = BenchReport(
         started: "2026-11-21T04:00:00Z", method: "GET", url: "http://h/?a=<b>&c=\"d\"",
         model: .init(kind: kind, concurrency: 64, title: "\(kind), 64 at once"), warmUp: 1, requests: requests,
-        ok: requests - failed, failed: failed, unsent: 0, errors: failed > 0 ? ["timeout": failed] : [:],
-        statuses: ["200": requests - failed], seconds: 10, rps: rps, latency: ["p99": p99, "p50": 1000, "max": 50_000],
+        ok: requests - failed, failed: failed, unsent: 0, failedBy: .init(transfer: failed),
+        errors: failed > 0 ? ["timeout(read)": failed] : [:], statuses: ["200": requests - failed], seconds: 10,
+        rps: rps, attemptsPerSecond: Double(requests) / 10, latency: ["p99": p99, "p50": 1000, "max": 50_000],
         histogram: [
             .init(from: 500, to: 1000, count: 400), .init(from: 1000, to: 1100, count: 0),
             .init(from: 1100, to: 2000, count: 600),
@@ -28,6 +30,21 @@ func madeReport(
     return report
 }
 
+/// Its page, where no condition says otherwise.
+func madePage(_ report: BenchReport, _ conditions: String..., mustBeRight: Bool = true) -> String {
+    var report = report
+    let verdict = BenchVerdict(conditions.compactMap { try? BenchThreshold($0) }, baseline: nil)
+    verdict.judge(&report)
+    return BenchPage(report, BenchRuling(report, verdict, mustBeRight: mustBeRight)).html
+}
+
+extension BenchThreshold {
+    /// What is complained of.
+    fileprivate func complaint(_ report: BenchReport, baseline: BenchReport? = nil) -> String? {
+        check(report, baseline: baseline)?.complaint
+    }
+}
+
 @Suite struct BenchThresholdTests {
     @Test(arguments: [
         ("p99>9ms", true), ("p99>10ms", false), ("p99>=10ms", true), ("p99 >= 0.01 s", true), ("p99<10000us", false),
@@ -38,7 +55,7 @@ func madeReport(
     ])
     func conditionsHoldOrNot(_ text: String, holds: Bool) throws {
         let report = madeReport(failed: 10)
-        #expect((try BenchThreshold(text).verdict(on: report, baseline: nil) != nil) == holds)
+        #expect((try BenchThreshold(text).complaint(report) != nil) == holds)
     }
 
     @Test(arguments: [
@@ -47,13 +64,13 @@ func madeReport(
     func changesAreAgainstTheBaseline(_ p99: Double, holds: Bool) throws {
         let threshold = try BenchThreshold("p99>+10%")
         #expect(threshold.needsBaseline)
-        #expect((threshold.verdict(on: madeReport(p99: p99), baseline: madeReport()) != nil) == holds)
+        #expect((threshold.complaint(madeReport(p99: p99), baseline: madeReport()) != nil) == holds)
     }
 
     @Test func aFallIsAChangeToo() throws {
         let threshold = try BenchThreshold("rps<-5%")
-        #expect(threshold.verdict(on: madeReport(rps: 951), baseline: madeReport()) == nil)
-        let verdict = threshold.verdict(on: madeReport(rps: 940), baseline: madeReport())
+        #expect(threshold.complaint(madeReport(rps: 951), baseline: madeReport()) == nil)
+        let verdict = threshold.complaint(madeReport(rps: 940), baseline: madeReport())
         #expect(verdict == "rps<-5%: rps is 940, the baseline has 1,000")
     }
 
@@ -68,10 +85,10 @@ func madeReport(
 
     @Test func aBaselineMayHoldWhatNoClockShows() throws {
         let threshold = try BenchThreshold("p99<+10%")
-        let verdict = threshold.verdict(on: madeReport(), baseline: madeReport(p99: 1e30))
+        let verdict = threshold.complaint(madeReport(), baseline: madeReport(p99: 1e30))
         #expect(verdict?.contains("the baseline has 18446744073.71 s") == true)
         let rate = try BenchThreshold("rps<+10%")
-        #expect(rate.verdict(on: madeReport(), baseline: madeReport(rps: 1e30)) != nil)
+        #expect(rate.complaint(madeReport(), baseline: madeReport(rps: 1e30)) != nil)
         #expect([-1, 0.9, 2.5, .nan, .infinity].map(wholeNumber) == [0, 0, 2, 0, .max])
     }
 
@@ -79,8 +96,10 @@ func madeReport(
         let (fewFail, noneFails) = (madeReport(failed: 10), madeReport())
         func code(_ report: BenchReport, _ conditions: String..., mustBeRight: Bool = true) throws -> ExitCode {
             let verdict = BenchVerdict(try conditions.map { try BenchThreshold($0) }, baseline: nil)
-            #expect(verdict.complaints(about: report).isEmpty)
-            return BenchCommand.exitCode(report, verdict, mustBeRight: mustBeRight)
+            var report = report
+            verdict.judge(&report)
+            #expect((report.checks ?? []).allSatisfy { $0.verdict == .ok })
+            return BenchRuling(report, verdict, mustBeRight: mustBeRight).exitCode
         }
         #expect(try code(noneFails) == .success && code(fewFail) == .transferFailed)
         #expect(try code(fewFail, "failed>1%") == .success && code(fewFail, "failed>10") == .success)
@@ -89,6 +108,55 @@ func madeReport(
         wrong.wrongBodies = 1
         #expect(try code(wrong) == .validationFailed && code(wrong, mustBeRight: false) == .success)
         #expect(try code(wrong, "wrong>0.1%") == .success && code(wrong, "failed>1%") == .validationFailed)
+    }
+
+    @Test func kindsOfFailuresDecideTheExitCode() {
+        func code(_ failedBy: BenchReport.FailedBy) -> ExitCode {
+            var report = madeReport(failed: 10)
+            report.failedBy = failedBy
+            return BenchRuling(report, BenchVerdict([], baseline: nil), mustBeRight: true).exitCode
+        }
+        #expect(code(.init(transfer: 10)) == .transferFailed && code(.init(status: 10)) == .statusNotAccepted)
+        #expect(code(.init(body: 10)) == .validationFailed && code(.init(status: 5, body: 5)) == .transferFailed)
+    }
+
+    @Test func conditionsThatAreMetLeaveATraceToo() throws {
+        var report = madeReport(rps: 940, failed: 10)
+        let verdict = BenchVerdict(
+            try ["p99>250ms", "rps<-5%", "failed>1%"].map { try BenchThreshold($0) }, baseline: madeReport())
+        verdict.judge(&report)
+        #expect(
+            report.checks == [
+                .init(condition: "p99>250ms", figure: "p99", value: 10_000, limit: 250_000, verdict: .ok),
+                .init(
+                    condition: "rps<-5%", figure: "rps", value: 940, limit: 950, baseline: 1000, verdict: .failed),
+                .init(condition: "failed>1%", figure: "failed", value: 10, limit: 10, verdict: .ok),
+            ])
+        let lines = """
+              check        ok      p99>250ms  p99 is 10.0 ms, the limit 250 ms
+              check        failed  rps<-5%    rps is 940, the limit 950, the baseline has 1,000
+              check        ok      failed>1%  failed is 10, the limit 10
+
+            """
+        #expect(BenchTable(report).text.contains(lines), "\(BenchTable(report).text)")
+        let page = BenchPage(report, BenchRuling(report, verdict, mustBeRight: true)).html
+        #expect(page.contains("<td>p99&gt;250ms</td><td>p99 is 10.0 ms, the limit 250 ms</td><td>ok</td>"))
+        #expect(!BenchTable(madeReport()).text.contains("check ") && !madePage(madeReport()).contains("held to"))
+    }
+
+    @Test func aLimitBeyondAllNumbersIsStillJSON() throws {
+        var report = madeReport()
+        BenchVerdict([try BenchThreshold("p99>1e308s")], baseline: nil).judge(&report)
+        #expect(report.json.contains(#""condition":"p99>1e308s""#))
+    }
+
+    @Test func attemptsAreNoThroughput() {
+        var report = madeReport(rps: 0, requests: 400, failed: 400)
+        report.ok = 0
+        #expect(BenchTable(report).text.contains("0 accepted answers per second, 1.20 kB/s; 40 attempts per second\n"))
+        #expect(madePage(report).contains("accepted answers a second</small>"))
+        #expect(madePage(report).contains("<small>40 attempts a second</small>"))
+        #expect(BenchTable(madeReport()).text.contains("1,000 requests per second, 1.20 kB/s\n"))
     }
 
     @Test func wrongBodiesAreOfTheBodies() {
@@ -113,6 +181,49 @@ func madeReport(
         #expect(await Main.run(["bench", "http://h/", "--baseline", "/nowhere"]) == .badInput)
     }
 
+    private func run(_ line: [String], baseline: BenchReport) async throws -> ExitCode {
+        let file = try TemporaryFile(Array(baseline.json.utf8))
+        return await Main.run(["bench", "http://127.0.0.1:1/", "-n", "1", "--baseline", file.path] + line)
+    }
+
+    @Test func aBaselineOfAnotherVersionIsNone() async throws {
+        var old = madeReport()
+        old.version = 1
+        #expect(try await run([], baseline: old) == .badInput)
+        let file = try TemporaryFile(Array(old.json.utf8))
+        #expect(throws: InputError("\(file.path): is of version 1, and this ferry compares with 2")) {
+            try BenchBaseline.report(at: file.path)
+        }
+    }
+
+    @Test func aChangeOfNothingIsNone() async throws {
+        #expect(try await run(["--fail-if", "failed>+10%"], baseline: madeReport()) == .usage)
+        #expect(try await run(["--fail-if", "p99>+10%"], baseline: madeReport(p99: 0)) == .usage)
+        #expect(try await run(["--fail-if", "p99>+10%"], baseline: madeReport()) == .transferFailed)
+    }
+
+    @Test func aBaselineOfAnotherLoadIsAWarning() {
+        var (report, baseline) = (madeReport(), madeReport())
+        #expect(BenchBaseline.warning(report, baseline) == nil)
+        baseline.url = "https://other:8080/?b=***"
+        #expect(BenchBaseline.warning(report, baseline) == nil, "the server may be another one")
+        baseline.url = "http://h/orders?b=***"
+        baseline.method = "POST"
+        baseline.model = .init(kind: "open", rate: 500, title: "open")
+        let words = "the baseline is of another load: POST, not GET; /orders, not /; 500.0 a second, not 64 at once"
+        #expect(BenchBaseline.warning(report, baseline) == words)
+        BenchVerdict([], baseline: baseline).judge(&report)
+        #expect(report.warnings == [words] && BenchTable(report).text.contains(words))
+    }
+
+    @Test func complaintsAreToldBeforeAFileFails() throws {
+        // It takes no more than its name.
+        let path = "/dev/full"
+        let end = try FerryProgram.run("bench", "-n", "5", "--html", path, "--fail-if", "requests>=5")
+        #expect(end.code == 2 && end.output.contains("ferry bench: requests>=5: requests is 5\n"), "\(end)")
+        #expect(end.output.contains("/dev/full: cannot be written\n"))
+    }
+
     @Test func aConditionThatHoldsEndsWithFour() async throws {
         let file = try TemporaryFile([])
         try await withLoopbackServer { server in
@@ -128,19 +239,41 @@ func madeReport(
 
 @Suite struct BenchPageTests {
     @Test func thePageNeedsNothingElse() {
-        let page = BenchPage(madeReport(failed: 20)).html
+        let page = madePage(madeReport(failed: 20))
         for word in ["<script", "<link", "src=", "@import", "url("] { #expect(!page.contains(word), "\(word)") }
         #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
     }
 
+    @Test func theBadgeIsTheExitCodes() {
+        let (good, bad) = ("<b class=\"good\">ok</b>", "<b class=\"bad\">failed</b>")
+        let badTile = "<div class=\"bad\">"
+        #expect(madePage(madeReport()).contains(good))
+        let fails = madePage(madeReport(failed: 10))
+        #expect(fails.contains(bad) && fails.contains(badTile))
+        let allowed = madePage(madeReport(failed: 10), "failed>1%")
+        #expect(allowed.contains(good) && !allowed.contains(badTile))
+        let slow = madePage(madeReport(failed: 10), "failed>1%", "p99>1ms")
+        #expect(slow.contains(bad) && !slow.contains(badTile))
+        var wrong = madeReport()
+        wrong.wrongBodies = 3
+        let wrongPage = madePage(wrong)
+        #expect(wrongPage.contains(bad) && wrongPage.contains(badTile))
+        let unknown = madePage(wrong, mustBeRight: false)
+        #expect(unknown.contains(good) && !unknown.contains(badTile))
+        let verdict = BenchVerdict([], baseline: nil)
+        let ruling = BenchRuling(madeReport(), verdict, mustBeRight: true, wasInterrupted: true)
+        #expect(ruling.exitCode == .interrupted)
+        #expect(BenchPage(madeReport(), ruling).html.contains("<b class=\"bad\">interrupted</b>"))
+    }
+
     @Test func whatComesFromOutsideIsEscaped() {
-        let page = BenchPage(madeReport(), complaints: ["p99>9ms: it is"]).html
+        let page = madePage(madeReport(), "p99>9ms")
         #expect(page.contains("http://h/?a=&lt;b&gt;&amp;c=&quot;d&quot;"))
-        #expect(page.contains("p99&gt;9ms: it is") && !page.contains("<b>&c"))
+        #expect(page.contains("p99&gt;9ms: p99 is 10.0 ms</p>") && !page.contains("<b>&c"))
     }
 
     @Test func chartsAreThereWithTheirFigures() {
-        let page = BenchPage(madeReport(failed: 20)).html
+        let page = madePage(madeReport(failed: 20))
         #expect(page.components(separatedBy: "<svg").count == 4)
         #expect(page.components(separatedBy: "class=\"bar\"").count == 3)
         #expect(page.contains("400, 40.82 %") && page.contains("2 failed until"))
@@ -148,15 +281,15 @@ func madeReport(
     }
 
     @Test func theModelTellsWhatLatencyIs() {
-        #expect(BenchPage(madeReport(kind: "open")).html.contains("coordinated omission is corrected"))
-        #expect(BenchPage(madeReport()).html.contains("while answers were slow, less was asked"))
+        #expect(madePage(madeReport(kind: "open")).contains("coordinated omission is corrected"))
+        #expect(madePage(madeReport()).contains("while answers were slow, less was asked"))
     }
 
     @Test func aLoadWithoutAnswersHasAPageToo() {
         var report = madeReport(requests: 10, failed: 10)
         (report.histogram, report.series, report.phases) = ([], [], [:])
         report.latency = report.latency.mapValues { _ in 0 }
-        let page = BenchPage(report).html
+        let page = madePage(report)
         #expect(page.contains("Nothing was answered.") && page.contains(">failed</b>"))
     }
 

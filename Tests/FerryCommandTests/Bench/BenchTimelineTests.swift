@@ -15,7 +15,7 @@ import Testing
         timeline.observe(all, failed: 1, at: 0.2)
         #expect(timeline.windows.map(\.latencies.count) == [3, 1])
         #expect(timeline.windows.map(\.failed) == [1, 0])
-        #expect(timeline.windows[0].rate == 40)
+        #expect(timeline.windows[0].rate == 30, "what failed is no answer")
         #expect(timeline.windows[1].latencies.maximum == 40 && timeline.windows[1].latencies.minimum == 40)
     }
 
@@ -99,15 +99,25 @@ import Testing
 @Suite struct BenchWarningTests {
     private func warnings(
         thread: Double = 0.5, process: Double = 0.5, machine: Double = 0.6, lag: Double = 100, late: Double = 100,
-        unsent: UInt64 = 0
+        unsent: UInt64 = 0, seconds: Double = 10, ok: UInt64 = 1
     ) -> [String] {
         let generator = BenchReport.Generator(
             busiestThread: thread, process: process, machine: machine, loopLag: ["p99": lag], lateness: ["p99": late])
-        return BenchReport.warnings(generator, unsent: unsent)
+        return BenchReport.warnings(generator, seconds: seconds, ok: ok, unsent: unsent)
     }
 
     @Test func aGeneratorWithTimeToSpareIsNoLimit() {
         #expect(warnings().isEmpty)
+    }
+
+    @Test func aShareOfTooLittleSaysNothing() {
+        for (thread, process, machine) in [(1.0, 0.5, 0.5), (0.5, 1, 0.5), (0.5, 0.5, 1)] {
+            #expect(warnings(thread: thread, process: process, machine: machine).count == 1)
+            #expect(warnings(thread: thread, process: process, machine: machine, seconds: 0.003).isEmpty)
+            #expect(warnings(thread: thread, process: process, machine: machine, ok: 0).isEmpty)
+        }
+        #expect(warnings(lag: 25_000, ok: 0).isEmpty)
+        #expect(warnings(unsent: 7, seconds: 0.1, ok: 0).count == 1, "it is no share")
     }
 
     @Test func whatTheGeneratorLacksIsSaid() {

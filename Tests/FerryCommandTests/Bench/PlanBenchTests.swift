@@ -12,6 +12,8 @@ import Testing
         try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))
     }
 
+    private static let none = BenchVerdict([], baseline: nil)
+
     private func plan(_ text: String) throws -> Plan { try PlanSchema.plan(text) }
 
     @Test func everyRunOfThePlanAndOfItsStepsIsCounted() async throws {
@@ -24,7 +26,7 @@ import Testing
             let start = try PlanStart(plan, base: server.baseURL)
             let summary = await PlanBench.perform(start, try load("-n", "10", "-c", "3"))
             #expect(server.requestCount == 50)
-            #expect(summary.runs == 10 && summary.totals.failed == 0 && summary.exitCode == .success)
+            #expect(summary.runs == 10 && summary.totals.failed == 0 && summary.exitCode(Self.none) == .success)
             #expect(summary.totals.steps.map(\.name) == ["quick", "slow"])
             #expect(summary.totals.steps.map(\.latencies.count) == [40, 10])
             let json = try JSON(parsing: summary.json)
@@ -61,13 +63,81 @@ import Testing
             let start = try PlanStart(plan, base: server.baseURL)
             let summary = await PlanBench.perform(start, try load("-n", "4", "-c", "2"))
             #expect(summary.runs == 4 && summary.totals.failed == 4 && summary.totals.latencies.count == 0)
-            #expect(summary.exitCode == .statusNotAccepted)
+            #expect(summary.exitCode(Self.none) == .statusNotAccepted)
             #expect(summary.totals.steps.map(\.latencies.count) == [4, 0, 0])
             #expect(summary.totals.steps.map(\.failed) == [0, 4, 0], "what never began has not failed")
             let json = try JSON(parsing: summary.json)
             #expect(json.value(atPointer: "/steps/1/failed")?.int == 4 && json["ok"]?.int == 0)
             #expect(json["requests"]?.int == 8)
         }
+    }
+
+    @Test func errorsAreToldByTheirCode() async throws {
+        let plan = try plan(
+            #"{"requests": {"a": "http://127.0.0.1:1/", "gone": "/status/404"}, "run": {"batch": ["a", "gone"], "collect": true}}"#
+        )
+        try await withLoopbackServer { server in
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-n", "3", "-c", "1"))
+            #expect(summary.totals.errors.named == ["connect(refused)": 3, "invalidStatusCode(404)": 3])
+            #expect(
+                summary.table.contains("\n  error        connect(refused)  3: Failed to connect"), "\(summary.table)")
+            let json = try JSON(parsing: summary.json)
+            #expect(json.value(atPointer: "/errors/connect(refused)")?.int == 3)
+            #expect(json["error_messages"]?["invalidStatusCode(404)"]?.string?.isEmpty == false)
+            #expect(json["rps"]?.double == 0 && (json["attempts_per_second"]?.double ?? 0) > 0)
+        }
+    }
+
+    @Test func whatEndsARunWithoutARequestsFaultIsTold() async throws {
+        let plan = try plan(#"{"requests": {"a": "/slow"}, "run": {"chain": ["a"], "deadline": 0.02}}"#)
+        try await withLoopbackServer { server in
+            server.script(path: "/slow", [.wait("never"), .close])
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-n", "2", "-c", "1"))
+            #expect(summary.totals.failed == 2 && summary.totals.errors.named.values.reduce(0, +) == 2)
+            #expect(summary.totals.errors.named["timeout(deadline)"] == 2, "\(summary.totals.errors.named)")
+        }
+    }
+
+    @Test func theWarmUpDoesNotCount() async throws {
+        let plan = try plan(#"{"requests": {"a": "/hello"}, "run": "a"}"#)
+        try await withLoopbackServer { server in
+            let start = try PlanStart(plan, base: server.baseURL)
+            let summary = await PlanBench.perform(start, try load("-n", "5", "-c", "1", "-w", "0.1"))
+            #expect(summary.runs == 5 && server.requestCount > 5)
+            #expect(summary.table.contains(" s, after 0.1 s of warm-up: "))
+        }
+    }
+
+    @Test func conditionsMayBeHeldToIt() async throws {
+        let file = try TemporaryFile(Array(#"{"requests": {"a": "/status/404"}, "run": "a"}"#.utf8))
+        let line = ["bench", "--plan", file.path, "-n", "4", "-c", "1"]
+        func end(_ conditions: String...) throws -> ChildProcess.End {
+            try FerryProgram.run(line + conditions.flatMap { ["--fail-if", $0] })
+        }
+        #expect(try end().code == 5)
+        let allowed = try end("failed>100%", "p50>10s")
+        #expect(allowed.code == 0 && allowed.output.contains("  check        ok      failed>100%  "), "\(allowed)")
+        let missed = try end("rps<1")
+        #expect(missed.code == 4 && missed.output.hasSuffix("ferry bench: rps<1: rps is 0\n"), "\(missed)")
+        for other in ["wrong>0", "cpu>1ms", "memory>1GB", "connections>5", "requests>1", "p99>+10%"] {
+            #expect(try end(other).code == 1, "\(other)")
+        }
+    }
+
+    @Test func baseAndVariablesMayBeOthers() async throws {
+        let file = try TemporaryFile(
+            Array(
+                #"{"base": "http://127.0.0.1:1", "variables": {"n": 1}, "requests": {"a": "/bytes/{{n}}"}, "run": "a"}"#
+                    .utf8))
+        try await withLoopbackServer { server in
+            let line = ["bench", "--plan", file.path, "-n", "2", "-c", "1", "--base", server.baseURL, "--var", "n=7"]
+            #expect(await Main.run(line) == .success)
+            #expect(server.requests.map(\.target) == ["/bytes/7", "/bytes/7"])
+        }
+        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--base", "http://h"]) == .usage)
+        #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--var", "a=b"]) == .usage)
     }
 
     @Test func itEndsWithItsTime() async throws {
@@ -101,7 +171,10 @@ import Testing
         let plan = try plan(#"{"requests": {"a": "/hello", "gone": "/status/404"}, "run": {"chain": ["a", "gone"]}}"#)
         try await withLoopbackServer { server in
             let start = try PlanStart(plan, base: server.baseURL)
-            let json = try JSON(parsing: await PlanBench.perform(start, try load("-n", "4", "-c", "2")).json)
+            let load = try load("-n", "4", "-c", "2", "--fail-if", "failed>1")
+            var summary = await PlanBench.perform(start, load)
+            summary.judge(by: load.verdict)
+            let json = try JSON(parsing: summary.json)
             try schema.check(json)
             for (name, _) in try #require(json.object) { #expect(described?[name] != nil, "\(name) is not described") }
         }
