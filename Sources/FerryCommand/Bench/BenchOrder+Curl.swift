@@ -1,5 +1,6 @@
 internal import Ferry
 internal import FoundationEssentials
+internal import Glibc
 
 extension BenchOrder {
     /// The request that a command line of curl would send.
@@ -29,6 +30,7 @@ extension BenchOrder {
             let hasNoType = line.removed.contains("content-type")
             request.body = .bytes(body, contentType: hasNoType ? nil : line.contentType)
         }
+        if !line.form.isEmpty { request.body = .multipart(try multipart(line.form)) }
         let implied = line.wantsHead ? "HEAD" : request.body == nil ? "GET" : "POST"
         request.method = HTTPMethod(line.method ?? implied)
         if let bearer = line.bearer {
@@ -51,15 +53,50 @@ extension BenchOrder {
         if !line.isCompressed { configuration.acceptedEncodings = [] }
         if let name = line.userAgent { configuration.userAgent = name.isEmpty ? nil : name }
         if line.removed.contains("user-agent") { configuration.userAgent = nil }
-        if let proxy = line.proxy { configuration.proxy = .url(proxy).except(line.noProxy) }
+        if let proxy = line.proxy { configuration.proxy = .url(with(line.proxyUser, proxy)).except(line.noProxy) }
         if line.usesHTTP2 { configuration.http2 = .negotiated }
+        if line.knowsHTTP2 { configuration.http2 = .priorKnowledge }
+        if line.retries > 0 { configuration.retryPolicy = .exponential(attempts: line.retries + 1) }
         configuration.tls.authorityFile = line.authorities
         if line.isInsecure { configuration.tls.verification = .none }
         if line.requiresTLS13 { configuration.tls.minimumVersion = .v13 }
         if let file = line.certificate {
-            configuration.tls.clientCertificate = ClientCertificate(certificateFile: file, keyFile: line.key)
+            configuration.tls.clientCertificate = ClientCertificate(
+                certificateFile: file, keyFile: line.key, keyPassword: line.keyPassword)
         }
         return configuration
+    }
+
+    private static func multipart(_ parts: [CurlFormPart]) throws(InputError) -> Multipart {
+        var form = Multipart()
+        for part in parts {
+            switch part.content {
+            case .text(let text):
+                if let type = part.type {
+                    form.append(part.name, Array(text.utf8), filename: part.filename, contentType: type)
+                } else {
+                    form.append(part.name, text)
+                }
+            case .file(let path):
+                if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
+                form.append(
+                    part.name, file: path, filename: part.filename,
+                    contentType: part.type ?? "application/octet-stream")
+            }
+        }
+        return form
+    }
+
+    /// `-U` wins over what the URL of the proxy has.
+    private static func with(_ credentials: Credentials?, _ proxy: String) -> String {
+        guard let credentials, let start = proxy.firstRange(of: "://")?.upperBound else { return proxy }
+        let rest = proxy[start...]
+        let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+        let host = rest[..<end].lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
+        let (user, password) = (
+            PercentEncoding.encoded(credentials.user), PercentEncoding.encoded(credentials.password)
+        )
+        return "\(proxy[..<start])\(user):\(password)@\(host)"
     }
 
     /// curl's own bound is 50, and -1 is none.

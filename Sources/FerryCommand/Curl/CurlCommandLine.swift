@@ -15,6 +15,7 @@ struct CurlCommandLine: Sendable, Equatable {
     var removed: Set<String> = []
     var body: [UInt8]?
     var contentType: String?
+    var form: [CurlFormPart] = []
     var putsDataInQuery = false
     var wantsHead = false
     var credentials: Credentials?
@@ -29,11 +30,15 @@ struct CurlCommandLine: Sendable, Equatable {
     var maxTime: Duration?
     var connectTimeout: Duration?
     var proxy: String?
+    var proxyUser: Credentials?
     var noProxy: [String] = []
     var authorities: String?
     var certificate: String?
     var key: String?
+    var keyPassword: String?
+    var retries = 0
     var usesHTTP2 = false
+    var knowsHTTP2 = false
     var requiresTLS13 = false
 
     /// `reading` gives the content of a file that the command line names.
@@ -52,9 +57,13 @@ struct CurlCommandLine: Sendable, Equatable {
             if !word.hasPrefix("-") || word == "-" { try take(url: word) }
         }
         if url.isEmpty { throw UsageError("it names no URL") }
-        if isGlobbed, url.contains(where: { "[]{}".contains($0) }) {
+        if isGlobbed, Self.withoutAddress(url).contains(where: { "[]{}".contains($0) }) {
             throw UsageError("'\(url)' may stand for several URLs; --globoff says it does not")
         }
+        if !form.isEmpty, body != nil || putsDataInQuery || wantsHead {
+            throw UsageError("-F goes with neither data nor -G nor -I")
+        }
+        if proxyUser != nil, proxy == nil { throw UsageError("-U goes with -x") }
         if putsDataInQuery, let body {
             url = URLQuery.appending(String(decoding: body, as: UTF8.self), to: url)
             (self.body, contentType) = (nil, nil)
@@ -104,7 +113,7 @@ struct CurlCommandLine: Sendable, Equatable {
         case .data, .dataRaw, .dataBinary, .dataURLEncoded, .json: try add(data: value, meaning, reading)
         case .query: putsDataInQuery = true
         case .head: wantsHead = true
-        case .user: credentials = try Self.credentials(value)
+        case .user: credentials = try Self.credentials(value, name)
         case .digest: usesDigest = true
         case .bearer: bearer = value
         case .userAgent: userAgent = value
@@ -126,12 +135,18 @@ struct CurlCommandLine: Sendable, Equatable {
         case .maxRedirects: maxRedirects = try Self.count(value, name)
         case .maxTime: maxTime = try Self.seconds(value, name)
         case .connectTimeout: connectTimeout = try Self.seconds(value, name)
+        case .form: form.append(try CurlFormPart(value, reading: reading))
+        case .formString: form.append(try CurlFormPart(string: value))
+        case .proxyUser: proxyUser = try Self.credentials(value, name)
         case .proxy: proxy = value.contains("://") ? value : "http://" + value
         case .noProxy: noProxy = value.split(separator: ",").map(String.init)
         case .authorities: authorities = value
-        case .certificate: certificate = value
+        case .certificate: try take(certificate: value)
+        case .keyPassword: keyPassword = value
         case .key: key = value
         case .http2: usesHTTP2 = true
+        case .http2PriorKnowledge: knowsHTTP2 = true
+        case .retries: retries = try Self.retries(value, name)
         case .tls13: requiresTLS13 = true
         }
     }
@@ -154,9 +169,49 @@ struct CurlCommandLine: Sendable, Equatable {
         }
     }
 
-    private static func credentials(_ text: String) throws(UsageError) -> Credentials {
-        guard let credentials = Credentials(text) else { throw UsageError("-u wants USER:PASSWORD") }
+    /// `FILE` or `FILE:PASSWORD`; a colon of the file's own has a backslash in front of it.
+    private mutating func take(certificate text: String) throws(UsageError) {
+        if text.hasPrefix("pkcs11:") { throw UsageError("a certificate by pkcs11: is not supported") }
+        var file = ""
+        var rest = text[...]
+        while let character = rest.popFirst() {
+            if character == ":" {
+                keyPassword = String(rest)
+                break
+            }
+            if character == "\\", let next = rest.first, next == ":" || next == "\\" {
+                file.append(next)
+                rest.removeFirst()
+            } else {
+                file.append(character)
+            }
+        }
+        certificate = file
+    }
+
+    /// The URL without an address of IPv6, whose brackets stand for themselves.
+    private static func withoutAddress(_ url: String) -> String {
+        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let end = url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        guard let open = url[start..<end].firstIndex(of: "["), let close = url[open..<end].firstIndex(of: "]") else {
+            return url
+        }
+        // The zone behind a percent sign may be any name.
+        let address = url[url.index(after: open)..<close].prefix { $0 != "%" }
+        guard address.contains(":"), address.allSatisfy({ $0.isHexDigit || ":.".contains($0) }) else { return url }
+        return String(url[..<open] + url[url.index(after: close)...])
+    }
+
+    private static func credentials(_ text: String, _ name: String) throws(UsageError) -> Credentials {
+        guard let credentials = Credentials(text) else { throw UsageError("\(name) wants USER:PASSWORD") }
         return credentials
+    }
+
+    private static func retries(_ text: String, _ name: String) throws(UsageError) -> Int {
+        guard let number = Int(text), 0...10_000 ~= number else {
+            throw UsageError("\(name) wants a number up to 10000, not '\(text)'")
+        }
+        return number
     }
 
     private static func count(_ text: String, _ name: String) throws(UsageError) -> Int {

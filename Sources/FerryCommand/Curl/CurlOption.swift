@@ -3,7 +3,8 @@ struct CurlOption: Sendable {
     enum Meaning: Sendable {
         case method, header, data, dataRaw, dataBinary, dataURLEncoded, json, query, head, user, digest, bearer
         case userAgent, referer, cookie, insecure, compressed, location, maxRedirects, maxTime, connectTimeout, proxy
-        case noProxy, authorities, certificate, key, http2, tls13, url
+        case noProxy, proxyUser, authorities, certificate, key, keyPassword, http2, http2PriorKnowledge, tls13, retries
+        case form, formString, url
         /// It changes only what curl shows, or what is so anyway.
         case nothing
     }
@@ -29,6 +30,8 @@ struct CurlOption: Sendable {
         CurlOption(.dataBinary, "--data-binary", value: true),
         CurlOption(.dataURLEncoded, "--data-urlencode", value: true),
         CurlOption(.json, "--json", value: true),
+        CurlOption(.form, "-F", "--form", value: true),
+        CurlOption(.formString, "--form-string", value: true),
         CurlOption(.query, "-G", "--get"),
         CurlOption(.head, "-I", "--head"),
         CurlOption(.user, "-u", "--user", value: true),
@@ -44,12 +47,16 @@ struct CurlOption: Sendable {
         CurlOption(.maxTime, "-m", "--max-time", value: true),
         CurlOption(.connectTimeout, "--connect-timeout", value: true),
         CurlOption(.proxy, "-x", "--proxy", value: true),
+        CurlOption(.proxyUser, "-U", "--proxy-user", value: true),
         CurlOption(.noProxy, "--noproxy", value: true),
         CurlOption(.authorities, "--cacert", value: true),
         CurlOption(.certificate, "-E", "--cert", value: true),
         CurlOption(.key, "--key", value: true),
+        CurlOption(.keyPassword, "--pass", value: true),
         CurlOption(.http2, "--http2"),
+        CurlOption(.http2PriorKnowledge, "--http2-prior-knowledge"),
         CurlOption(.tls13, "--tlsv1.3"),
+        CurlOption(.retries, "--retry", value: true),
         CurlOption(.url, "--url", value: true),
         CurlOption(
             .nothing, "-s", "--silent", "-S", "--show-error", "-v", "--verbose", "-i", "--include", "-f", "--fail",

@@ -1,3 +1,4 @@
+import Ferry
 import Testing
 
 @testable import FerryCommand
@@ -91,13 +92,55 @@ import Testing
     }
 
     @Test(arguments: [
-        "wget h", "", "curl", "curl -s", "curl h i", "curl h --frob", "curl h -Z", "curl h -F a=b", "curl h -T f",
+        "wget h", "", "curl", "curl -s", "curl h i", "curl h --frob", "curl h -Z", "curl h -T f",
         "curl h -b jar.txt", "curl h -H nothing", "curl h -H @f", "curl h -d @-", "curl h -u kim", "curl h -m x",
         "curl 'h/[1-9]'", "curl 'h/{a,b}'", "curl h -X", "curl h | jq", "curl h --next i", "curl h --max-redirs x",
         "curl h -m 0", "curl h -m -1", "curl h -m nan", "curl h -m 1e9",
+        "curl h -F a", "curl h -F a=b -d c", "curl -G h -F a=b", "curl h -F 'a=@f,g'", "curl h -F 'a=(;type=x/y'",
+        "curl h -F 'a=@f;headers=\"X: y\"'", "curl h -F 'a=@-'", "curl h -F 'a=@\"f'", "curl h --retry -1",
+        "curl h -U a:b", "curl h -x p -U a", "curl h -E pkcs11:x", "curl 'http://[::1]/[1-9]'", "curl 'http://[1-9]/'",
     ])
     func whatIsNotUnderstoodIsAUsageError(_ text: String) {
         #expect(throws: UsageError.self) { try parse(text) }
+    }
+
+    @Test func aCertificateMayHaveItsPassword() throws {
+        let line = try parse("curl h -E 'cert.pem:pass:word'")
+        #expect(line.certificate == "cert.pem" && line.keyPassword == "pass:word")
+        let escaped = try parse(#"curl h -E 'c\:\x\y\\z:p'"#)
+        #expect(escaped.certificate == #"c:\x\y\z"# && escaped.keyPassword == "p")
+        #expect(try parse("curl h -E c --pass p").keyPassword == "p")
+        let tls = try BenchOrder(curl: "curl h -E c.pem:pw --key k.pem").configuration.tls
+        #expect(tls.clientCertificate?.certificateFile == "c.pem" && tls.clientCertificate?.keyFile == "k.pem")
+        #expect(tls.clientCertificate?.keyPassword == "pw")
+    }
+
+    @Test func anAddressOfIPv6IsOneURL() throws {
+        #expect(try parse("curl 'http://[::1]:8080/a'").url == "http://[::1]:8080/a")
+        #expect(try parse("curl '[fe80::1%25lo]:80/a'").url == "http://[fe80::1%25lo]:80/a")
+        #expect(try parse("curl 'http://kim:pw@[::1]/'").url == "http://kim:pw@[::1]/")
+    }
+
+    @Test func retriesProxiesAndHTTP2AreTheEngines() throws {
+        let order = try BenchOrder(
+            curl: "curl h --retry 3 --http2-prior-knowledge -x http://old:pw@p:8080 -U 'kim:p@w'")
+        #expect(order.configuration.retryPolicy.attempts == 4 && order.configuration.http2 == .priorKnowledge)
+        #expect(order.configuration.proxy == .http("p", port: 8080, credential: .init(user: "kim", password: "p@w")))
+        #expect(try BenchOrder(curl: "curl h").configuration.retryPolicy.attempts == 1)
+    }
+
+    @Test func formsHaveParts() throws {
+        #expect(
+            try parse("curl h -F a=b -F 'f=@x.txt;filename=\"q;r.png\"' -F 'g=<x' --form-string 'h=@x;type=y'").form
+                == [
+                    CurlFormPart(string: "a=b"),
+                    CurlFormPart("f=@x.txt;filename=\"q;r.png\"") { _ in [] }, CurlFormPart(string: "g=file x\r\n"),
+                    CurlFormPart(string: "h=@x;type=y"),
+                ])
+        let part = try CurlFormPart("f=@x.txt;filename=\"q;r.png\"") { _ in [] }
+        #expect(part.name == "f" && part.content == .file("x.txt") && part.filename == "q;r.png")
+        #expect(part.type == "image/png")
+        #expect(throws: InputError.self) { try BenchOrder(curl: "curl h -F f=@/nowhere") }
     }
 
     @Test func bracketsAreTakenAsTheyAreWhenToldSo() throws {

@@ -1,5 +1,6 @@
 import FerryMeasurement
 import FerryTesting
+import Foundation
 import Testing
 
 @testable import FerryCommand
@@ -32,6 +33,33 @@ import Testing
             #expect(ours.text == curls.text)
             #expect(fields(ours) == fields(curls))
         }
+    }
+
+    /// Of a form, without the boundary, which each client makes for itself.
+    @Test func aFormIsTheSameExchange() async throws {
+        let (text, page) = (try TemporaryFile(Array("a text\r\n".utf8)), try TemporaryFile(Array("{}".utf8)))
+        let line = """
+            curl URL -F 'a=ü b' -F 'c=d;type=x/y' -F 'e=f;filename=g.png' -F 'h=@\(text.path)' -F 'i=<\(text.path)' \
+            -F 'j=@\(page.path);filename="q;r.txt"' -F 'k=@\(page.path);type=application/json;filename=l' \
+            -F 'm="x;y"' -F 'n=<\(text.path);filename=o.json' --form-string 'p=@q;type=r'
+            """
+        try await withLoopbackServer { server in
+            let line = line.replacing("URL", with: server.baseURL + "/hello")
+            let end = try ChildProcess(["/bin/sh", "-c", line + " --silent --output /dev/null --noproxy '*'"]).finish()
+            #expect(end.code == 0)
+            let plan = try BenchPlan(
+                ParsedArguments(["-n", "1", "-c", "1", "--from-curl", line], of: BenchCommand.allOptions))
+            #expect(await BenchRun(plan).perform().ok == 1)
+            let (curls, ours) = (try #require(server.requests.first), try #require(server.requests.last))
+            #expect(server.requests.count == 2 && ours.method == "POST" && curls.method == "POST")
+            #expect(try parts(ours) == parts(curls))
+        }
+    }
+
+    private func parts(_ request: LoopbackRequest) throws -> [String] {
+        let type = try #require(request.headers["Content-Type"])
+        let boundary = try #require(type.split(separator: "boundary=").last)
+        return request.text.components(separatedBy: "--" + boundary)
     }
 
     /// All but what tells one client from the other.
