@@ -76,7 +76,7 @@ extension FetchVerdict.Fault {
 
     init(status: Int) {
         self.init(
-            code: "invalidStatusCode", phase: RequestPhase.processing.rawValue,
+            code: RequestError.Code.invalidStatusCode.name, phase: RequestPhase.processing.rawValue,
             message: "status \(status) is not accepted", mayHaveBeenProcessed: true)
     }
 }

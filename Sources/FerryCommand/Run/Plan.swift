@@ -2,7 +2,7 @@ internal import Ferry
 
 /// What a plan file says: requests by their names, and the order in which they run.
 struct Plan: Sendable {
-    let file: PlanFile
+    let file: JSONFile
     var name: String
     /// What paths are joined to; `nil` when the file leaves that to the command line.
     var base: PlanTemplate?

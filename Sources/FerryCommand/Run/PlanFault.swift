@@ -11,3 +11,11 @@ struct PlanFault: Error, CustomStringConvertible {
         self.origin = origin
     }
 }
+
+extension JSONFile {
+    /// Without a line when it has nothing to do with one string of the file.
+    func fault(_ fault: PlanFault) -> InputError {
+        guard let origin = fault.origin else { return InputError("\(path): \(fault.description)") }
+        return self.fault(origin, fault.description)
+    }
+}

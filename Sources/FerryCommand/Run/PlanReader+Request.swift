@@ -65,13 +65,7 @@ extension PlanReader {
         for (place, value) in try pairs(members["json"], "json") {
             request.expectedJSON.append((try pointer(value, place), value))
         }
-        guard let schema = members["schema"] else { return }
-        do {
-            request.schema = try JSONSchema(document: schema)
-        } catch {
-            let place = schema.value(atPointer: error.pointer)
-            throw fault(place?[error.keyword] ?? place ?? schema, "schema: \(error.keyword) \(error.message)")
-        }
+        request.schema = try members["schema"].map { try file.schema($0, "schema: ") }
     }
 
     /// `200`, `"200-299"`, or an array of these.

@@ -4,31 +4,22 @@ internal import FoundationEssentials
 
 /// Reads a plan file. What is wrong with it is said as compilers do, by file and line.
 struct PlanReader {
-    private let file: PlanFile
+    let file: JSONFile
 
     /// The file's words for what no request may be called.
     static let reserved = ["env", "new"]
     static let longest = 100_000
 
     static func plan(at path: String) throws -> Plan {
-        let text: Data
-        do {
-            text = try Data(contentsOf: URL(filePath: path))
-        } catch {
-            throw InputError("\(path): cannot be read")
-        }
-        return try PlanReader(path: path, text: text).plan()
+        try PlanReader(file: JSONFile(at: path)).plan()
     }
 
-    init(path: String, text: Data) { file = PlanFile(path: path, text: text) }
+    init(file: JSONFile) { self.file = file }
+
+    init(path: String, text: Data) { self.init(file: JSONFile(path: path, text: text)) }
 
     func plan() throws -> Plan {
-        let document: JSON
-        do {
-            document = try JSON(parsing: file.text)
-        } catch {
-            throw InputError("\(file.path):\(file.line(of: error.offset)): not JSON: \(error.reason)")
-        }
+        let document = try file.document()
         let members = try object(
             document, "a plan", allowing: ["$schema", "name", "base", "cache", "variables", "requests", "run"])
         var plan = Plan(file: file, name: try members["name"].map { try string($0, "name") } ?? file.path)

@@ -2,86 +2,13 @@
 internal import Glibc
 internal import Synchronization
 
-/// One option of a subcommand.
-struct CommandOption: Sendable {
-    /// Without the dashes.
-    var name: String
-    var letter: Character?
-    /// What stands for its value in the help; `nil` when it takes none.
-    var value: String?
-    /// All that its value may be; empty where that is not so few.
-    var words: [String]
-    /// Whether it may stand alone; a value then follows an equals sign.
-    var isValueOptional = false
-    var help: String
-
-    init(_ name: String, optionalValue: String, _ help: String) {
-        self.init(name, nil, value: optionalValue, help)
-        isValueOptional = true
-    }
-
-    init(_ name: String, _ help: String) {
-        self.init(name, nil, help)
-    }
-
-    init(
-        _ name: String, _ letter: Character? = nil, value: String? = nil, words: [String] = [], _ help: String
-    ) {
-        self.name = name
-        self.letter = letter
-        self.value = value
-        self.words = words
-        self.help = help
-    }
-}
-
-extension CommandOption {
-    /// What follows its name in the help: ` FILE`, `[=FILE]` or nothing.
-    var valueText: String { value.map { isValueOptional ? "[=\($0)]" : " \($0)" } ?? "" }
-
-    /// As getopt_long(3) is told.
-    fileprivate var argumentKind: Int32 {
-        if value == nil { return no_argument }
-        return isValueOptional ? optional_argument : required_argument
-    }
-}
-
-/// What the user typed was wrong; one line for stderr.
-struct UsageError: Error, Equatable {
-    var message: String
-
-    init(_ message: String) {
-        self.message = message
-    }
-}
-
-/// The options and operands of one command line, in the order given.
-struct ParsedArguments: Sendable {
-    var options: [(name: String, value: String)] = []
-    var operands: [String] = []
-
-    func has(_ name: String) -> Bool {
-        options.contains { $0.name == name }
-    }
-
-    /// All the values of an option that may be repeated.
-    func all(_ name: String) -> [String] {
-        options.filter { $0.name == name }.map(\.value)
-    }
-
-    /// The value of an option; the last one counts, so that an alias can be overruled.
-    func last(_ name: String) -> String? {
-        options.last { $0.name == name }?.value
-    }
-}
-
 extension ParsedArguments {
     /// `getopt_long` works on globals, and tests parse side by side.
     private static let turn = Mutex(())
     /// Values of options without a letter begin above all the letters.
     private static let firstNumber: Int32 = 1000
 
-    /// Parses what follows the subcommand's name; `command` is what error messages begin with.
+    /// Parses what follows the subcommand's name.
     init(_ arguments: [String], of options: [CommandOption]) throws(UsageError) {
         let options = options
         let result = Self.turn.withLock { _ in Result { () throws(UsageError) in try Self.parse(arguments, options) } }
@@ -143,5 +70,13 @@ extension ParsedArguments {
         guard number == 0 else { return UsageError("unknown option \(shown)") }
         let name = String(word.prefix { $0 != "=" })
         return UsageError("unknown option \(word)\(Suggestion.text(for: name, in: options.map { "--" + $0.name }))")
+    }
+}
+
+extension CommandOption {
+    /// As getopt_long(3) is told.
+    fileprivate var argumentKind: Int32 {
+        if value == nil { return no_argument }
+        return isValueOptional ? optional_argument : required_argument
     }
 }
