@@ -11,7 +11,7 @@ enum ServeCommand: Subcommand {
     static let optionGroups = [
         OptionGroup([
             CommandOption("port", value: "N", "The port; 0 is any free one (0)"),
-            CommandOption("script", value: "FILE", "What it shall do instead of answering: rules in JSON"),
+            CommandOption("script", value: "FILE", "Rules in JSON for what it does in place of answering"),
             CommandOption(
                 "tls", value: "KIND", words: Array(certificates.keys.sorted()),
                 "Speaks TLS, with a certificate that is \(certificates.keys.sorted().joined(separator: ", "))"),
@@ -22,6 +22,10 @@ enum ServeCommand: Subcommand {
     static let notes = """
         The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes.
         With --tls standard error gets the file of the authority that has signed the certificate, or should have.
+        A script is {"scripts": [RULE, …]}, a rule {"path": "/slow", "uses": 1, "steps": [STEP, …]}: the first that
+        fits the path and has uses left is played. With "connection": 2 or "connections": [2, 5] it is for these,
+        without any of the three for every connection. Steps are "close", "reset", {"send": "text"}, {"pause": 50}
+        and more; the manual tells all of them, and Examples/Serve/faults.json shows some.
         """
 
     private static let certificates: [String: ServerCertificate.Kind] = [
@@ -41,7 +45,7 @@ enum ServeCommand: Subcommand {
             }
             return try ServerCertificate(kind)
         }
-        let rules = try arguments.last("script").map(readRules) ?? []
+        let rules = try arguments.last("script").map { try ServeScript.rules(at: $0) } ?? []
 
         raiseDescriptorLimit()
         let server = try start(options)
@@ -56,23 +60,11 @@ enum ServeCommand: Subcommand {
         return wasInterrupted ? .interrupted : .success
     }
 
-    private static func start(_ options: LoopbackServer.Options) throws -> LoopbackServer {
+    private static func start(_ options: LoopbackServer.Options) throws(ServeFault) -> LoopbackServer {
         do {
             return try LoopbackServer(options)
         } catch {
-            throw UsageError("port \(options.port): \(error)")
-        }
-    }
-
-    private static func readRules(_ path: String) throws -> [LoopbackScript.Rule] {
-        do {
-            return try LoopbackScript.rules(contentsOf: path)
-        } catch .file {
-            throw InputError("\(path): cannot be read")
-        } catch .script(let reason) {
-            throw InputError("\(path): \(reason)")
-        } catch {
-            throw InputError("\(path): \(error)")
+            throw ServeFault(port: options.port, error)
         }
     }
 

@@ -1,0 +1,96 @@
+internal import Ferry
+internal import FerryTesting
+internal import FoundationEssentials
+
+/// The file of `ferry serve --script`: `{"scripts": [rule, …]}`, as `LoopbackScript.Rule` has it. What is wrong with it
+/// is said by file and line, with the place and with what is expected there.
+struct ServeScript {
+    private struct File: Decodable {
+        var scripts: [LoopbackScript.Rule]
+    }
+
+    private static let members = ["path", "connection", "connections", "uses", "steps"]
+
+    private let file: JSONFile
+    private let document: JSON
+
+    static func rules(at path: String) throws(InputError) -> [LoopbackScript.Rule] {
+        try ServeScript(JSONFile(at: path)).rules()
+    }
+
+    init(_ file: JSONFile) throws(InputError) {
+        self.file = file
+        document = try file.document()
+    }
+
+    func rules() throws(InputError) -> [LoopbackScript.Rule] {
+        try checkNames()
+        do {
+            return try JSONDecoder().decode(File.self, from: file.text).scripts
+        } catch let error as DecodingError {
+            throw fault(error)
+        } catch {
+            throw InputError("\(file.path): \(error)")
+        }
+    }
+
+    /// A member that is written wrongly would be passed over: a rule without its path is for every connection.
+    private func checkNames() throws(InputError) {
+        guard let object = document.object else {
+            throw file.fault(document, "a script: an object is wanted, not \(document.kind)")
+        }
+        for (name, value) in object where name != "scripts" {
+            throw file.fault(value, "a script has no '\(name)'; there is scripts")
+        }
+        guard let rules = document["scripts"]?.array else { return }
+        for rule in rules {
+            guard let object = rule.object else { continue }
+            for (name, value) in object where !Self.members.contains(name) {
+                let known = Self.members.joined(separator: ", ")
+                throw file.fault(value, "a rule has no '\(name)'; there are \(known)")
+            }
+            let places = Self.members.prefix(3).filter { rule[$0] != nil }
+            if places.count > 1 { throw file.fault(rule, "'\(places[0])' and '\(places[1])' exclude each other") }
+        }
+    }
+
+    private func fault(_ error: DecodingError) -> InputError {
+        switch error {
+        case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
+            let place = value(at: context.codingPath)
+            return fault(context.codingPath, "\(Self.words(type)) is wanted, not \(place.kind)")
+        case .keyNotFound(let key, let context): return fault(context.codingPath, "'\(key.stringValue)' is missing")
+        case .dataCorrupted(let context): return fault(context.codingPath, context.debugDescription)
+        @unknown default: return InputError("\(file.path): \(error)")
+        }
+    }
+
+    /// `scripts[0].steps[2]: …`
+    private func fault(_ path: [any CodingKey], _ message: String) -> InputError {
+        let place = path.reduce(into: "") { text, key in
+            if let index = key.intValue {
+                text += "[\(index)]"
+            } else {
+                text += (text.isEmpty ? "" : ".") + key.stringValue
+            }
+        }
+        return file.fault(value(at: path), (place.isEmpty ? "a script" : place) + ": " + message)
+    }
+
+    /// As far as there is one.
+    private func value(at path: [any CodingKey]) -> JSON {
+        path.reduce(document) { value, key in
+            guard let index = key.intValue else { return value[key.stringValue] ?? value }
+            return value.array.flatMap { $0.dropFirst(index).first { _ in true } } ?? value
+        }
+    }
+
+    private static func words(_ type: any Any.Type) -> String {
+        switch type {
+        case is String.Type: "a string"
+        case is Int.Type: "a whole number"
+        case is [Any].Type: "an array"
+        default: "an object"
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import Ferry
+import FerryMeasurement
+import FerryTesting
+import Foundation
+import Testing
+
+@testable import FerryCommand
+
+/// `ferry serve`
+@Suite(.timeLimit(.minutes(1))) struct ServeCommandTests {
+    @Test func aPortThatIsInUseIsNamed() async throws {
+        try await withLoopbackServer { server in
+            let end = try FerryProgram.run("serve", "--port", "\(server.port)")
+            #expect(end.code == 3 && end.output == "ferry serve: port \(server.port) is in use\n", "\(end)")
+        }
+        #expect(ServeFault(port: 80, .start(-EACCES)).description == "port 80: Permission denied")
+    }
+
+    @Test func theExampleMisbehavesAsItsPathsSay() async throws {
+        let rules = try ServeScript.rules(at: PlanSchema.folder + "/Examples/Serve/faults.json")
+        #expect(rules.count >= 4)
+        try await withLoopbackServer { server in
+            for rule in rules { server.install(rule) }
+            func fetch(_ path: String, _ more: String...) throws -> ChildProcess.End {
+                try FerryProgram.run(["fetch", server.baseURL + path] + more)
+            }
+            #expect(try fetch("/busy-once").code == 5)
+            #expect(try fetch("/busy-once").output == "not busy now.\n")
+            let half = try fetch("/half-a-body")
+            #expect(half.code == 3 && half.output.contains("incompleteBody"), "\(half)")
+            #expect(try fetch("/slow-body").output == "one at a time.\r\n")
+            let reset = try fetch("/reset")
+            #expect(reset.code == 3 && reset.output.contains("connectionReset"), "\(reset)")
+            let silent = try fetch("/no-answer", "-m", "0.05")
+            #expect(silent.code == 3 && silent.output.contains("timeout"), "\(silent)")
+            #expect(try fetch("/hello").code == 0, "all else is as ever")
+        }
+    }
+
+    /// The command takes it, too.
+    @Test func theCommandReadsTheExample() throws {
+        let path = PlanSchema.folder + "/Examples/Serve/faults.json"
+        let process = try ChildProcess([FerryProgram.path, "serve", "--until-eof", "--script", path])
+        #expect(process.readLine()?.hasPrefix("http://127.0.0.1:") == true)
+        process.stop()
+    }
+
+    @Test(arguments: [
+        ("{", ":1: not JSON: "),
+        ("[]", ":1: a script: an object is wanted, not "),
+        (#"{"rules": []}"#, ":1: a script has no 'rules'; there is scripts"),
+        ("{}", ":1: a script: 'scripts' is missing"),
+        (#"{"scripts": {}}"#, ":1: scripts: an array is wanted, not "),
+        (
+            "{\"scripts\": [\n{\"path\": \"/\", \"step\": []}]}",
+            ":2: a rule has no 'step'; there are path, connection, "
+        ),
+        ("{\"scripts\": [\n{\"path\": \"/\"}]}", ":2: scripts[0]: 'steps' is missing"),
+        ("{\"scripts\": [{\"steps\": [\n\"close\",\n\"clsoe\"]}]}", ":3: scripts[0].steps[1]: no step is named clsoe"),
+        ("{\"scripts\": [{\"steps\": [\n{\"snd\": \"\"}]}]}", ":2: scripts[0].steps[0]: a step is a name or an object"),
+        ("{\"scripts\": [{\"steps\": [\n{\"send\":\n5}]}]}", ":3: scripts[0].steps[0].send: a string is wanted, not "),
+        ("{\"scripts\": [{\"steps\": [\n5]}]}", ":2: scripts[0].steps[0]: an object is wanted, not "),
+        ("{\"scripts\": [{\"uses\":\n\"x\", \"steps\": []}]}", ":2: scripts[0].uses: a whole number is wanted, not "),
+        ("{\"scripts\": [{\"connections\":\n[2], \"steps\": []}]}", ":2: scripts[0].connections: connections is ["),
+        (
+            "{\"scripts\": [\n{\"path\": \"/\", \"connection\": 1, \"steps\": []}]}",
+            ":2: 'path' and 'connection' exclude"
+        ),
+    ]) func aMistakeIsToldByItsPlace(_ text: String, _ message: String) throws {
+        do {
+            _ = try ServeScript(JSONFile(path: "s.json", text: Data(text.utf8))).rules()
+            Issue.record("it was taken")
+        } catch {
+            #expect(error.message.hasPrefix("s.json" + message), "\(error.message)")
+            #expect(!error.message.contains("DecodingError") && !error.message.contains("CodingKeys"))
+        }
+    }
+
+    @Test func aScriptThatIsNotThereIsABadFile() async {
+        #expect(await Main.run(["serve", "--script", "/nowhere"]) == .badInput)
+    }
+}
