@@ -44,6 +44,31 @@ import Testing
         #expect(page.utf8.allSatisfy { $0 < 128 }, "readers differ in the rest")
     }
 
+    /// Lines are filled by the reader: what was wrapped for a terminal is one paragraph.
+    @Test func notesAreParagraphsAndCommandsStayLines() {
+        let lines = ManualPage(of: Main.subcommands).text.split(separator: "\n").map { String($0) }
+        let breaks = lines.indices.filter { lines[$0] == ".br" && $0 + 1 < lines.count }.map { lines[$0 + 1] }
+        let commands = breaks.filter { !$0.hasPrefix(".B ") }
+        #expect(commands.allSatisfy { $0.hasPrefix("ferry ") } && commands.count == 4, "\(commands)")
+        let first = BenchCommand.notes.split(separator: "\n")[0]
+        let place = lines.firstIndex(of: ManualPage.escaped(first))
+        #expect(place.map { lines[$0 - 1] } == ".PP" && place.map { lines[$0 + 1].hasPrefix("Latencies") } == true)
+    }
+
+    @Test func theExamplesOfThePageAreUnderstood() throws {
+        let page = ManualPage(of: Main.subcommands).text
+        #expect(ManualExamples.commands.count >= 5)
+        for (line, meaning) in ManualExamples.commands {
+            #expect(page.contains("\n.B \(ManualPage.escaped(line))\n\(ManualPage.escaped(meaning))\n"))
+            let words = try ShellWords.split(line)
+            let command = try #require(Main.subcommands.first { $0.name == words[1] })
+            #expect(words[0] == "ferry")
+            _ = try ParsedArguments(Array(words.dropFirst(2)), of: command.allOptions)
+        }
+        for (name, _) in ManualExamples.environment { #expect(page.contains("\n.B \(name)\n")) }
+        #expect(page.contains("\n.SH ENVIRONMENT\n") && page.contains("ferry \\-\\-version"))
+    }
+
     @Test func textHasNoMeaningToTroff() {
         #expect(ManualPage.escaped(".TH isn't") == "\\&.TH isn\\(aqt")
         #expect(ManualPage.escaped("'so") == "\\(aqso")
@@ -117,6 +142,20 @@ import Testing
         #expect(try offers("ferry", "run", "a", in: folder) == ["a plan.json"])
         #expect(try offers("ferry", "fetch", "--schema", "a", in: folder) == ["a plan.json"])
         #expect(try offers("ferry", "fetch", "--cache-dir", "", in: folder) == ["plans of mine"])
+        #expect(try offers("ferry", "bench", "--json", "=", "a", in: folder) == ["a plan.json"])
+        #expect(try offers("ferry", "bench", "--json", "=", in: folder).sorted() == ["a plan.json", "plans of mine"])
+        #expect(try offers("ferry", "bench", "--json", "a", in: folder) == [], "it is no value of it")
+        // Where an at sign parts words, as it does by default, and where it does not.
+        #expect(try offers("ferry", "fetch", "-d", "@", "a", in: folder) == [#"@a\ plan.json"#])
+        #expect(try offers("ferry", "fetch", "-d", "@a", in: folder) == [#"@a\ plan.json"#])
+        #expect(try offers("ferry", "fetch", "-d", "a", in: folder) == [])
+        #expect(
+            try offers("ferry", "bench", "--json-body", "@", in: folder).sorted() == [
+                #"@a\ plan.json"#, #"@plans\ of\ mine"#,
+            ])
+        #expect(try offers("ferry", "fetch", "-F", "k", "=@", "a", in: folder) == [#"@a\ plan.json"#])
+        #expect(try offers("ferry", "fetch", "--multipart", "k", "=", "@a", in: folder) == [#"@a\ plan.json"#])
+        #expect(try offers("ferry", "fetch", "--multipart", "k", "=", "a", in: folder) == [])
     }
 
     @Test(.enabled(if: has("zsh"))) func zshReadsItsScript() throws {
@@ -138,6 +177,20 @@ import Testing
             """
         let end = try ChildProcess(["zsh", "-f", "-c", script, "zsh", folder]).finish()
         #expect(end.output == "completes\ncompletes\ncompdef _ferry ferry\ncompletes\n")
+    }
+
+    @Test(.enabled(if: has("fish"))) func fishCompletesFilesBehindSigns() throws {
+        let folder = NSTemporaryDirectory() + "ferry-fish-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        #expect(FileManager.default.createFile(atPath: folder + "/plan.json", contents: nil))
+        let file = try TemporaryFile(Array(FishCompletions(of: Main.subcommands).text.utf8))
+        let script = "source $argv[1]; cd $argv[2]; for line in $argv[3..]; complete -C $line; end"
+        let lines = ["bench --json=p", "bench -d @p", "fetch -F k=@p", "bench --json p", "fetch -d p"]
+        // Where it is at home it writes.
+        let fish = ["fish", "-c", script, file.path, folder] + lines.map { "ferry " + $0 }
+        let end = try ChildProcess(fish, environment: ["HOME": folder]).finish()
+        #expect(end.output == "--json=plan.json\n@plan.json\nk=@plan.json\n", "\(end)")
     }
 
     @Test(.enabled(if: has("fish"))) func fishReadsItsScript() throws {

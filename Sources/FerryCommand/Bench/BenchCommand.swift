@@ -60,11 +60,14 @@ enum BenchCommand: Subcommand {
         Latencies of the open model count from when a request was due, not from when it was sent: what is
         slow is not left out (coordinated omission). Those of the closed model count from the sending. Its
         connections are as many as -c, 10,000 at most; of HTTP/2 a host gets 100 streams from each loop.
+
         --fail-if: p50 to p99.9, max, mean, rps, requests, failed, wrong, cpu, memory or connections, then
         >, >=, < or <=, then a value ('p99>250ms', 'rps<5000', 'failed>1%') or, with --baseline, a change.
         rps is accepted answers a second: what failed is no throughput, and is counted as attempts.
+
         With --plan go -c, -z, -n, -w, --connections, --loops, --base, --var, --json, and --fail-if on times,
         rps and failed, of whole runs; nothing else does: the plan itself says what is sent and expected.
+
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
         manual's article "Measuring" tells what the figures mean. Exit codes: 3 transfers failed, 5 a status
         was not accepted, 4 a condition holds, or bodies were wrong and --expect-sha256, or no URL, was given.

@@ -9,13 +9,17 @@ struct BashCompletions {
         return """
             # Completions of ferry \(Main.version) for bash.
             _ferry() {
-                local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-                # --option=value comes as three words.
-                if [[ $cur == = ]]; then
-                    cur=
-                elif [[ $prev == = ]]; then
-                    prev=${COMP_WORDS[COMP_CWORD - 2]}
+                local cur=${COMP_WORDS[COMP_CWORD]} place=$((COMP_CWORD - 1)) sign=
+                # --option=value comes as three words, and key=@file behind its option, too.
+                if [[ $cur == [=@] || $cur == =@ ]]; then
+                    sign=$cur cur=
+                elif [[ ${COMP_WORDS[place]} == [=@] || ${COMP_WORDS[place]} == =@ ]]; then
+                    sign=${COMP_WORDS[place]} place=$((place - 1))
                 fi
+                # Where an at sign parts no words.
+                if [[ $cur == @* ]]; then sign+=@; fi
+                local prev=${COMP_WORDS[place]}
+                if [[ $sign == =* && $prev != -* && place -gt 2 ]]; then prev=${COMP_WORDS[place - 1]}; fi
                 COMPREPLY=()
                 if ((COMP_CWORD == 1)); then
                     mapfile -t COMPREPLY < <(compgen -W '\(names.joined(separator: " "))' -- "$cur")
@@ -35,7 +39,16 @@ struct BashCompletions {
         for option in command.allOptions {
             guard let operands = option.operands else { continue }
             lines += ["        \(option.spellings.joined(separator: " | ")))"]
-            lines += reply(operands).map { "            " + $0 } + ["            return", "            ;;"]
+            let reply = reply(operands) + ["return"]
+            if option.isValueOptional {
+                lines +=
+                    ["            if [[ $sign == = ]]; then"] + reply.map { "                " + $0 } + [
+                        "            fi"
+                    ]
+            } else {
+                lines += reply.map { "            " + $0 }
+            }
+            lines += ["            ;;"]
         }
         let spellings = command.allOptions.flatMap(\.spellings)
         lines += [
@@ -54,6 +67,13 @@ struct BashCompletions {
         return switch operands {
         case .unknown: []
         case .files: [asNames, filled("-f")]
+        case .filesAfterAt:
+            // What is typed is replaced from the sign on, whether that parts words or not. As names it would be escaped.
+            [
+                "if [[ $sign == *@ ]]; then",
+                "    mapfile -t COMPREPLY < <(compgen -f -- \"${cur#@}\" | while IFS= read -r; do printf '@%q\\n' \"$REPLY\"; done)",
+                "fi",
+            ]
         case .folders: [asNames, filled("-d")]
         case .words(let words): [filled("-W '\(words.joined(separator: " "))'")]
         }

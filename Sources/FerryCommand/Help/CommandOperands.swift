@@ -3,18 +3,21 @@ enum CommandOperands: Sendable, Equatable {
     /// Nothing that can be known beforehand, like a URL.
     case unknown
     case files
+    /// Files behind an `@`, as in `@FILE` and `K=@FILE`; anything else cannot be known.
+    case filesAfterAt
     case folders
     case words([String])
 }
 
 extension CommandOption {
-    /// What its value may be; `nil` when it takes none, or none as a word of its own.
+    /// What its value may be; `nil` when it takes none. One that is optional stands behind an equals sign only.
     var operands: CommandOperands? {
-        guard let value, !isValueOptional else { return nil }
+        guard let value else { return nil }
         if !words.isEmpty { return .words(words) }
         switch value {
         case "FILE", "FILE|DIR": return .files
         case "FOLDER": return .folders
+        case let value where value.hasSuffix("@FILE"): return .filesAfterAt
         default: return .unknown
         }
     }

@@ -6,9 +6,9 @@ enum CompletionsCommand: Subcommand {
     static let optionGroups = [OptionGroup([])]
     static let notes = """
         Each shell has a folder for it:
-        ferry completions bash > ~/.local/share/bash-completion/completions/ferry
-        ferry completions zsh > FOLDER/_ferry     (one of $fpath)
-        ferry completions fish > ~/.config/fish/completions/ferry.fish
+          ferry completions bash > ~/.local/share/bash-completion/completions/ferry
+          ferry completions zsh > FOLDER/_ferry     (one of $fpath)
+          ferry completions fish > ~/.config/fish/completions/ferry.fish
         """
     static let operands = CommandOperands.words(["bash", "zsh", "fish"])
 

@@ -7,6 +7,9 @@ struct FishCompletions {
     var text: String {
         var lines = [
             "# Completions of ferry \(Main.version) for fish.",
+            "function __ferry_files_after_at",
+            "    if set -l parts (string match -r '^(.*@)(.*)$' -- (commandline -ct))",
+            "        for file in (__fish_complete_path $parts[3]); echo $parts[2]$file; end", "    end", "end",
             "complete -c ferry -f",
             "complete -c ferry -n __fish_use_subcommand -l help -d 'Prints the subcommands'",
             "complete -c ferry -n __fish_use_subcommand -l version -d 'Prints the version'",
@@ -22,7 +25,7 @@ struct FishCompletions {
                 lines.append("\(head)\(letter) -l \(option.name)\(value(of: option)) -d \(Self.quoted(option.help))")
             }
             switch command.operands {
-            case .unknown: break
+            case .unknown, .filesAfterAt: break
             case .files: lines.append(head + " -F")
             case .folders: lines.append(head + " -a '(__fish_complete_directories)'")
             case .words(let words): lines.append(head + " -a '\(words.joined(separator: " "))'")
@@ -34,6 +37,9 @@ struct FishCompletions {
     private func value(of option: CommandOption) -> String {
         switch option.operands {
         case nil: ""
+        // Without -r it is offered behind an equals sign only.
+        case .files where option.isValueOptional: " -F"
+        case .filesAfterAt: " -x -a '(__ferry_files_after_at)'"
         case .unknown: " -x"
         case .files: " -r -F"
         case .folders: " -x -a '(__fish_complete_directories)'"

@@ -8,7 +8,7 @@ enum HelpCommand: Subcommand {
     ]
     static let notes = """
         The manual page is for a folder that man looks into:
-        ferry help --man > ~/.local/share/man/man1/ferry.1
+          ferry help --man > ~/.local/share/man/man1/ferry.1
         """
     static var operands: CommandOperands { .words(Main.subcommands.map { $0.name }) }
 

@@ -14,11 +14,20 @@ struct ManualPage {
         for command in commands {
             lines += [".B ferry \(command.name)", Self.escaped(command.synopsis), ".br"]
         }
+        lines += [".B ferry \\-\\-version"]
         lines += [".SH DESCRIPTION", "A subcommand says what is done:"]
         for command in commands { lines += [".TP", ".B \(command.name)", Self.escaped(command.summary) + "."] }
         for command in commands { lines += section(command) }
         lines += [".SH EXIT STATUS"]
         for code in ExitCode.allCases { lines += [".TP", ".B \(code.rawValue)", Self.escaped(code.meaning)] }
+        lines += [".SH ENVIRONMENT"]
+        for (name, meaning) in ManualExamples.environment {
+            lines += [".TP", ".B \(Self.escaped(name))", Self.escaped(meaning)]
+        }
+        lines += [".SH EXAMPLES"]
+        for (line, meaning) in ManualExamples.commands {
+            lines += [".TP", ".B \(Self.escaped(line))", Self.escaped(meaning)]
+        }
         return lines.map { $0 + "\n" }.joined()
     }
 
@@ -33,10 +42,22 @@ struct ManualPage {
                 lines += [".TP", head, Self.escaped(option.help)]
             }
         }
-        if !command.notes.isEmpty {
-            lines += [".PP"] + command.notes.split(separator: "\n").flatMap { [Self.escaped($0), ".br"] }
+        return lines + paragraphs(command.notes)
+    }
+
+    /// Notes are wrapped for terminals, and the reader wraps them anew; an indented line is a command and stays one.
+    private func paragraphs(_ notes: String) -> [String] {
+        var lines: [String] = []
+        var wasCommand = false
+        for line in notes.split(separator: "\n", omittingEmptySubsequences: false) {
+            let isCommand = line.hasPrefix("  ")
+            let text = Self.escaped(line.drop { $0 == " " })
+            if lines.isEmpty || line.isEmpty || (wasCommand && !isCommand) { lines.append(".PP") }
+            if isCommand { lines.append(".br") }
+            if !text.isEmpty { lines.append(text) }
+            wasCommand = isCommand
         }
-        return lines
+        return notes.isEmpty ? [] : lines
     }
 
     /// Without meaning to troff: a line of it is text, whatever it begins with, and a hyphen stays one.

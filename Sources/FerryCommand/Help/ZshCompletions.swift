@@ -39,8 +39,9 @@ struct ZshCompletions {
         var words: [String] = []
         for option in command.allOptions {
             // Each may come again, as an alias may have one already.
-            let names =
-                option.letter == nil ? "--\(option.name)" : "{\(option.spellings.joined(separator: ","))}"
+            // A value that is optional stands in the same word, behind an equals sign.
+            let spellings = option.spellings.map { option.isValueOptional ? $0 + "=-" : $0 }
+            let names = spellings.count == 1 ? spellings[0] : "{\(spellings.joined(separator: ","))}"
             let help = Self.quoted("[\(Self.escaped(option.help))]\(value(of: option))")
             words.append("'*'\(names)\(help)")
         }
@@ -53,13 +54,14 @@ struct ZshCompletions {
 
     private func value(of option: CommandOption) -> String {
         guard let operands = option.operands, let value = option.value else { return "" }
-        return ":\(Self.escaped(value)):\(action(operands) ?? "")"
+        return "\(option.isValueOptional ? "::" : ":")\(Self.escaped(value)):\(action(operands) ?? "")"
     }
 
     private func action(_ operands: CommandOperands) -> String? {
         switch operands {
         case .unknown: nil
         case .files: "_files"
+        case .filesAfterAt: "{ compset -P '*@' && _files }"
         case .folders: "_files -/"
         case .words(let words): "(\(words.joined(separator: " ")))"
         }
