@@ -19,6 +19,16 @@ extension ParsedArguments {
         return duration
     }
 
+    /// A URL that others are joined to: without its scheme each of them would fail.
+    func base(_ name: String) throws(UsageError) -> String? {
+        guard let text = last(name) else { return nil }
+        let scheme = text.lowercased()
+        guard scheme.hasPrefix("http://") || scheme.hasPrefix("https://") else {
+            throw UsageError("--\(name) wants a URL that begins with http:// or https://, not '\(text)'")
+        }
+        return text
+    }
+
     /// `NAME: VALUE` fields; what is in them is for the engine to accept or refuse.
     func headerFields(_ name: String) throws(UsageError) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []

@@ -80,8 +80,8 @@ struct BenchPage {
                 report.hasOtherAttempts
                     ? "\(grouped(UInt64(report.attemptsPerSecond))) attempts a second" : bytesText(perSecond) + "/s"
             ),
-            (time(report.latency["p50"]), "median", "mean \(time(report.latency["mean"]))"),
-            (time(report.latency["p99"]), "99 %", "max \(time(report.latency["max"]))"),
+            (latency("p50"), "median", "mean \(latency("mean"))"),
+            (latency("p99"), "99 %", "max \(latency("max"))"),
             (grouped(report.failed), "failed", "\(grouped(report.wrongBodies)) wrong bodies"),
             (fixed(cpu, 1) + " µs", "CPU a request", "\(fixed(report.generator.process * 100, 0)) % of all cores"),
             (fixed(Double(report.memory) / 1024, 0) + " MB", "memory", "\(grouped(report.connections)) connections"),
@@ -102,7 +102,7 @@ struct BenchPage {
 
     private var percentiles: String {
         let names = BenchReport.percents.map(\.name) + ["max", "mean"]
-        return table(names, [names.map { time(report.latency[$0]) }])
+        return table(names, [names.map(latency)])
     }
 
     private var phases: String {
@@ -156,6 +156,9 @@ struct BenchPage {
     private func chart(_ svg: String) -> String {
         svg.isEmpty ? "<p>Nothing was answered.</p>" : "<div class=\"scroll\">\(svg)</div>"
     }
+
+    /// Without an answer there is none, and 0 would be a good one.
+    private func latency(_ name: String) -> String { time(report.histogram.isEmpty ? nil : report.latency[name]) }
 
     private func time(_ microseconds: Double?) -> String {
         microseconds.map { durationText(nanoseconds: UInt64($0 * 1000)) } ?? "–"

@@ -86,7 +86,7 @@ extension BenchPlan.Model {
     /// In words.
     var title: String {
         switch self {
-        case .closed(let concurrency): "closed, \(concurrency) at once"
+        case .closed(let concurrency): "closed, \(grouped(UInt64(concurrency))) at once"
         case .open(let rate): "open, \(rate == rate.rounded() ? String(Int(rate)) : String(rate)) a second"
         }
     }

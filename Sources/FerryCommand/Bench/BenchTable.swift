@@ -38,7 +38,9 @@ struct BenchTable {
 
     private var latency: String {
         let names = BenchReport.percents.map(\.name) + ["max", "mean"]
-        return "\n" + row("", names) + Console.bold(row("latency", names.map { time(report.latency[$0]) }))
+        // Without an answer there is no time to tell, and 0 would be a good one.
+        let times = names.map { report.histogram.isEmpty ? "–" : time(report.latency[$0]) }
+        return "\n" + row("", names) + Console.bold(row("latency", times))
     }
 
     private var phases: String {

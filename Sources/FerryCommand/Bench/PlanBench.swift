@@ -21,7 +21,7 @@ enum PlanBench {
         try checkFigures(of: load.verdict)
         let plan = try PlanReader.plan(at: path)
         let values = try arguments.pairs("var")
-        let base = arguments.last("base")
+        let base = try arguments.base("base")
         raiseDescriptorLimit()
         let server = try plan.base == nil && base == nil ? BenchServer() : nil
         defer { server?.stop() }

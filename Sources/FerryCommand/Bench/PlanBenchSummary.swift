@@ -40,10 +40,11 @@ struct PlanBenchSummary: Sendable {
             return "  " + name.padded(to: width) + cells.map { $0.aligned(right: 11) }.joined() + "\n"
         }
         func line(_ name: String, _ latencies: Histogram, _ failed: UInt64) -> String {
-            let times = BenchReport.percents.map { durationText(nanoseconds: latencies.percentile($0.percent)) }
+            let times = BenchReport.percents.map { latencies.percentile($0.percent) } + [latencies.maximum]
+            // Without an answer there is no time to tell, and 0 would be a good one.
             return line(
                 name, grouped(latencies.count + failed), grouped(failed),
-                times + [durationText(nanoseconds: latencies.maximum)])
+                times.map { latencies.count == 0 ? "–" : durationText(nanoseconds: $0) })
         }
         let cutOff = totals.unfinished
         let warning =

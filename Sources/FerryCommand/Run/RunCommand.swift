@@ -30,9 +30,10 @@ enum RunCommand: Subcommand {
         if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve exclude each other") }
         // All are read and made ready before the first runs: a mistake in the last shall not come late.
         let values = try arguments.pairs("var")
+        let base = try arguments.base("base")
         let plans = try arguments.operands.map { try PlanReader.plan(at: $0) }
         let starts = try plans.map { plan in
-            if let base = arguments.last("base") { return try PlanStart(plan, values: values, base: base) }
+            if let base { return try PlanStart(plan, values: values, base: base) }
             return try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
         }
         if arguments.has("dry-run") {

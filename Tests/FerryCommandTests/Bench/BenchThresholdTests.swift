@@ -291,6 +291,9 @@ extension BenchThreshold {
         report.latency = report.latency.mapValues { _ in 0 }
         let page = madePage(report)
         #expect(page.contains("Nothing was answered.") && page.contains(">failed</b>"))
+        #expect(page.contains("<strong>–</strong>") && !page.contains(">0 µs<"))
+        let row = BenchTable(report).text.split(separator: "\n").first { $0.hasPrefix("  latency ") }
+        #expect(row?.split(separator: " ").dropFirst().allSatisfy { $0 == "–" } == true)
     }
 
     @Test(arguments: [

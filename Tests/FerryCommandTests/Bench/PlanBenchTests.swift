@@ -136,6 +136,11 @@ import Testing
             #expect(await Main.run(line) == .success)
             #expect(server.requests.map(\.target) == ["/bytes/7", "/bytes/7"])
         }
+        for command in [["run", file.path], ["bench", "--plan", file.path]] {
+            let end = try FerryProgram.run(command + ["--base", "127.0.0.1:1"])
+            let words = "--base wants a URL that begins with http:// or https://, not '127.0.0.1:1'"
+            #expect(end.code == 1 && end.output.contains(words), "\(end)")
+        }
         #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--base", "http://h"]) == .usage)
         #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--var", "a=b"]) == .usage)
     }
