@@ -4,7 +4,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case usage = 1
     /// A file that was named could not be read or understood.
     case badInput = 2
-    /// Or what came could not be written to standard output.
+    /// Or what came could not be written to standard output, or the server could not listen on its port.
     case transferFailed = 3
     /// The answer was not what was demanded, or a threshold was missed.
     case validationFailed = 4

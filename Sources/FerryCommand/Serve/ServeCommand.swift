@@ -20,7 +20,8 @@ enum ServeCommand: Subcommand {
         ])
     ]
     static let notes = """
-        The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes.
+        The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes. Where the port
+        is not to be had, as it is in use, the exit code is 3.
         With --tls standard error gets the file of the authority that has signed the certificate, or should have.
         A script is {"scripts": [RULE, …]}, a rule {"path": "/slow", "uses": 1, "steps": [STEP, …]}: the first that
         fits the path and has uses left is played. With "connection": 2 or "connections": [2, 5] it is for these,
