@@ -41,9 +41,13 @@ struct BenchCharts {
                 y2="\(frame.number(frame.floor))"/>
 
                 """
-            // Names that would stand in one another are left out; the table has them all.
-            if place < free { continue }
-            svg += "<text class=\"label\" x=\"\(frame.number(place + 4))\" y=\"\(ChartFrame.top + 2)\">\(name)</text>\n"
+            // At the end there is room before the line only. Names that would stand in one another are left out; the table
+            // has them all.
+            let isAtEnd = place + 40 > ChartFrame.width
+            if (isAtEnd ? place - 42 : place) < free { continue }
+            let side = isAtEnd ? #" text-anchor="end""# : ""
+            let start = frame.number(isAtEnd ? place - 4 : place + 4)
+            svg += "<text class=\"label\" x=\"\(start)\" y=\"\(ChartFrame.top + 2)\"\(side)>\(name)</text>\n"
             free = place + 46
         }
         return svg
