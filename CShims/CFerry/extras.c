@@ -12,8 +12,18 @@
 
 enum { MOST_SECRET = 8192, MOST_SOCKS = 255 };
 
-static bool is_text(const char *text, size_t most) {
-  return !text || strnlen(text, most + 1) <= most;
+static bool is_value(const char *text) {
+  for (; *text; text++)
+    if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+      return false;
+  return true;
+}
+
+/* libcurl's Digest escapes quotes only: a line break in a name would be one in
+ * the field. No scheme has a use for such bytes (RFC 7617, 2). */
+static bool is_secret(const char *text, size_t most) {
+  return !text || (strnlen(text, most + 1) <= most && is_value(text) &&
+                   !strchr(text, '\t'));
 }
 
 /* A name, or an address, in brackets where it is one of IPv6, and a port. */
@@ -33,18 +43,11 @@ static bool is_address(const char *p) {
 static bool is_proxy(const ferry_proxy *p) {
   size_t most = p->kind == FERRY_PROXY_HTTP ? MOST_SECRET : MOST_SOCKS;
   return p->kind >= FERRY_PROXY_HTTP && p->kind <= FERRY_PROXY_SOCKS5_NAMES &&
-         is_address(p->address) && is_text(p->user, most) &&
-         is_text(p->password, most) &&
+         is_address(p->address) && is_secret(p->user, most) &&
+         is_secret(p->password, most) &&
          /* A colon would end the user's name (RFC 7617, 2). */
          !(p->user && p->kind == FERRY_PROXY_HTTP && !p->schemes &&
            strchr(p->user, ':'));
-}
-
-static bool is_value(const char *text) {
-  for (; *text; text++)
-    if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
-      return false;
-  return true;
 }
 
 static unsigned known_schemes(void) {
@@ -68,13 +71,14 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size) {
   *size = sizeof(ferry__extras) + size_of(extras->encodings);
   if (extras->encodings_kind > FERRY_ENCODINGS_THESE ||
       (extras->encodings_kind == FERRY_ENCODINGS_THESE &&
-       (!extras->encodings || !is_text(extras->encodings, MOST_SECRET) ||
+       (!extras->encodings ||
+        strnlen(extras->encodings, MOST_SECRET + 1) > MOST_SECRET ||
         !is_value(extras->encodings))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE};
   if ((p && (!is_proxy(p) || !can_answer(p))) ||
       (c && (!(c->schemes & known_schemes()) ||
-             !is_text(c->user, MOST_SECRET) ||
-             !is_text(c->password, MOST_SECRET))))
+             !is_secret(c->user, MOST_SECRET) ||
+             !is_secret(c->password, MOST_SECRET))))
     return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   if (p)
     *size += 7 + size_of(p->address) + size_of(p->user) + size_of(p->password);

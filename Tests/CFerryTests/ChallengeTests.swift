@@ -265,6 +265,27 @@ extension CoreTests {
             }
         }
 
+        /// libcurl's Digest would send them as they are, and with a line break fields of their making.
+        @Test(arguments: ["\r\nX-Evil: 1", "\n", "\u{1}", "\u{7F}"], [true, false])
+        func controlBytesInACredentialAreRefused(bytes: String, isUser: Bool) async throws {
+            try await withCore { core, server in
+                let (user, password) = isUser ? ("ann" + bytes, "p") : ("ann", "p" + bytes)
+                let get = CoreRequest("GET", server.baseURL + "/hello")
+                for schemes in [FERRY_SCHEME_DIGEST, Self.all] {
+                    let own = get.with {
+                        $0.extras = CoreExtras(
+                            credentials: .init(user: user, password: password, schemes: schemes))
+                    }
+                    #expect(throws: CoreFault(FERRY_E_INVALID_REQUEST)) { try core.submit(own) }
+                    let proxys = get.through(server, user: user, password: password, schemes: schemes)
+                    #expect(throws: CoreFault(FERRY_E_INVALID_REQUEST)) { try core.submit(proxys) }
+                }
+                let basic = get.through(server, user: user, password: password)
+                #expect(throws: CoreFault(FERRY_E_INVALID_REQUEST)) { try core.submit(basic) }
+                #expect(server.connectionCount == 0)
+            }
+        }
+
         @Test func ntlmBindsItsConnectionToItsUser() async throws {
             guard ferry_features() & UInt32(FERRY_FEATURE_NTLM) != 0 else { return }
             try await withCore { core, server in

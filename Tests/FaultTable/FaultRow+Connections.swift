@@ -6,7 +6,7 @@ extension FaultRow {
                 "R41", "only public addresses are allowed, and one is asked for that is none, however it is written",
                 "nothing is sent; the address connected to is looked at, behind names and redirects too"),
             FaultRow(
-                "R42", "a line break or a NUL in a method, a header field, a token or a content type",
+                "R42", "a line break or a NUL in a method, a header field, a token, a credential or a content type",
                 "nothing is sent, whoever has put it there"),
             FaultRow("R44", "a URL with a space or a control character, or that is none", "nothing is sent"),
             FaultRow("R45", "another scheme than http and https, or none", "nothing is opened"),

@@ -5,14 +5,15 @@ public struct Credential: Sendable, Hashable {
     /// The password.
     public let password: String
 
-    /// Makes a credential. Neither part may hold a NUL.
+    /// Makes a credential. Neither part may hold a control character (below U+0020, or U+007F), whatever the scheme: what
+    /// is to be sent with such a one fails with `invalidRequest`, and nothing is sent.
     public init(user: String, password: String) {
         self.user = user
         self.password = password
     }
 
-    /// Whether it can be handed to libcurl whole.
-    var isUsable: Bool { !user.utf8.contains(0) && !password.utf8.contains(0) }
+    /// Whether it can be handed to libcurl: a NUL would end it there, and Digest sends line breaks as they are.
+    var isUsable: Bool { ![user, password].contains { $0.utf8.contains { $0 < 0x20 || $0 == 0x7F } } }
 }
 
 extension Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -40,7 +40,8 @@ extension ProxyRoute {
             parts.port > 0
         else { throw Self.notAProxy(text) }
         if let credential, !credential.isUsable || credential.user.utf8.contains(0x3A) {
-            throw ProxyConfigurationFault("a user with a colon or a NUL cannot be told to the proxy \(parts.host)")
+            throw ProxyConfigurationFault(
+                "a user with a colon or a control character cannot be told to the proxy \(parts.host)")
         }
         let afterHost = authority.last == ":" ? nil : authority.lastIndex(of: ":")
         let hasPort = afterHost.map { !authority[$0...].contains("]") } ?? false

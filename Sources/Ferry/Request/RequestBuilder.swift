@@ -295,9 +295,9 @@ final class RequestBuilder: Sendable {
 }
 
 extension RequestError {
-    /// A NUL would end it for libcurl, and something else be sent.
+    /// Something else would be sent than what was meant.
     static func unusableCredential(url: String) -> RequestError {
-        RequestError(preparing: .invalidRequest, message: "a NUL stands in a credential", url: url)
+        RequestError(preparing: .invalidRequest, message: "a control character stands in a credential", url: url)
     }
 }
 

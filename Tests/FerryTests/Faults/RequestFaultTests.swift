@@ -53,7 +53,8 @@ import Testing
         try await expectRefusal(.invalidRequest(.method)) { $0.probe.method = HTTPMethod(word) }
     }
 
-    @Test("R42: so is a content type, and a token, that would", arguments: ["a\r\nEvil: 1", "a\nb", "a\0b"])
+    @Test(
+        "R42: so is a content type, a token and a credential that would", arguments: ["a\r\nEvil: 1", "a\nb", "a\0b"])
     func ownValues(value: String) async throws {
         try await expectRefusal(.invalidRequest(.headerValue)) {
             $0.probe.method = .post
@@ -62,6 +63,12 @@ import Testing
         try await expectRefusal(.invalidRequest(.headerValue)) {
             $0.probe.headers = Headers()
             $0.probe.authorization = .bearer("canary" + value)
+        }
+        for authorization: Authorization in [.digest("canary" + value, "p"), .digest("u", "canary" + value)] {
+            try await expectRefusal(.invalidRequest) {
+                $0.probe.headers = Headers()
+                $0.probe.authorization = authorization
+            }
         }
     }
 

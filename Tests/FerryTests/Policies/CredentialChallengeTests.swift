@@ -121,8 +121,17 @@ import Testing
             #expect(!text.contains("canary"), "\(text)")
         }
         #expect(credential.isUsable)
-        #expect(!Credential(user: "a\0b", password: "").isUsable)
-        #expect(!Credential(user: "a", password: "b\0").isUsable)
+    }
+
+    @Test(arguments: ["\0", "\r\nX-Evil: 1", "\n", "\t", "\u{1}", "\u{1F}", "\u{7F}"])
+    func credentialWithAControlCharacterIsNotUsable(text: String) {
+        #expect(!Credential(user: "a" + text + "b", password: "").isUsable)
+        #expect(!Credential(user: "a", password: "b" + text).isUsable)
+    }
+
+    @Test func credentialMayHoldAnythingElse() {
+        #expect(Credential(user: #"OFFICE\kim "k" ~"#, password: "").isUsable)
+        #expect(Credential(user: "", password: "pä\u{85}ß 🔑").isUsable)
     }
 
     @Test func addressPoliciesDiffer() {

@@ -84,6 +84,8 @@ import Testing
         .http("proxy", port: -1), .http("proxy/x", port: 1), .http("u:p@proxy", port: 1), .socks5("pro xy"),
         .http("proxy", port: 1, credential: Credential(user: "a:b", password: "")),
         .http("proxy", port: 1, credential: Credential(user: "a", password: "\0")),
+        .http("proxy", port: 1, credential: Credential(user: "a\r\nX-Evil: 1", password: "")),
+        .socks5("proxy", port: 1, credential: Credential(user: "a", password: "\u{7F}")),
         .http("http://proxy", port: 1),
     ])
     func partsThatAreNoProxyFailTheRuns(_ configuration: ProxyConfiguration) throws {

@@ -104,11 +104,14 @@ import Testing
         }
     }
 
-    @Test("A user with a NUL is refused before anything is sent")
-    func unusable() async throws {
-        let provider = Provider { _ in Credential(user: "canary\0", password: "canary") }
+    @Test(
+        "A user with a control character is refused before anything is sent",
+        arguments: ["canary\0", "canary\r\nX-Evil: 1"], [#"Digest realm="r", nonce="abc""#, #"Basic realm="r""#])
+    func unusable(user: String, challenge: String) async throws {
+        let provider = Provider { _ in Credential(user: user, password: "canary") }
         try await withProvider(provider) { server, agent in
-            let error = try #require(await agent.result(Call(Self.basicPath)).error)
+            server.handle("/x") { _ in LoopbackResponse(status: 401, headers: ["WWW-Authenticate": challenge]) }
+            let error = try #require(await agent.result(Call("/x")).error)
             #expect(error.code == .invalidRequest)
             expectNoSecret(in: error)
             #expect(server.requestCount == 1)
