@@ -1,6 +1,7 @@
 import Dispatch
 import Ferry
 import FerryTesting
+import FerryTransport
 import Synchronization
 import Testing
 
@@ -120,6 +121,70 @@ struct Halting: Request {
         executor.queue.resume()
         #expect(await task.value == (isMeant ? .cancelled : nil))
         #expect(stub.requests.count == (isMeant ? 1 : 2))
+        await agent.shutdown()
+    }
+
+    /// A stub that answers what it holds while it is told of the first cancel.
+    private final class Interrupted: Transporting, TransferReceiver {
+        let stub: StubTransport
+        private let status: Int
+        private let receiver = Mutex<(any TransferReceiver)?>(nil)
+        private let handedOver = DispatchSemaphore(value: 0)
+        private let cancels = Atomic<Int>(0)
+
+        init(_ stub: StubTransport, status: Int) { (self.stub, self.status) = (stub, status) }
+
+        func attach(_ receiver: any TransferReceiver) {
+            self.receiver.withLock { $0 = receiver }
+            stub.attach(self)
+        }
+
+        func transfersFinished(_ results: [TransferResult]) {
+            receiver.withLock { $0 }?.transfersFinished(results)
+            handedOver.signal()
+        }
+
+        func cancel(_ id: TransferID) {
+            if cancels.add(1, ordering: .relaxed).newValue == 1 {
+                for request in stub.held.dropFirst() {
+                    stub.answer(request, with: .redirect(to: "/there", status: status))
+                }
+                handedOver.wait()
+            }
+            stub.cancel(id)
+        }
+
+        func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
+            try stub.submit(request, id: id)
+        }
+
+        func resumeSending(_ id: TransferID) { stub.resumeSending(id) }
+        func setRing(_ ring: PriorityRing, of id: TransferID) { stub.setRing(ring, of: id) }
+        func shutdown() {
+            stub.shutdown()
+            receiver.withLock { $0 = nil }
+        }
+        func nextExecutor() -> (any TaskExecutor)? { nil }
+        var statistics: TransportStatistics { stub.statistics }
+    }
+
+    @Test("One that is answered while the others are cancelled does not go on", arguments: [nil, "mine"], [503, 302])
+    func answeredMeanwhile(tag: String?, status: Int) async throws {
+        var configuration = NetworkConfiguration.test
+        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        let stub = StubTransport { $0.number <= 2 ? .hold : .response() }
+        let transport = Interrupted(stub, status: status)
+        let agent = NetworkAgent(configuration: configuration, transport: transport)
+        var tasks: [Task<RequestError.Code?, Never>] = []
+        for count in 1...2 {
+            tasks.append(Task { await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) } })
+            await stub.waitForHeld(count)
+        }
+        if let tag { agent.cancelAll(tagged: tag) } else { agent.cancelAll() }
+        for task in tasks { #expect(await task.value == .cancelled) }
+        #expect(stub.requests.count == 2)
+        // What was cancelled before it began is no business of those that come.
+        #expect(await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) } == nil)
         await agent.shutdown()
     }
 

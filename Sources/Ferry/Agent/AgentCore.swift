@@ -95,6 +95,7 @@ final class AgentCore: TransferReceiver {
             if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
             if goesOn { state.resting -= 1 }
             if state.table.count == 0 { state.keep = self }
+            run.lastCancel = state.cancels.number
             return .success(state.table.insert(run, loop: loop))
         }
         let id: TransferID
@@ -175,11 +176,7 @@ final class AgentCore: TransferReceiver {
                 for index in results.indices {
                     let id = results[index].id
                     guard let run = state.table.answer(id, keepsPlace: { $0.keepsPlace(as: id) }) else { continue }
-                    if run.goesByQueues {
-                        state.undelivered += 1
-                    } else if results[index].mayNotBeLast && run.mayGoOn {
-                        run.answered(after: state.cancels.number)
-                    }
+                    if run.goesByQueues { state.undelivered += 1 }
                     runs[index] = run
                 }
                 return state.becameIdle()
@@ -246,11 +243,6 @@ final class AgentCore: TransferReceiver {
             withExtendedLifetime(runs) {}
         }
     }
-}
-
-extension TransferResult {
-    /// Policies may have something to say.
-    fileprivate var mayNotBeLast: Bool { !succeeded || status >= 300 }
 }
 
 extension RequestError {

@@ -40,8 +40,6 @@ final class AwaitedRun: Run, @unchecked Sendable {
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 
-    override var mayGoOn: Bool { servers != nil }
-
     /// Waits for its answer. To end it early is the caller's to see to.
     nonisolated(nonsending) func answer() async -> Answer {
         #if FERRY_TSAN

@@ -1,5 +1,5 @@
-/// When all runs were cancelled, or all of a tag: for those that a task was about to go on with then, where nobody finds
-/// them.
+/// When all runs were cancelled, or all of a tag: for those that were answered then, or before the cancel came to them,
+/// and that a task was about to go on with, where nobody finds them.
 struct CancelLog {
     private var recent: [(number: UInt32, tag: String?)] = []
     /// Of the last one; 0 = there was none.
@@ -7,8 +7,8 @@ struct CancelLog {
 
     /// More of them nobody makes in the moment that a task takes to go on.
     private static let most = 64
-    /// So many will not come, and have room in the link of a run.
-    private static let last = UInt32.max - 8
+    /// So many will not come.
+    private static let last = UInt32.max
 
     /// All runs are cancelled, or those of a tag.
     mutating func note(_ tag: String?) {

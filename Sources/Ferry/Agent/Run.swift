@@ -5,8 +5,7 @@ import Synchronization
 ///
 /// Sendable because all of it is atomic or constant; what subclasses add is behind a lock, or says why not.
 class Run: @unchecked Sendable {
-    /// 0 before it is handed over, 1 when it was cancelled before that, afterwards its id; of one that a task may go on with
-    /// in the end the number of the last cancel of all runs at that time, + 2.
+    /// 0 before it is handed over, 1 when it was cancelled before that, afterwards its id.
     private let link = Atomic<UInt64>(0)
     let url: String
     let tag: String?
@@ -23,10 +22,12 @@ class Run: @unchecked Sendable {
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 
+    /// The number of the last cancel of all runs when it came into the table: those that follow mean it. A task that goes
+    /// on with it asks by this whether there were any, as they may not have found it any more. `nil` before. Set under the
+    /// lock of the core, and before the transport knows of the run.
+    final var lastCancel: UInt32?
+
     private static let cancelledBefore: UInt64 = 1
-    private static let firstNumber: UInt64 = 2
-    /// Ids are never below it.
-    private static let firstID: UInt64 = 1 << 32
 
     init(url: String, tag: String?, watch: RunWatch?, goesByQueues: Bool) {
         self.goesByQueues = goesByQueues
@@ -38,7 +39,7 @@ class Run: @unchecked Sendable {
     /// Its id in the transport; 0 before it was handed over.
     final var id: TransferID {
         let id = link.load(ordering: .acquiring)
-        return id < Self.firstID ? 0 : id
+        return id == Self.cancelledBefore ? 0 : id
     }
 
     #if FERRY_TSAN
@@ -61,24 +62,8 @@ class Run: @unchecked Sendable {
     final func noteCancel() -> TransferID? {
         let (exchanged, id) = link.compareExchange(
             expected: 0, desired: Self.cancelledBefore, ordering: .acquiringAndReleasing)
-        return exchanged || id < Self.firstID ? nil : id
+        return exchanged || id == Self.cancelledBefore ? nil : id
     }
-
-    /// It was answered by what may not be its last answer. Whoever cancels all does not find it until a task goes on with
-    /// it, which asks by this number whether somebody has.
-    final func answered(after number: UInt32) {
-        guard link.load(ordering: .acquiring) != Self.cancelledBefore else { return }
-        link.store(Self.firstNumber + UInt64(number), ordering: .releasing)
-    }
-
-    /// That number; `nil` when there is none.
-    final var lastCancel: UInt32? {
-        let number = link.load(ordering: .acquiring)
-        return number >= Self.firstNumber && number < Self.firstID ? UInt32(number - Self.firstNumber) : nil
-    }
-
-    /// Whether a task may go on with it.
-    var mayGoOn: Bool { false }
 
     /// The transfer has left the queue.
     func started() {}
