@@ -132,8 +132,8 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
   }
   if (!detail && t->paced) {
     uint64_t again = ferry__pace_look(loop, t);
-    if (t->state != FERRY__RUNNING)
-      return 0;
+    if (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING)
+      return 0; /* that was its end */
     if (again)
       sooner(&next, again);
   }

@@ -106,6 +106,35 @@ extension CoreTests {
             }
         }
 
+        /// libcurl is done with it; what its rate holds back is ours, and its limits stand.
+        @Test func anAnswerThatIsHeldByItsRateKeepsItsDeadline() async throws {
+            try await withCore { core, server in
+                let body = String(repeating: "x", count: 40_000)
+                server.script(
+                    path: "/early",
+                    [.expectHead, .expectBytes(3), .send(answer(body, status: "413 Content Too Large")), .keepOpen])
+                // The idle time has it looked at while it owes for its first 16 KB, which it does for 8 seconds.
+                let request = starving(server, idle: 50).with {
+                    $0.maxRate = 2_000
+                    $0.deadline = 500
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .timeout(FERRY_D_TIMEOUT_DEADLINE), "\(result.fault)")
+                #expect(result.status == 413 && result.body == nil)
+            }
+        }
+
+        @Test func anAnswerThatIsHeldByItsRateComesWhole() async throws {
+            try await withCore { core, server in
+                let body = String(repeating: "x", count: 40_000)
+                server.script(
+                    path: "/early",
+                    [.expectHead, .expectBytes(3), .send(answer(body, status: "413 Content Too Large")), .keepOpen])
+                let result = try await core.run(starving(server, idle: 20).with { $0.maxRate = 100_000 })
+                #expect(result.fault == .ok && result.status == 413 && result.text == body, "\(result.fault)")
+            }
+        }
+
         /// The reset meets an answer that nobody has asked for yet.
         @Test(arguments: [
             "Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n1\r\nn\r\n1\r\no\r\n0\r\n\r\n",
