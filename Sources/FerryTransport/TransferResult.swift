@@ -76,6 +76,8 @@ package final class TransferResult: @unchecked Sendable {
     package var isReusedConnection: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_REUSED) != 0 }
     package var mayHaveBeenProcessed: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_PROCESSED) != 0 }
     package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }
+    /// A coding of the body was undone, whatever its head says.
+    package var isDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
     /// As announced by the server.
     package var contentLength: Int64? { raw.pointee.content_length < 0 ? nil : raw.pointee.content_length }
     package var headBytesSent: UInt64 { raw.pointee.head_sent }

@@ -8,10 +8,12 @@ struct CacheRules {
     private(set) var isPersonal = false
     private(set) var setsCookies = false
     private(set) var variesByAnything = false
-    /// Lower case, each once. What is undone before the answer is kept does not count.
+    /// Lower case, each once. Codings that are undone before the answer is kept do not count; one that is not is only for
+    /// those who ask for it, whatever the server says.
     private(set) var varying: [String] = []
 
     init(_ result: TransferResult) {
+        var isCoded = false
         for index in 0..<result.headerCount {
             result.withHeader(index) { name, value in
                 switch name.count {
@@ -19,10 +21,13 @@ struct CacheRules {
                 case 10 where name.equals("set-cookie"), 11 where name.equals("set-cookie2"):
                     (setsCookies, isPersonal) = (true, true)
                 case 13 where name.equals("cache-control"): readDirectives(value)
+                case 16 where name.equals("content-encoding"):
+                    if Self.words(value).contains(where: { !$0.isEmpty && $0 != "identity" }) { isCoded = true }
                 default: break
                 }
             }
         }
+        if isCoded && !result.isDecoded { varying.append("accept-encoding") }
     }
 
     private mutating func readVary(_ value: UnsafeRawBufferPointer) {

@@ -58,6 +58,13 @@ extension RequestBuilder {
         if equalNames(name, "User-Agent"), request.custom == nil || request.custom?.headers[name] == nil {
             return request.headers[name] ?? userAgent
         }
+        if let value = ownValue(of: name, by: request, isForeign: isForeign) { return value }
+        guard equalNames(name, "Accept-Encoding") else { return nil }
+        let encodings = request.acceptedEncodings ?? acceptedEncodings
+        return encodings.isEmpty ? nil : encodings.field
+    }
+
+    private func ownValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
         if let custom = request.custom { return custom.headers[name] }
         if let own = request.headers[name] { return own }
         if equalNames(name, "Authorization"), let value = request.authorization?.value { return value }

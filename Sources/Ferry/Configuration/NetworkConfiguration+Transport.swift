@@ -36,5 +36,5 @@ extension TransferEncodings {
 
 extension [ContentEncoding] {
     /// The value of an `Accept-Encoding` field.
-    fileprivate var field: String { map(\.rawValue).joined(separator: ", ") }
+    var field: String { map(\.rawValue).joined(separator: ", ") }
 }

@@ -15,6 +15,7 @@ final class RequestBuilder: Sendable {
     /// Names of header fields that the configuration declares.
     private let sensitiveHeaders: [String]
     let userAgent: String?
+    let acceptedEncodings: [ContentEncoding]
     /// What tells the client certificate from others: its bytes, as a file is replaced where it stands.
     let clientCertificate: String?
     /// What servers are believed by, where that is not the default.
@@ -35,6 +36,7 @@ final class RequestBuilder: Sendable {
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.declaredSecrets
         userAgent = configuration.userAgent
+        acceptedEncodings = configuration.acceptedEncodings
         clientCertificate = configuration.tls.clientCertificate.map { $0.identity }
         trust = configuration.tls.trust
         liveServers = Mutex(

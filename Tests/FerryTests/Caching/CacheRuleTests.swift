@@ -97,6 +97,46 @@ import Testing
         await agent.shutdown()
     }
 
+    /// What was not undone is no answer to who did not ask for it.
+    @Test(arguments: [true, false], [["Vary": "Accept-Encoding"], Headers()])
+    func aCodingThatIsNotUndoneIsForThoseWhoAskForIt(memory: Bool, fields: Headers) async throws {
+        let stub = StubTransport { request in
+            guard request.headers["Accept-Encoding"] == "br" else { return .response(headers: fields, body: "plain") }
+            var fields = fields
+            fields.append("Content-Encoding", "br")
+            return .response(headers: fields, body: "coded")
+        }
+        let agent = bench.agent(stub, memory: memory)
+        let brotli = Kept(headers: ["Accept-Encoding": "br"])
+        #expect(try await texts(agent, brotli, brotli) == ["coded", "cached coded"])
+        #expect(try await agent.send(Kept()).cacheMiss == .varyMismatch)
+        #expect(try await texts(agent, Kept()) == ["cached plain"])
+        await agent.shutdown()
+    }
+
+    @Test func whatARequestAcceptsByItsSettingTellsItApartToo() async throws {
+        let agent = bench.agent(counting(["Content-Encoding": "br"]))
+        let zipped = Kept(acceptedEncodings: [.gzip])
+        #expect(try await texts(agent, zipped, zipped) == ["answer 1", "cached answer 1"])
+        #expect(try await agent.send(Kept()).cacheMiss == .varyMismatch)
+        #expect(try await agent.send(Kept(acceptedEncodings: [])).cacheMiss == .varyMismatch)
+        await agent.shutdown()
+    }
+
+    @Test func aCodingThatIsUndoneTellsNobodyApart() async throws {
+        try await withLoopbackServer { server in
+            var configuration = NetworkConfiguration(baseURL: server.baseURL)
+            configuration.cache = CacheConfiguration(directory: bench.path)
+            let agent = NetworkAgent(configuration: configuration)
+            let path = "/gzip/100"
+            let first = try await agent.send(Kept(path: path))
+            #expect(first.response.headers["Content-Encoding"] == "gzip" && !first.isFromCache)
+            let other = try await agent.send(Kept(path: path, headers: ["Accept-Encoding": "br"]))
+            #expect(other.isFromCache && other.value == first.value)
+            await agent.shutdown()
+        }
+    }
+
     @Test("R104: one user's entries never answer others") func usersEntriesNeverAnswerOthers() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Vary": "Authorization"], body: "of \(request.headers["Authorization"] ?? "nobody")")

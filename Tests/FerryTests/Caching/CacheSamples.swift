@@ -54,6 +54,7 @@ struct Kept: Request {
     var argumentEncoding = ArgumentEncoding.automatic
     var body: RequestBody?
     var authorization: Authorization?
+    var acceptedEncodings: [ContentEncoding]?
     var cachePolicy = CachePolicy.timeToLive(.seconds(60), write: .synchronous)
     var cacheMode = CacheMode.cacheElseNetwork
     var cacheHeaders: [String] = []
