@@ -119,20 +119,47 @@ void ferry__jar_reset(ferry__handle *handle) {
     curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, NULL);
 }
 
+/* «Cookie: a=b», or «Cookie;» without a value. */
+static bool is_cookie(const struct curl_slist *field) {
+  return !strncasecmp(field->data, "Cookie", 6) &&
+         (field->data[6] == ':' || field->data[6] == ';');
+}
+
+/* The caller's own, out of the list and into one text. False: no memory. */
+static bool take_own(ferry__transfer *t) {
+  size_t size = 0;
+  for (const struct curl_slist *at = t->headers; at; at = at->next)
+    size += is_cookie(at) ? strlen(at->data) : 0;
+  if (!size)
+    return true; /* none, or they were taken out for an earlier attempt */
+  t->cookie = malloc(size);
+  if (!t->cookie)
+    return false;
+  char *end = t->cookie;
+  *end = 0;
+  for (struct curl_slist **at = &t->headers; *at;) {
+    if (!is_cookie(*at)) {
+      at = &(*at)->next;
+      continue;
+    }
+    if ((*at)->data[6] == ':') {
+      end = stpcpy(end, end == t->cookie ? "" : "; ");
+      end = stpcpy(end, (*at)->data + 8);
+    }
+    *at = (*at)->next;
+  }
+  return true;
+}
+
 /* A request has one field of cookies (RFC 6265, 5.4): the caller's own stand
  * in it, behind those of the jar. */
 bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
   if (!handle->loop->options.jar)
     return true;
   ferry__jar_use(handle->loop->options.jar, t->host->name);
-  for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
-    if (!strncasecmp((*at)->data, "Cookie: ", 8)) {
-      t->cookie = (*at)->data + 8;
-      *at = (*at)->next;
-      break;
-    }
-  return !t->cookie ||
-         !curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie);
+  return take_own(t) &&
+         (!t->cookie || !*t->cookie ||
+          !curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie));
 }
 
 /* What the answer has set is in the jar by now. */

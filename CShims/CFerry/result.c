@@ -66,7 +66,8 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
     t->extras->via->held--;
   free(t->late);
   free(t->kept);
-  t->late = t->kept = NULL;
+  free(t->cookie);
+  t->late = t->kept = t->cookie = NULL;
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;

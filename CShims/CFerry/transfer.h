@@ -90,7 +90,7 @@ struct ferry__transfer {
   uint64_t body_length, pulled;
   struct curl_slist *headers; /* in the arena */
   const char *origin, *target, *method; /* in the arena */
-  const char *cookie; /* of the caller's own, in a loop with a jar */
+  char *cookie; /* the caller's own ones, in a loop with a jar */
   uint32_t origin_length;
   uint32_t connect_ms, idle_ms, total_ms, deadline_ms;
   uint32_t low_speed_bytes, low_speed_ms, max_head;

@@ -44,6 +44,30 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [0, 1, 2, 3]) func theOwnOnesStandBehindThoseOfTheJar(count: Int) async throws {
+        let server = try server()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.keepsCookies = true
+        let agent = NetworkAgent(configuration: configuration)
+        var own = Headers()
+        for index in 0..<count {
+            own.append("X-\(index)", "x")
+            own.append(index == 1 ? "COOKIE" : "Cookie", "n\(index)=\(index)")
+        }
+        // One without a value is none.
+        if count == 3 { own.append("Cookie", "") }
+        let sent = (0..<count).map { "n\($0)=\($0)" }
+        try await agent.send(Full(path: "/hello", headers: own))
+        let first = try #require(server.requests.last)
+        #expect(first.headers.values(of: "Cookie") == (sent.isEmpty ? [] : [sent.joined(separator: "; ")]))
+        #expect((0..<count).allSatisfy { first.headers["X-\($0)"] == "x" })
+        try await agent.send(Get("/login"))
+        try await agent.send(Full(path: "/hello", headers: own))
+        let all = (["session=s3cret"] + sent).joined(separator: "; ")
+        #expect(server.requests.last?.headers.values(of: "Cookie") == [all])
+        await agent.shutdown()
+    }
+
     @Test func withoutTheOptionNothingIsKept() async throws {
         let server = try server()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
