@@ -30,7 +30,7 @@ struct ferry__handle {
   char target[64]; /* the one that is set, if it is short */
   unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
-  int opened[FERRY__OPENED];
+  int opened[FERRY__OPENED]; /* -1 = closed since */
   ferry__head head;
   char words[CURL_ERROR_SIZE];
 };

@@ -10,6 +10,7 @@
 #include "core.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,14 @@ static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
     }
 }
 
+/* It was opened, and is still counted; but whoever has its number next, it is
+ * not this handle's. */
+static void forget_opened(ferry__handle *handle, int fd) {
+  for (unsigned i = 0; i < handle->opened_count; i++)
+    if (handle->opened[i] == fd)
+      handle->opened[i] = -1;
+}
+
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
                      void *assigned) {
   ferry__shard *shard = data;
@@ -92,8 +101,11 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   if (what == CURL_POLL_REMOVE) {
     ferry__transfer *t = owner(s);
     s->want = 0;
-    if (t && t->phase == FERRY_PHASE_CONNECT)
+    if (t && t->phase == FERRY_PHASE_CONNECT) {
       shard->unheard++; /* and now the next address */
+      if (fcntl(fd, F_GETFD) < 0) /* 7.88.1 has closed it without telling */
+        forget_opened(s->handle, fd);
+    }
     /* Not where it is closed behind a fault, which comes while it sends. */
     if (t && t->send_paused && !s->http2)
       ferry__reading_ended(t);
@@ -160,7 +172,7 @@ void ferry__remember_port(ferry__handle *handle, const char *peer,
   ferry_loop *loop = handle->loop;
   for (unsigned i = 0; i < handle->opened_count && i < FERRY__OPENED; i++) {
     int fd = handle->opened[i];
-    ferry__socket *s = socket_of(loop, fd);
+    ferry__socket *s = fd < 0 ? NULL : socket_of(loop, fd);
     if (!s || s->local_port || local_port(fd) != port)
       continue;
     s->local_port = (uint16_t)port;
@@ -220,6 +232,9 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   /* 7.88.1 closes a socket that never got connected without telling, so
    * what stands here may be of an earlier one with this number. */
   forget_port(handle->loop, s);
+  forget_opened(handle, fd);
+  if (owner(s))
+    forget_opened(s->handle, fd);
   s->have = s->want = 0;
   s->handle = NULL;
   s->http2 = false;
@@ -240,6 +255,8 @@ int ferry__on_close(void *data, curl_socket_t fd) {
     ferry__transfer *t = owner(s);
     if (t && !s->http2)
       ferry__keep_answer(t, fd);
+    if (t)
+      forget_opened(s->handle, fd);
     if (s->have)
       watch(loop, s, 0); /* close() alone does not while a child has it */
     s->want = 0;

@@ -1,0 +1,81 @@
+import CFerry
+import FerryTesting
+import Glibc
+import Testing
+
+extension CoreTests {
+    /// Whose socket it is that tells where a connect stands.
+    @Suite struct ConnectPhases {
+        private func openSockets() -> Set<Int32> {
+            var kind = Int32(0)
+            return Set(
+                (0..<Int32(1024)).filter { descriptor in
+                    var length = socklen_t(MemoryLayout<Int32>.size)
+                    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0
+                })
+        }
+
+        private func family(_ descriptor: Int32) -> Int32 {
+            var address = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            return withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+            } == 0 ? Int32(address.ss_family) : -1
+        }
+
+        /// Sockets of [::1] and this port of which one listens, and leaves whoever comes next without an answer.
+        private func deafListener(port: UInt16) throws -> [Int32] {
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = port.bigEndian
+            address.sin6_addr = in6addr_loopback
+            func onAddress(_ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+                withUnsafePointer(to: &address) {
+                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        call($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+                    }
+                }
+            }
+            let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+            let sockets = (0..<4).map { _ in socket(AF_INET6, type, 0) }
+            try #require(onAddress { bind(sockets[0], $0, $1) } == 0)
+            try #require(listen(sockets[0], 0) == 0)
+            for descriptor in sockets.dropFirst() { _ = onAddress { connect(descriptor, $0, $1) } }
+            return sockets
+        }
+
+        /// The address that was tried first fails while the second is tried, and its number becomes another's.
+        @Test func theNumberOfAClosedSocketTellsNothing() async throws {
+            var options = CoreLoop.Options()
+            options.usesLookupStub = true
+            LookupStub.shared.set("two.phases.test", ["::1", "127.0.0.1"])
+            var serverOptions = LoopbackServer.Options()
+            serverOptions.accepting = .none
+            try await withCore(options, server: serverOptions, probes: false) { core, server in
+                let deaf = try deafListener(port: server.port)
+                let before = openSockets()
+                let id = try core.submit(
+                    CoreRequest("GET", "https://two.phases.test:\(server.port)/").with { $0.connect = 3_000 })
+                var own: Set<Int32> = []
+                while own.count < 2 && core.record.read({ $0.results[id] }) == nil {
+                    await core.turn()
+                    own = openSockets().subtracting(before)
+                }
+                let first = try #require(own.first { family($0) == AF_INET6 })
+                // What is sent again a second after the first time is refused.
+                for descriptor in deaf { close(descriptor) }
+                while fcntl(first, F_GETFD) >= 0 { await core.turn() }
+                var others: [Int32] = []
+                while !others.contains(first) && others.count < 200 {
+                    var pair: [Int32] = [-1, -1]
+                    socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair)
+                    others += pair
+                }
+                #expect(others.contains(first))
+                let result = await core.result(of: id)
+                #expect(result.fault == .timeout(FERRY_D_TIMEOUT_CONNECT) && result.phase == FERRY_PHASE_CONNECT)
+                for descriptor in others { close(descriptor) }
+            }
+        }
+    }
+}
