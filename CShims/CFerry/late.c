@@ -18,18 +18,28 @@ static bool deliver(ferry__transfer *t, char *bytes, size_t length) {
   return !length || ferry__on_write(bytes, 1, length, t->handle) == length;
 }
 
+/* Of the head, or of the trailers; NULL when it is not whole, or refused. */
+static char *take_line(ferry__transfer *t, char *at, char *end) {
+  char *next = line_end(at, end);
+  size_t length = next ? (size_t)(next - at) : 0;
+  bool taken = next && ferry__on_header(at, 1, length, t->handle) == length;
+  return taken ? next : NULL;
+}
+
+static int digit_of(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  int lower = c | 0x20;
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 /* "1f;name=value" CR LF; -1 = it is none. */
-static int64_t chunk_size(const char *line, size_t length) {
+static int64_t chunk_size(const char *text, size_t length) {
   int64_t size = 0;
   size_t i = 0;
-  for (; i < length && i < 8; i++) {
-    const char *digits = "0123456789abcdef";
-    const char *digit = line[i] ? strchr(digits, line[i] | 0x20) : NULL;
-    if (!digit)
-      break;
-    size = size * 16 + (digit - digits);
-  }
-  return i && (line[i] == '\r' || line[i] == ';') ? size : -1;
+  for (; i < length && i < 8 && digit_of(text[i]) >= 0; i++)
+    size = size * 16 + digit_of(text[i]);
+  return i && (text[i] == '\r' || text[i] == ';') ? size : -1;
 }
 
 static bool chunks(ferry__transfer *t, char *at, char *end) {
@@ -37,7 +47,7 @@ static bool chunks(ferry__transfer *t, char *at, char *end) {
     char *data = line_end(at, end);
     int64_t size = data ? chunk_size(at, (size_t)(data - at)) : -1;
     if (size == 0) { /* what follows are trailers and the end */
-      while ((at = line_end(data, end)) && at - data > 2)
+      while ((at = take_line(t, data, end)) && at - data > 2)
         data = at;
       return at != NULL;
     }
@@ -52,13 +62,9 @@ static bool chunks(ferry__transfer *t, char *at, char *end) {
 bool ferry__late_answer(ferry__transfer *t) {
   const ferry__head *head = &t->handle->head;
   char *at = t->late, *end = at + t->late_length;
-  while (!head->complete) {
-    char *next = line_end(at, end);
-    size_t length = next ? (size_t)(next - at) : 0;
-    if (!next || ferry__on_header(at, 1, length, t->handle) != length)
+  while (!head->complete)
+    if (!(at = take_line(t, at, end)))
       return false;
-    at = next;
-  }
   if (t->head_held)
     return false;
   if (!ferry__has_body(t))

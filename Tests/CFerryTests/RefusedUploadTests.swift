@@ -105,6 +105,44 @@ extension CoreTests {
             }
         }
 
+        /// Whoever reads it, libcurl or what is left of it here, the same is refused.
+        @Test(
+            arguments: [
+                ("\u{12}\r\nno\r\n0\r\n\r\n", FERRY_D_CHUNK), ("2\r\nno\r\n0\r\nno colon\r\n\r\n", FERRY_D_TRAILER),
+                ("2\r\nno\r\n0\r\nX-T: a\u{1}\r\n\r\n", FERRY_D_TRAILER),
+            ])
+        func whatBreaksTheRulesIsRefused(chunks: String, detail: Int) async throws {
+            try await withCore { core, server in
+                let answer = "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+                server.script(path: "/refused", [.expectHead, .send(answer), .reset])
+                for round in 0..<25 {
+                    let result = try await core.run(upload(server, isPulled: round % 2 == 0))
+                    // What is no chunk of a late answer makes it none.
+                    let isReset = result.fault == CoreFault(FERRY_E_CONNECTION_RESET)
+                    #expect(
+                        result.fault == .malformed(detail) || (isReset && detail == FERRY_D_CHUNK),
+                        "\(round): \(result.fault)")
+                    #expect(result.body == nil)
+                }
+            }
+        }
+
+        @Test func endlessTrailersAreRefused() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/refused",
+                    [
+                        .expectHead,
+                        .send("HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n"),
+                        .repeating("X-T: 1\r\n", times: 5_000), .send("\r\n"), .reset,
+                    ])
+                for round in 0..<10 {
+                    let result = try await core.run(upload(server, isPulled: round % 2 == 0))
+                    #expect(result.fault == CoreFault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES), "\(result.fault)")
+                }
+            }
+        }
+
         @Test(arguments: ["HTTP/1.1 413 No\r\nContent-Length: 100\r\n\r\nno", "HTTP/1.1 413 No\r\nConte", ""])
         func halfAnAnswerIsNone(half: String) async throws {
             try await withCore { core, server in
