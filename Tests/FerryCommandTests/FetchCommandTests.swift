@@ -91,11 +91,22 @@ import Testing
     @Test func standardInputIsTheBody() async throws {
         try await withLoopbackServer { server in
             let url = server.baseURL + "/hello"
-            #expect(try run(#"printf 'a=1' | "$0" fetch -d @- "$1""#, url).code == 0)
+            #expect(try run(#"printf 'a=1' | "$0" fetch -d @- --max-redirects 0 "$1""#, url).code == 0)
             let once = try #require(server.requests.last)
             #expect(once.text == "a=1" && once.headers["Transfer-Encoding"] == "chunked")
+            #expect(try run(#"printf 'a=1' | "$0" fetch -d @- "$1""#, url).code == 0)
+            #expect(server.requests.last?.text == "a=1")
             #expect(try run(#"printf 'a=1' | "$0" fetch -d @- --repeat 2 "$1""#, url).code == 0)
             #expect(server.requests.suffix(2).map(\.text) == ["a=1", "a=1"])
+        }
+    }
+
+    @Test(arguments: [307, 308]) func standardInputGoesWhereARedirectPoints(status: Int) async throws {
+        try await withLoopbackServer { server in
+            server.handle("/moved") { _ in LoopbackResponse(status: status, headers: ["Location": "/echo"]) }
+            let end = try run(#"printf 'a=1' | "$0" fetch -d @- "$1""#, server.baseURL + "/moved")
+            #expect(end.code == 0)
+            #expect(server.requests.map(\.text) == ["a=1", "a=1"])
         }
     }
 

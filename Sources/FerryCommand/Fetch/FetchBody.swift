@@ -8,7 +8,7 @@ enum FetchBody {
         let kinds = ["data", "form", "multipart", "json-body"].filter(arguments.has)
         if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
         switch kinds.first {
-        case "data": return try data(arguments.all("data"), isSentOnce: !isRepeated && isSentOnce(arguments))
+        case "data": return try data(arguments.all("data"), isSentOnce: try !isRepeated && isSentOnce(arguments))
         case "form": return .string(URLQuery.encoded(try arguments.pairs("form")), contentType: formType)
         case "multipart": return .multipart(try multipart(arguments.pairs("multipart")))
         case "json-body": return try json(arguments.last("json-body") ?? "")
@@ -18,9 +18,11 @@ enum FetchBody {
 
     private static let formType = "application/x-www-form-urlencoded"
 
-    /// Standard input can be read once: where it may be needed again it is held in memory.
-    private static func isSentOnce(_ arguments: ParsedArguments) -> Bool {
-        ["repeat", "retries", "digest"].allSatisfy { !arguments.has($0) }
+    /// Standard input can be read once: where it may be needed again it is held in memory. A redirect may ask for it (307,
+    /// 308), and redirects are followed unless they are turned off.
+    private static func isSentOnce(_ arguments: ParsedArguments) throws -> Bool {
+        let follows = try arguments.integer("max-redirects", in: 0...Int.max) != 0
+        return !follows && !["repeat", "retries", "digest"].contains(where: arguments.has)
     }
 
     /// One value is sent as it is; several are parted by `&`.

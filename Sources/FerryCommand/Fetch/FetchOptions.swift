@@ -35,7 +35,8 @@ extension FetchCommand {
         [
             CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
             CommandOption("schema", value: "FILE", "A JSON Schema that the body must fit; it is held in memory"),
-            CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
+            CommandOption(
+                "max-redirects", value: "N", "Redirects to follow; 0 for none, and -d @- goes as it comes (10)"),
             CommandOption("retries", value: "N", "How often to try again what may be tried again (0)"),
             CommandOption(
                 "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, --cache-dir)"),
