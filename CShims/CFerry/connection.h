@@ -107,6 +107,8 @@ void ferry__remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port);
 ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
                                 int peer_port, int port);
+/* True when a socket that this handle opened has its peer. */
+bool ferry__is_connected(const ferry__handle *handle);
 
 /* Looks (guard.c). */
 SSL *ferry__tls_of(CURL *easy);
@@ -121,8 +123,6 @@ void ferry__keep_answer(ferry__transfer *transfer, int fd);
  * libcurl takes a bare FIN for an end too, and whoever can cut the line could
  * cut the body. */
 void ferry__watch_close_notify(ferry__transfer *transfer);
-/* True when a socket that this handle opened has its peer. */
-bool ferry__is_connected(const ferry__handle *handle);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 

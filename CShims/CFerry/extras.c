@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define SET(option, value) curl_easy_setopt(e, option, value)
 
@@ -27,7 +26,7 @@ static bool is_secret(const char *text, size_t most) {
 }
 
 /* A name, or an address, in brackets where it is one of IPv6, and a port. */
-static bool is_address(const char *p) {
+static bool is_host_and_port(const char *p) {
   static const char name[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
   size_t n = *p == '[' ? strspn(p + 1, "0123456789abcdefABCDEF:.") + 2
@@ -43,7 +42,7 @@ static bool is_address(const char *p) {
 static bool is_proxy(const ferry_proxy *p) {
   size_t most = p->kind == FERRY_PROXY_HTTP ? MOST_SECRET : MOST_SOCKS;
   return p->kind >= FERRY_PROXY_HTTP && p->kind <= FERRY_PROXY_SOCKS5_NAMES &&
-         is_address(p->address) && is_secret(p->user, most) &&
+         is_host_and_port(p->address) && is_secret(p->user, most) &&
          is_secret(p->password, most) &&
          /* A colon would end the user's name (RFC 7617, 2). */
          !(p->user && p->kind == FERRY_PROXY_HTTP && !p->schemes &&
@@ -167,14 +166,6 @@ ferry__host *ferry__dialled(const ferry__transfer *t) {
   return t->extras && t->extras->via ? t->extras->via : t->host;
 }
 
-static bool is_local_name(const char *name) {
-  size_t n = strlen(name);
-  while (n && name[n - 1] == '.')
-    n--;
-  return n >= 9 && !strncasecmp(name + n - 9, "localhost", 9) &&
-         (n == 9 || name[n - 10] == '.');
-}
-
 ferry__fault ferry__extras_route(ferry__transfer *t) {
   ferry__extras *x = t->extras;
   const ferry__host *host = t->host;
@@ -182,7 +173,7 @@ ferry__fault ferry__extras_route(ferry__transfer *t) {
   if (!x->proxy)
     return (ferry__fault){FERRY_OK, 0};
   if (public_only && (host->literal ? ferry_address_is_public(host->name) != 1
-                                    : is_local_name(host->name)))
+                                    : ferry__is_under(host->name, "localhost")))
     return (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
   if (x->proxy_kind == FERRY_PROXY_SOCKS5 && !host->literal)
     return choose(x, host->addresses, public_only);

@@ -10,8 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* tchar of RFC 9110, 5.6.2. */
-static const unsigned char token[256] = {
+const unsigned char ferry__tchar[256] = {
     ['!'] = 1,  ['#'] = 1, ['$'] = 1, ['%'] = 1,        ['&'] = 1,
     ['\''] = 1, ['*'] = 1, ['+'] = 1, ['-'] = 1,        ['.'] = 1,
     ['^'] = 1,  ['_'] = 1, ['`'] = 1, ['|'] = 1,        ['~'] = 1,
@@ -207,7 +206,7 @@ ferry__fault ferry__head_line(ferry__head *head, const char *line,
     return end_of_head(head);
   }
   size_t colon = 0;
-  while (colon < n && token[(unsigned char)line[colon]])
+  while (colon < n && ferry__tchar[(unsigned char)line[colon]])
     colon++;
   /* No name, white space before the colon, no colon, or obsolete folding. */
   if (!colon || colon == n || line[colon] != ':' || colon > UINT16_MAX)

@@ -84,7 +84,7 @@ static bool grow(ferry__hosts *hosts) {
   return true;
 }
 
-static bool is_address(const char *name) {
+static bool is_literal(const char *name) {
   struct in_addr v4;
   return name[0] == '[' || inet_pton(AF_INET, name, &v4) == 1;
 }
@@ -107,7 +107,7 @@ static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   }
   host->secure = !strcmp(scheme, "https");
   host->port = (uint16_t)atoi(port);
-  host->literal = is_address(host->name);
+  host->literal = is_literal(host->name);
   fault.code = FERRY_OK;
 done:
   curl_free(port);

@@ -48,6 +48,8 @@ uint64_t ferry__hash(const char *text, size_t length);
 /* The host of an origin; NULL sets *fault. */
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault);
+/* The host whose serial this is, or NULL. */
+ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
 void ferry__hosts_free(ferry_loop *loop);
 /* The shard is closed, and with it what it knew. */
 void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
@@ -68,6 +70,8 @@ typedef struct ferry__answer {
 } ferry__answer;
 
 void ferry__answer_free(ferry__answer *answer);
+/* Whether a name is this one or below it, with root's dot or without. */
+bool ferry__is_under(const char *name, const char *end);
 
 typedef struct ferry__port ferry__port; /* outlives the loop if it must */
 ferry__port *ferry__port_make(ferry_loop *loop);

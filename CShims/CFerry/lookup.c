@@ -127,7 +127,7 @@ static int system_lookup(const char *name, struct addrinfo **out) {
   return getaddrinfo(name, NULL, &hints, out);
 }
 
-static bool ends_with(const char *name, const char *end) {
+bool ferry__is_under(const char *name, const char *end) {
   size_t n = strlen(name), m = strlen(end);
   while (n && name[n - 1] == '.')
     n--; /* the root's dot */
@@ -156,9 +156,9 @@ static int look_up(const job *job, char *list, size_t size) {
   list[0] = 0;
   if (!job->lookup) {
     /* RFC 6761, 6.3 and 6.4: known without asking. */
-    if (ends_with(job->name, "invalid"))
+    if (ferry__is_under(job->name, "invalid"))
       return EAI_NONAME;
-    if (ends_with(job->name, "localhost")) {
+    if (ferry__is_under(job->name, "localhost")) {
       strcpy(list, "127.0.0.1,[::1]");
       return 0;
     }

@@ -151,11 +151,7 @@ static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
 /* [any thread] libcurl, once. */
 void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);
-/* Puts a result into this turn's list. */
-void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
-/* Hands over the list. */
+/* Hands over the results of this turn. */
 void ferry__deliver(ferry_loop *loop);
-/* The host whose serial this is, or NULL. */
-ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
 
 #endif

@@ -15,18 +15,11 @@ static ferry__fault refuse(int code, int detail) {
 }
 static const ferry__fault accepted = {FERRY_OK, 0};
 
-static bool token(const char *p, size_t n) {
-  static const char others[] = "!#$%&'*+-.^_`|~";
-  if (!n)
-    return false;
-  for (size_t i = 0; i < n; i++) {
-    unsigned char c = (unsigned char)p[i];
-    bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-                        (c >= 'a' && c <= 'z');
-    if (!alphanumeric && (!c || !strchr(others, c)))
+static bool is_token(const char *p, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!ferry__tchar[(unsigned char)p[i]])
       return false;
-  }
-  return true;
+  return n > 0;
 }
 
 typedef struct parts {
@@ -162,7 +155,7 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
     bool leave_out;
     if (!next_field(&at, end, &f))
       return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_NAME);
-    if (!token(f.name, f.name_length))
+    if (!is_token(f.name, f.name_length))
       return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_NAME);
     for (uint32_t i = 0; i < f.value_length; i++) {
       unsigned char c = (unsigned char)f.value[i];
@@ -279,7 +272,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   ferry__fault fault = split_url(request->url, request->url_length, &url);
   if (fault.code)
     return fault;
-  if (!request->id || !token(request->method, request->method_length) ||
+  if (!request->id || !is_token(request->method, request->method_length) ||
       is_connect(request) ||
       request->priority > FERRY_HIGH ||
       (request->body_kind == FERRY_BODY_BYTES && request->body_length &&

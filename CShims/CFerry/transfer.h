@@ -34,6 +34,8 @@ typedef struct ferry__fault {
   int32_t code, detail;
 } ferry__fault;
 
+/* What names and methods are made of (tchar of RFC 9110, 5.6.2). */
+extern const unsigned char ferry__tchar[256];
 /* Forgets all heads; keeps the memory. */
 void ferry__head_begin(ferry__head *head, uint32_t limit);
 /* The next line must be a status line: another answer follows. */
@@ -55,6 +57,14 @@ typedef struct ferry__inflate {
   unsigned char *held;
   size_t held_length;
 } ferry__inflate;
+
+ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
+void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
+/* Decodes and delivers; stops where the receiver pauses and holds the rest.
+ * False sets transfer->fault. */
+bool ferry__inflate_write(ferry_loop *loop, ferry__transfer *transfer,
+                          const char *bytes, size_t length);
+bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Transfers (transfer.c, request.c, body.c) --------------------------- */
 
@@ -161,6 +171,8 @@ void ferry__read_figures(ferry__transfer *transfer);
 void ferry__read_so_far(const ferry__transfer *transfer, ferry_result *result);
 /* Head and body leave the handle and become the result's (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
+/* Puts a result into this turn's list (result.c). */
+void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
 
 /* The head is the last one: what the body will be, and on_head. False sets
  * transfer->fault. */
@@ -226,15 +238,9 @@ bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
  * when it was whole, and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);
 
-ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
-void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
-/* Decodes and delivers; stops where the receiver pauses and holds the rest.
- * False sets transfer->fault. */
-bool ferry__inflate_write(ferry_loop *loop, ferry__transfer *transfer,
-                          const char *bytes, size_t length);
-bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
+/* ---- What libcurl's codes mean (error.c) --------------------------------- */
 
-/* What libcurl's code means, given how far the transfer had come (error.c). */
+/* Given how far the transfer had come. */
 ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
                              const char *words);
 ferry__fault ferry__dns_fault(int eai);
@@ -289,7 +295,7 @@ ferry__fault ferry__extras_route(ferry__transfer *transfer);
 ferry__host *ferry__dialled(const ferry__transfer *transfer);
 bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
 
-/* ---- Timeouts (wheel.c) -------------------------------------------------- */
+/* ---- The wheel (wheel.c) ------------------------------------------------- */
 
 enum { FERRY__SLOTS = 512, FERRY__SLOT_MS = 8 };
 
@@ -305,11 +311,14 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
 void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__wheel_turn(ferry_loop *loop);
 uint64_t ferry__wheel_next(const ferry_loop *loop);
+
+/* ---- Limits of one transfer (timeout.c) ---------------------------------- */
+
 /* libcurl has no callback for «TCP is connected, TLS begins», and none for
  * «the body has left». */
 void ferry__look_at_phase(ferry__transfer *transfer);
 /* Ends it when one of its limits has passed; else the wheel has it looked at
- * when one may (timeout.c). */
+ * when one may. */
 void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
 
 #endif

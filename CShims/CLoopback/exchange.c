@@ -15,7 +15,7 @@ static const lb_handler *find_handler(const lb_server *s,
   return NULL;
 }
 
-/* Hands a complete request up. The answer comes by lb__answer. */
+/* Hands a complete request up. The answer comes by loopback_answer. */
 static void ask_handler(lb_conn *c, const lb_head *head,
                         const lb_handler *handler) {
   lb_server *s = c->server;

@@ -120,7 +120,7 @@ typedef struct ferry_request {
   uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
   uint8_t response_kind; /* FERRY_COLLECT … */
   /* FERRY_DESCRIPTOR. It stays the caller's, who must not close it before
-   * the result. Threads of libuv's write to it, so that it may block; EAGAIN
+   * the result. Threads of its device write to it, so that it may block; EAGAIN
    * is a fault. */
   int32_t fd;
   int64_t offset; /* of the first byte in it; -1 = wherever it stands */
