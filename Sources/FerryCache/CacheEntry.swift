@@ -11,6 +11,13 @@ package struct CacheEntry: Sendable {
         package var applicationVersion = CacheDigest.none
 
         package init(stored: CacheTime) { self.stored = stored }
+
+        /// Microseconds; `nil` of one that is from the future: it was stored before the clock went back, and nobody knows
+        /// how old it is.
+        package func age(at now: CacheTime) -> Int64? {
+            let (age, overflow) = now.subtractingReportingOverflow(stored)
+            return overflow || age < 0 ? nil : age
+        }
     }
 
     package let marks: Marks

@@ -13,15 +13,7 @@ package struct CacheTerms: Sendable, Hashable {
         self.applicationVersion = applicationVersion
     }
 
-    /// Why an entry is no hit; `nil` when it is one. One that is from the future was stored before the clock went back,
-    /// and nobody knows how old it is.
-    package func miss(of marks: CacheEntry.Marks, at now: CacheTime) -> CacheMissReason? {
-        if let other = difference(from: marks) { return other }
-        let (age, overflow) = now.subtractingReportingOverflow(marks.stored)
-        return !overflow && age >= 0 && age <= time ? nil : .expired
-    }
-
-    /// Why it is no hit whatever its age.
+    /// Why an entry is no hit whatever its age; `nil` when that is all there is to ask.
     package func difference(from marks: CacheEntry.Marks) -> CacheMissReason? {
         if marks.version != version { return .versionMismatch }
         if marks.sensitiveData != sensitiveData { return .sensitiveDataMismatch }

@@ -12,27 +12,26 @@ import Testing
         return marks
     }
 
-    @Test func anAgeWithinTheTimeIsAHit() {
-        for stored: CacheTime in [4000, 4500, 5000] { #expect(terms.miss(of: marks(stored), at: 5000) == nil) }
+    @Test func theAgeIsTheTimeSinceItWasStored() {
+        for stored: CacheTime in [0, 4999, 5000] { #expect(marks(stored).age(at: 5000) == 5000 - stored) }
     }
 
-    @Test func anOlderOneHasExpired() { #expect(terms.miss(of: marks(3999), at: 5000) == .expired) }
-
-    @Test func aClockThatWentBackMakesItExpire() {
-        #expect(terms.miss(of: marks(5001), at: 5000) == .expired)
-        #expect(terms.miss(of: marks(.max), at: .min) == .expired)
-        #expect(terms.miss(of: marks(.min), at: .max) == .expired)
+    @Test func oneFromTheFutureHasNoAge() {
+        #expect(marks(5001).age(at: 5000) == nil)
+        #expect(marks(.max).age(at: .min) == nil)
+        #expect(marks(.min).age(at: .max) == nil)
     }
 
     @Test func eachDifferenceHasItsReason() {
+        #expect(terms.difference(from: marks(5000)) == nil)
         var version = marks(5000)
         version.version = 3
-        #expect(terms.miss(of: version, at: 5000) == .versionMismatch)
+        #expect(terms.difference(from: version) == .versionMismatch)
         var sensitive = marks(5000)
         sensitive.sensitiveData = .none
-        #expect(terms.miss(of: sensitive, at: 5000) == .sensitiveDataMismatch)
+        #expect(terms.difference(from: sensitive) == .sensitiveDataMismatch)
         var application = marks(5000)
         application.applicationVersion = CacheDigest(of: "1.1")
-        #expect(terms.miss(of: application, at: 5000) == .appVersionMismatch)
+        #expect(terms.difference(from: application) == .appVersionMismatch)
     }
 }

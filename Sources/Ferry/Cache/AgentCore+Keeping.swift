@@ -10,9 +10,7 @@ extension AgentCore {
         if !plan.hasSensitiveData && hasCookies { return .miss(.unknownCredentials) }
         let marks = stored.marks
         if let difference = plan.terms.difference(from: marks) { return .miss(CacheMiss(difference)) }
-        let (age, overflow) = now.subtractingReportingOverflow(marks.stored)
-        // Of one that is from the future nobody knows how old it is.
-        guard !overflow, age >= 0 else { return .miss(.expired) }
+        guard let age = marks.age(at: now) else { return .miss(.expired) }
         let varying = stored.attributes.varying
         if !varying.isEmpty,
             variance(of: varying, in: request, isForeign: plan.isForeign) != stored.attributes.variance
