@@ -30,6 +30,7 @@ extension LoopbackServer {
         for step in rule.script.steps { arena.add(step) }
         let uses = UInt64(clamping: rule.uses ?? 0)
         arena.withSteps { steps in
+            // An array has an address, also where nothing is in it; then nothing is read there.
             switch rule.place {
             case .path(let path):
                 loopback_script(handle.pointer, steps.baseAddress!, steps.count, path, 0, 0, uses)

@@ -11,7 +11,7 @@ package struct URLParts: Sendable, Hashable {
     package let host: String
     /// The scheme's own where none is written.
     package let port: UInt16
-    /// User or password stood in what was parsed.
+    /// User or password stood in what was parsed. For tests, those of the joiner above all.
     package let hasUserinfo: Bool
 
     /// Takes an absolute URL apart. Throws `invalidURL`, or `unsupportedScheme`, also without a scheme.

@@ -19,7 +19,7 @@ typedef struct ferry_url {
   size_t host_length;
   uint16_t port;        /* the scheme's own where none is written */
   uint8_t is_secure;    /* https, or else http */
-  uint8_t has_userinfo; /* user or password stood in it */
+  uint8_t has_userinfo; /* user or password stood in it; for tests */
 } ferry_url;
 
 /* [any thread] Takes an absolute URL apart. FERRY_E_INVALID_URL,

@@ -47,6 +47,7 @@ extension BatchRequest {
         let members = members(repeat each items)
         self.init(count: members.count) { core, group throws(RequestError) in
             let run = await core.runBatch(of: members.count, atMost: limit, .failFast, in: group) { members[$0] }
+            // One for each item, in their order.
             var values = try run.values().makeIterator()
             return run.made((repeat values.next()!.open(as: (each Item).Value.self)))
         }
@@ -58,6 +59,7 @@ extension BatchRequest {
         let members = members(repeat each items)
         self.init(count: members.count) { core, group throws(RequestError) in
             let run = await core.runBatch(of: members.count, atMost: limit, .collectAll, in: group) { members[$0] }
+            // One for each item, in their order.
             var results = try run.results().makeIterator()
             return run.made((repeat opened(results.next()!, as: (each Item).Value.self)))
         }

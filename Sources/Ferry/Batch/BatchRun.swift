@@ -40,12 +40,12 @@ final class BatchRun: Sendable {
 // MARK: What it came to
 
 extension BatchRun {
-    /// The result of each member, when all hands are at rest.
+    /// The result of each member, when all hands are at rest. None is without one: the batch is complete.
     func results() throws(RequestError) -> [Result<Box, RequestError>] {
         try conclude().members.map { $0.result! }
     }
 
-    /// The same where no member may fail: the value of each.
+    /// The same where no member may fail: the value of each, likewise.
     func values() throws(RequestError) -> [Box] {
         try conclude().members.map { member throws(RequestError) in try member.result!.get() }
     }

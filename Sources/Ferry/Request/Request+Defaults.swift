@@ -60,7 +60,7 @@ extension Request {
     public var addressPolicy: AddressPolicy? { nil }
     /// The configuration's.
     public var proxy: ProxyConfiguration? { nil }
-    /// Yes.
+    /// Yes, unless there is a ``custom`` request.
     public var usesAuthenticator: Bool { custom == nil }
     /// None.
     public var observers: [any RequestObserver] { [] }

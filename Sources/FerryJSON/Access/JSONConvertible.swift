@@ -11,6 +11,9 @@
 ///         }
 ///     }
 public protocol JSONConvertible {
+    /// Makes the value, or throws. What the methods of `JSON` throw, a `JSONMismatch`, says what was expected and where. A
+    /// request whose value this is fails with `decoding` by it, and by a `DecodingError`; by any other error but a
+    /// `RequestError`, which stays as it is, with `userError`.
     init(json: JSON) throws
 
     /// What stands for a member that is absent; nil, the default, makes that an error.

@@ -28,9 +28,9 @@ struct SchemaCompiler {
         var rule = ferry_json_rule()
         rule.kinds = shape.kinds.rawValue
         rule.min_length = Self.limit(shape.minLength)
-        rule.max_length = shape.maxLength.map(Self.limit) ?? FERRY_JSON_NO_RULE
+        rule.max_length = shape.maxLength.map(Self.limit) ?? FERRY_JSON_NO_LIMIT
         rule.min_items = Self.limit(shape.minItems)
-        rule.max_items = shape.maxItems.map(Self.limit) ?? FERRY_JSON_NO_RULE
+        rule.max_items = shape.maxItems.map(Self.limit) ?? FERRY_JSON_NO_LIMIT
         rule.exclusive_minimum = shape.minimum?.isExclusive ?? false
         rule.exclusive_maximum = shape.maximum?.isExclusive ?? false
         rule.minimum = shape.minimum.map { constant($0.value) } ?? 0

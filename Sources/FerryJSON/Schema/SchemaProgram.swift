@@ -44,7 +44,7 @@ final class SchemaProgram: @unchecked Sendable {
         return fits ? nil : SchemaReport(program: self, tape: tape, mismatch: mismatch).mismatch
     }
 
-    /// The texts of constants: those of an enumeration, or a bound's.
+    /// A constant: the array of an enumeration's values, or the number that bounds.
     func constant(at index: UInt32) -> JSON {
         JSON(document: constants.document, index: Int(index))
     }

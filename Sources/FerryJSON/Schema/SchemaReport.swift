@@ -76,6 +76,7 @@ struct SchemaReport {
     private func allKinds(of rule: ferry_json_rule) -> SchemaKinds {
         [(rule.any_of, rule.any_of_count), (rule.one_of, rule.one_of_count)].reduce(kinds(of: rule)) { kinds, list in
             guard list.1 > 0 else { return kinds }
+            // The array of alternatives is there in any case.
             let alternatives = (list.0..<list.0 + list.1).map { place in
                 allKinds(of: program.rules[Int(program.schema.alternatives![Int(place)])])
             }
