@@ -1,4 +1,5 @@
 import FerryMeasurement
+import Glibc
 import Testing
 
 @Suite struct ChildProcessTests {
@@ -17,8 +18,11 @@ import Testing
     }
 
     @Test func stoppingEndsIt() throws {
-        let process = try ChildProcess(["sleep", "1000"])
+        let process = try ChildProcess(["sh", "-c", "echo $$; exec sleep 1000"])
+        let pid = try #require(process.readLine().flatMap(pid_t.init))
+        #expect(kill(pid, 0) == 0)
         process.stop()
+        #expect(kill(pid, 0) == -1 && errno == ESRCH)
         process.stop()
     }
 

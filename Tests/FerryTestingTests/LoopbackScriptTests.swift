@@ -74,6 +74,19 @@ extension LoopbackTests {
             try await server.waitForOpenConnections(atMost: 0)
         }
 
+        @Test func withoutAnyStepsTheConnectionIsHeld() async throws {
+            let server = try LoopbackServer()
+            server.script(path: "/x", [])
+            server.script(connection: 2, [])
+            for _ in 1...2 {
+                let client = try RawClient(port: server.port)
+                try await client.send(get)
+                client.endSending()
+                #expect(try await client.receiveAll().isEmpty)
+            }
+            try await server.waitForOpenConnections(atMost: 0)
+        }
+
         @Test func waitPassesOnlyAfterItsSignal() async throws {
             let server = try LoopbackServer()
             server.script([.mark("waiting"), .wait("go"), .send("went"), .close])

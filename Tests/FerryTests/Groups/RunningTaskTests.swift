@@ -79,6 +79,8 @@ import Testing
         }
     }
 
+    /// What can fail is the runtime, and the sanitizers see it: a handle that did not hold its task would cancel freed
+    /// memory here. And a cancel that waited for its task would come to the suite's limit.
     @Test func aCancelMayMeetTheEnd() async {
         for round in 0..<2000 {
             let box = Mutex<RunningTask?>(nil)
