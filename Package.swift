@@ -87,7 +87,8 @@ let package = Package(
         .systemLibrary(name: "Cgetopt", path: "CShims/Cgetopt"),
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
-            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            name: "FerryCommand",
+            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module.
@@ -95,7 +96,7 @@ let package = Package(
         .target(
             name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
         .testTarget(
-            name: "CFerryTests", dependencies: ["CAllocations", "CFerry", "CWatches", "FerryTesting"],
+            name: "CFerryTests", dependencies: ["CAllocations", "CFerry", "CWatches", "FerryTesting", "FerryTransport"],
             swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
@@ -111,7 +112,7 @@ let package = Package(
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
-        .testTarget(name: "FerryXMLTests", dependencies: ["FerryXML", "FerryTesting"], swiftSettings: strict),
+        .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryCacheTests",
             dependencies: ["FaultTable", "FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
@@ -122,8 +123,8 @@ let package = Package(
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "CAllocations", "CResolver", "FaultTable", "Ferry", "FerryCache", "FerryMeasurement", "FerryTesting",
-                "FerryXML",
+                "CAllocations", "CResolver", "FaultTable", "Ferry", "FerryCache", "FerryJSON", "FerryMeasurement",
+                "FerryTesting", "FerryTransport", "FerryXML",
             ],
             swiftSettings: strict),
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by `make fuzz`.
@@ -137,7 +138,9 @@ let package = Package(
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
         .testTarget(
             name: "FerryCommandTests",
-            dependencies: ["FaultTable", "FerryCommand", "Ferry", "FerryMeasurement", "FerryTesting", "Injection"],
+            dependencies: [
+                "FaultTable", "FerryCommand", "Ferry", "FerryJSON", "FerryMeasurement", "FerryTesting", "Injection",
+            ],
             swiftSettings: strict),
         // Its folder FaultHarness is a link to that of FerryTests: faults are played in one way in both.
         .testTarget(
