@@ -99,6 +99,7 @@ docs: setup ## Builds the manual and the reference into .build/docs
 
 lint: ## Checks the layout of all Swift files
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
+	@.ci/comments $(SOURCES)
 
 format: ## Brings all Swift files into that layout
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)

@@ -19,7 +19,8 @@ let strictC: [CSetting] = [
     .define("_GNU_SOURCE"),
 ]
 
-/// And the C++ target. simdjson's pkg-config file cannot be used, as SwiftPM refuses the definition in it; it is this one.
+/// And the C++ target. simdjson's pkg-config file cannot be used, as SwiftPM refuses the definition in it; it is this
+/// one.
 let strictCXX: [CXXSetting] = [
     .enableWarning("all"),
     .enableWarning("extra"),
@@ -96,7 +97,8 @@ let package = Package(
         .target(
             name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
         .testTarget(
-            name: "CFerryTests", dependencies: ["CAllocations", "CFerry", "CWatches", "FerryTesting", "FerryTransport"],
+            name: "CFerryTests",
+            dependencies: ["CAllocations", "CFerry", "CWatches", "FerryTesting", "FerryTransport"],
             swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
@@ -127,7 +129,8 @@ let package = Package(
                 "FerryTesting", "FerryTransport", "FerryXML",
             ],
             swiftSettings: strict),
-        // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by `make fuzz`.
+        // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
+        // `make fuzz`.
         .target(
             name: "CCoreParts", dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "COpenSSL"],
             path: "Tests/CCoreParts", cSettings: strictC + [.headerSearchPath("../../CShims/CFerry")]),

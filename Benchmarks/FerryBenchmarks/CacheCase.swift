@@ -108,8 +108,8 @@ enum CacheCase {
         return (1_000_000 / each, each)
     }
 
-    /// Has the system read the files of a directory once, so that they are in its memory: what is measured is the store,
-    /// and not the disk. While a million entries are written it may let go of the first.
+    /// Has the system read the files of a directory once, so that they are in its memory: what is measured is the
+    /// store, and not the disk. While a million entries are written it may let go of the first.
     private static func readAll(_ directory: String) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
             guard let file = FileHandle(forReadingAtPath: directory + "/" + name) else { continue }

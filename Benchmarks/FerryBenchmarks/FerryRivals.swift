@@ -20,8 +20,8 @@ enum FerryRivals {
         await measure(load, Dressed(path: load.path)) { _ in nil }
     }
 
-    /// Its request is byte for byte that of the core alone and of the bare client: neither of them sends `User-Agent` and
-    /// `Accept-Encoding`, which cost about 0.7 µs.
+    /// Its request is byte for byte that of the core alone and of the bare client: neither of them sends `User-Agent`
+    /// and `Accept-Encoding`, which cost about 0.7 µs.
     ///
     /// The server stands in the configuration and the path in the request, as applications have it.
     private static func makeAgent(_ load: Load) -> NetworkAgent {

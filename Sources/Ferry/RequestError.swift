@@ -10,8 +10,8 @@
 ///         // the server is in trouble
 ///     }
 ///
-/// A code is matched, not taken apart: no `let` can stand in these patterns. What it carries is a member of the error, as
-/// ``status`` is.
+/// A code is matched, not taken apart: no `let` can stand in these patterns. What it carries is a member of the error,
+/// as ``status`` is.
 ///
 /// Nothing in it is secret: the URL has neither user, password nor the values of its query, and no header value and no
 /// body stands in its text. ``response`` alone carries what the server sent.
@@ -42,8 +42,8 @@ public struct RequestError: Error, Sendable {
     /// Bytes of the request that were sent, head and body, in all attempts.
     public var bytesSent: UInt64 { storage.facts.bytesSent }
 
-    /// Bytes that were received, head and body, before decoding: of the answer, and of those before it that were not the
-    /// last.
+    /// Bytes that were received, head and body, before decoding: of the answer, and of those before it that were not
+    /// the last.
     public var bytesReceived: UInt64 { storage.facts.bytesReceived }
 
     /// How often the request was (begun to be) sent.

@@ -9,10 +9,10 @@ struct CacheDatabase: ~Copyable {
     /// `Fery`, by which databases of ours are known (PRAGMA application_id).
     private static let application = 0x4665_7279
 
-    /// Rows stand in the order of their last use: new ones are appended, which moves no other, and what is evicted first
-    /// stands first. They are found by the first bytes of their key's digest: as a blob, since of two integers SQLite does
-    /// not look whether they stand within their record, and where that is damaged it compares what stands behind the page,
-    /// which is something else for each connection.
+    /// Rows stand in the order of their last use: new ones are appended, which moves no other, and what is evicted
+    /// first stands first. They are found by the first bytes of their key's digest: as a blob, since of two integers
+    /// SQLite does not look whether they stand within their record, and where that is damaged it compares what stands
+    /// behind the page, which is something else for each connection.
     private static let schema = [
         "CREATE TABLE entries(used INTEGER PRIMARY KEY, key BLOB NOT NULL, record BLOB NOT NULL)",
         "CREATE UNIQUE INDEX keys ON entries(key)",

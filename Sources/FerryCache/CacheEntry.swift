@@ -12,8 +12,8 @@ package struct CacheEntry: Sendable {
 
         package init(stored: CacheTime) { self.stored = stored }
 
-        /// Microseconds; `nil` of one that is from the future: it was stored before the clock went back, and nobody knows
-        /// how old it is.
+        /// Microseconds; `nil` of one that is from the future: it was stored before the clock went back, and nobody
+        /// knows how old it is.
         package func age(at now: CacheTime) -> Int64? {
             let (age, overflow) = now.subtractingReportingOverflow(stored)
             return overflow || age < 0 ? nil : age

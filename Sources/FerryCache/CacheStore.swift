@@ -27,8 +27,8 @@ package protocol CacheStore: AnyObject, Sendable {
     /// Counters since the store was made.
     var counts: CacheCounts { get }
 
-    /// Writes what was taken, and lets go of the disk; `done` is called once when that is done. Afterwards everything is
-    /// missing, and nothing is taken. Any number of times.
+    /// Writes what was taken, and lets go of the disk; `done` is called once when that is done. Afterwards everything
+    /// is missing, and nothing is taken. Any number of times.
     func close(_ done: @escaping @Sendable () -> Void)
 }
 

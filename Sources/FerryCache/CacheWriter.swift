@@ -25,8 +25,8 @@ final class CacheWriter: @unchecked Sendable {
         let pageSize: Int
 
         init(_ database: consuming CacheDatabase) throws(CacheFault) {
-            // More frames between two checkpoints than SQLite's default: pages that are written often go to the database
-            // once. What the log has grown to beyond that is given back.
+            // More frames between two checkpoints than SQLite's default: pages that are written often go to the
+            // database once. What the log has grown to beyond that is given back.
             try database.connection.execute(
                 "PRAGMA cache_size=-16000; PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=33554432")
             begin = try database.connection.prepare("BEGIN IMMEDIATE")
@@ -151,8 +151,8 @@ final class CacheWriter: @unchecked Sendable {
         try session.touch.run()
     }
 
-    /// Uses are counted on from the last one that anybody noted: since then the clock may have been set back, and what is
-    /// used now is to be evicted last all the same. Nobody else writes until the end of the transaction.
+    /// Uses are counted on from the last one that anybody noted: since then the clock may have been set back, and what
+    /// is used now is to be evicted last all the same. Nobody else writes until the end of the transaction.
     private func catchUp(_ session: Session) throws(CacheFault) {
         defer { session.newest.reset() }
         guard try session.newest.step() else { return }

@@ -4,8 +4,8 @@ internal import Glibc
 struct FileLock {
     private let file: Int32
 
-    /// Waits for the others, who are done in milliseconds. One that is stopped meanwhile is not waited for longer than so
-    /// many microseconds; then the fault is `busy`.
+    /// Waits for the others, who are done in milliseconds. One that is stopped meanwhile is not waited for longer than
+    /// so many microseconds; then the fault is `busy`.
     init(_ path: String, patience: Int64) throws(CacheFault) {
         file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw CacheFault(errno: errno, "open") }

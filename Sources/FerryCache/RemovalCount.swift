@@ -1,8 +1,8 @@
 internal import Glibc
 import Synchronization
 
-/// How often entries were removed from a directory, by whichever process: a number in the file of its lock. What is kept
-/// in memory is given out only where it has not gone up since.
+/// How often entries were removed from a directory, by whichever process: a number in the file of its lock. What is
+/// kept in memory is given out only where it has not gone up since.
 ///
 /// One look is one read of eight bytes. Nothing is locked for it: a look at the same moment as a removal may be before
 /// it.

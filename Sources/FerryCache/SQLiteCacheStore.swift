@@ -22,7 +22,8 @@ package final class SQLiteCacheStore: CacheStore {
         self.readers = CacheReaderPool(readers) { key, finding, used in
             switch finding {
             case .found:
-                // The number of a damaged row is anything; one from the future was written before the clock was set back.
+                // The number of a damaged row is anything; one from the future was written before the clock was set
+                // back.
                 let (age, overflow) = options.clock().subtractingReportingOverflow(used)
                 if overflow || age.magnitude > options.touchTime { writing.touch(key) }
             case .missing(.corrupt):

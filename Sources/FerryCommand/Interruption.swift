@@ -2,8 +2,8 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with what it has; a second one ends the
-/// process at once.
+/// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with what it has; a second one ends
+/// the process at once.
 func interruptible<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> (value: Value, wasInterrupted: Bool) {

@@ -8,8 +8,8 @@ enum Suggestion {
         return near.min { $0.slips < $1.slips }.map { " (did you mean \($0.name)?)" } ?? ""
     }
 
-    /// Letters that are left out, put in, changed, or two beside each other that have changed places: the optimal string
-    /// alignment distance.
+    /// Letters that are left out, put in, changed, or two beside each other that have changed places: the optimal
+    /// string alignment distance.
     static func slips(_ a: [Character], _ b: [Character]) -> Int {
         var last: [Int] = []
         var row = Array(0...b.count)

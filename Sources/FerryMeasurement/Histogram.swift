@@ -1,7 +1,7 @@
 /// Counts durations in buckets that grow with the value: whole nanoseconds below 256 ns, above that within 0.8 %.
 ///
-/// Every power of two is divided into 128 equal buckets, so recording is a shift and an addition, a percentile needs one
-/// pass, and the size depends on the range of the values, not on their number: 1 KB for each doubling between the
+/// Every power of two is divided into 128 equal buckets, so recording is a shift and an addition, a percentile needs
+/// one pass, and the size depends on the range of the values, not on their number: 1 KB for each doubling between the
 /// smallest and the largest. Histograms add up, and are taken one from the other, without loss.
 public struct Histogram: Sendable, Equatable {
     /// Buckets to a power of two, as a power of two.

@@ -2,8 +2,9 @@ internal import Glibc
 
 /// Lines over a common axis, drawn as SVG 1.1 that needs nothing else: no script, no font, no style sheet.
 ///
-/// Linear axes begin at 0 and end at a round number; logarithmic ones go from a power of ten to another, or across to one
-/// of 1, 2 or 5 times it, and their points are marked. The drawing says its colours itself and stays readable on a light and on a dark page.
+/// Linear axes begin at 0 and end at a round number; logarithmic ones go from a power of ten to another, or across to
+/// one of 1, 2 or 5 times it, and their points are marked. The drawing says its colours itself and stays readable on a
+/// light and on a dark page.
 public struct LinePlot: Sendable {
     /// One line and its name in the legend.
     public struct Line: Sendable {

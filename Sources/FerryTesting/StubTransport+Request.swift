@@ -16,7 +16,8 @@ extension StubTransport {
         public let method: HTTPMethod
         /// All that Ferry sets; a `User-Agent`, a `Content-Length` and their like are the network's to add.
         public let headers: Headers
-        /// All of it; empty when there is none. One that is pulled from a file or a stream stands here when it is complete.
+        /// All of it; empty when there is none. One that is pulled from a file or a stream stands here when it is
+        /// complete.
         public internal(set) var body: [UInt8]
         /// Whether a body would be announced, also an empty one.
         public let hasBody: Bool
@@ -26,7 +27,8 @@ extension StubTransport {
         public let isIdempotent: Bool
         /// In milliseconds; `nil` = none.
         public let timeouts: Timeouts
-        /// What a challenge of the server would be answered with; credentials that are sent at once stand in the headers.
+        /// What a challenge of the server would be answered with; credentials that are sent at once stand in the
+        /// headers.
         public let credential: Credential?
 
         /// The body as text.

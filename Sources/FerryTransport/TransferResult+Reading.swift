@@ -23,8 +23,8 @@ extension TransferResult {
     /// Likewise, whoever holds it: an answer that a cache keeps must not keep what was read for one run.
     package func dropReading() { _ = kept.withLock { $0.take() } }
 
-    /// The check that the body has passed last, by a number of whoever made it; 0 = none. An answer that a cache keeps in
-    /// memory is looked at many times, and stays what it is.
+    /// The check that the body has passed last, by a number of whoever made it; 0 = none. An answer that a cache keeps
+    /// in memory is looked at many times, and stays what it is.
     package var passedCheck: UInt64 {
         get { passed.load(ordering: .relaxed) }
         set { passed.store(newValue, ordering: .relaxed) }

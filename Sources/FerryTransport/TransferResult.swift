@@ -1,7 +1,8 @@
 internal import CFerry
 import Synchronization
 
-/// The one result of a transfer: head, body and metrics as they lie in the core's memory, freed with the last reference.
+/// The one result of a transfer: head, body and metrics as they lie in the core's memory, freed with the last
+/// reference.
 ///
 /// Nothing is copied until it is asked for. The core hands a result over once and does not touch it again, and this
 /// class only reads it: that is what makes it Sendable.

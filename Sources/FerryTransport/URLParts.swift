@@ -22,8 +22,8 @@ package struct URLParts: Sendable, Hashable {
     }
 
     /// What a reference means in a document of this URL, as a `Location` does in its answer (RFC 9110, 10.2.2: the
-    /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference. It is taken as it came: what is
-    /// not UTF-8 is escaped byte by byte.
+    /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference. It is taken as it came: what
+    /// is not UTF-8 is escaped byte by byte.
     package func resolving(_ reference: [UInt8]) throws(TransferFailure) -> URLParts {
         var made: UnsafeMutablePointer<ferry_url>?
         // One byte more: an empty array has no address.

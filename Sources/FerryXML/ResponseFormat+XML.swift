@@ -1,7 +1,8 @@
 public import Ferry
 
 extension ResponseFormat {
-    /// XML: well-formed, and within the defaults of `XMLLimits`. Anything else is `decoding`, with the `XMLReadError` beneath.
+    /// XML: well-formed, and within the defaults of `XMLLimits`. Anything else is `decoding`, with the `XMLReadError`
+    /// beneath.
     public static let xml = xml(limits: XMLLimits())
 
     /// Likewise, within bounds of one's own.

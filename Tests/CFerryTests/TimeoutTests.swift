@@ -227,9 +227,9 @@ extension CoreTests {
             }
         }
 
-        /// A transfer alone on a loop, with a limit that lies beyond the wheel, is put off for as far as the wheel reaches;
-        /// when a loop that came late by one slot did that, it once found the transfer in the slot it was emptying, and
-        /// never got out of it. Whether a loop comes late by just that is chance, so there are several.
+        /// A transfer alone on a loop, with a limit that lies beyond the wheel, is put off for as far as the wheel
+        /// reaches; when a loop that came late by one slot did that, it once found the transfer in the slot it was
+        /// emptying, and never got out of it. Whether a loop comes late by just that is chance, so there are several.
         @Test(.timeLimit(.minutes(1))) func aLoopThatComesLateToADistantLimitGoesOn() async throws {
             let server = try LoopbackServer()
             defer { server.stop() }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import FerryCommand
 
-/// What plans may hold is said twice, by the reader and by a schema. These hold the two together, and so does every test
-/// that reads its plan by `PlanSchema`.
+/// What plans may hold is said twice, by the reader and by a schema. These hold the two together, and so does every
+/// test that reads its plan by `PlanSchema`.
 @Suite struct PlanSchemaTests {
     @Test func theExamplesAreAsItSays() throws {
         let folder = PlanSchema.folder + "/Examples"

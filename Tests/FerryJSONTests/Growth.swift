@@ -12,8 +12,8 @@ private func cost(_ body: () throws -> Void) throws -> Double {
     return now() - start
 }
 
-/// How many times as much eight times the size costs, the least of three runs each: 8 where time is linear, 64 where it is
-/// the square. `prepare` makes what is run.
+/// How many times as much eight times the size costs, the least of three runs each: 8 where time is linear, 64 where it
+/// is the square. `prepare` makes what is run.
 func growthOfEightfold(_ size: Int, _ prepare: (Int) throws -> () throws -> Void) throws -> Double {
     let (small, large) = (try prepare(size), try prepare(8 * size))
     let costs = try [small, large].map { body in try (0..<3).map { _ in try cost(body) }.min()! }

@@ -1,5 +1,5 @@
-// A large file, with progress. Kill it and start it again: it goes on where it ended, and the checksum is right. It takes
-// 100 MB a second at most, so that there is time to do so.
+// A large file, with progress. Kill it and start it again: it goes on where it ended, and the checksum is right.
+// It takes 100 MB a second at most, so that there is time to do so.
 //
 //     swift run ResumableDownload http://127.0.0.1:8080/bytes/1000000000 disk.img [SHA-256]
 

@@ -34,8 +34,8 @@ extension AgentCore {
         return await travel.run(after: first)
     }
 
-    /// Makes sure that a journey is known which goes on. One that comes from a plain transfer began when the cancels of all
-    /// runs were at this number; since it was answered nobody could find it.
+    /// Makes sure that a journey is known which goes on. One that comes from a plain transfer began when the cancels of
+    /// all runs were at this number; since it was answered nobody could find it.
     func enter(_ journey: Journey, since number: UInt32? = nil) {
         let (isLate, isCancelled) = state.withLock { state in
             if state.journeys[ObjectIdentifier(journey)] == nil { state.enter(journey, self) }

@@ -21,7 +21,8 @@ struct IdleAction {
 }
 
 extension AgentCore.State {
-    /// Whether a run may begin in the grace: a part of what is in flight may, a member of a group or a run of a refresh.
+    /// Whether a run may begin in the grace: a part of what is in flight may, a member of a group or a run of a
+    /// refresh.
     func letsIn(_ isPart: Bool) -> Bool { isPart && !isOver }
 
     /// Looks whether all is done, and what follows.

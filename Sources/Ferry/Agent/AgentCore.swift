@@ -39,8 +39,8 @@ final class AgentCore: TransferReceiver {
     /// `nil` when nothing is to be kept.
     let cache: ResponseCache?
     let flights = FlightTable()
-    /// `nil` without an authenticator. Set once, in `init`, as it names the core. Unsafe, and safe, because no other thread
-    /// has the core before `init` hands it to the transport, which it does last; from then on it is only read.
+    /// `nil` without an authenticator. Set once, in `init`, as it names the core. Unsafe, and safe, because no other
+    /// thread has the core before `init` hands it to the transport, which it does last; from then on it is only read.
     nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
     /// Code of the application's runs here, and may block it: what must happen in time has a queue of its own.
     let processingQueue = DispatchQueue(label: "ferry.processing")

@@ -1,9 +1,10 @@
 import FerryTransport
 
-/// Gauges and counters of an agent's network, summed over its loops. Each is exact; together they may differ by a moment.
+/// Gauges and counters of an agent's network, summed over its loops. Each is exact; together they may differ by a
+/// moment.
 ///
-/// A transfer is one exchange: a run with a redirect and a retry has three of them, one that the cache or an interceptor
-/// answers has none.
+/// A transfer is one exchange: a run with a redirect and a retry has three of them, one that the cache or an
+/// interceptor answers has none.
 public struct AgentStatistics: Sendable, Hashable {
     /// Transfers that wait for their turn.
     public let waiting: UInt64

@@ -5,8 +5,8 @@ import Synchronization
 /// A run whose result goes to a closure or a delegate. What is not the same for every type of request is in the
 /// subclass.
 ///
-/// Sendable like every ``Run``: what changes is behind its lock, but for `pending`, which is handed from the loop's thread
-/// to the queues and touched by one of them after another.
+/// Sendable like every ``Run``: what changes is behind its lock, but for `pending`, which is handed from the loop's
+/// thread to the queues and touched by one of them after another.
 class CallbackRun: Run, @unchecked Sendable {
     private struct Life {
         var machine = RunMachine()

@@ -1,11 +1,11 @@
 import FerryTransport
 
-/// The cookies of an agent that keeps them (``NetworkConfiguration/keepsCookies``); empty, and nothing stays in it, when
-/// it does not. Copies are the same jar. Any thread.
+/// The cookies of an agent that keeps them (``NetworkConfiguration/keepsCookies``); empty, and nothing stays in it,
+/// when it does not. Copies are the same jar. Any thread.
 ///
-/// The jar is bounded (RFC 6265, 6.1): of one domain it keeps 120 cookies at least and 150 at most, of all domains 3,000
-/// at least and 3,030 at most. What was set first goes first within a domain; among domains those that have been asked
-/// for the longest time ago.
+/// The jar is bounded (RFC 6265, 6.1): of one domain it keeps 120 cookies at least and 150 at most, of all domains
+/// 3,000 at least and 3,030 at most. What was set first goes first within a domain; among domains those that have been
+/// asked for the longest time ago.
 public struct CookieJar: Sendable {
     let core: AgentCore
 

@@ -14,7 +14,8 @@ struct EarlierAttempts: Sendable {
 
     mutating func addRedirect() { redirects += 1 }
 
-    /// Of so many sendings, how many did not follow a redirect. One that came to what is no server was sent all the same.
+    /// Of so many sendings, how many did not follow a redirect. One that came to what is no server was sent all the
+    /// same.
     func withoutRedirects(_ count: Int) -> Int { max(count - redirects, min(count, 1)) }
 
     mutating func add(_ result: TransferResult) {

@@ -155,8 +155,8 @@ final class Journey: Sendable {
         return answer
     }
 
-    /// Reads something of the body whose head it carried. `nil` when it was ended before that, or meanwhile: then the body
-    /// is broken off, too.
+    /// Reads something of the body whose head it carried. `nil` when it was ended before that, or meanwhile: then the
+    /// body is broken off, too.
     func read<Value>(of run: StreamRun, by core: AgentCore, _ reading: () async -> Value) async -> Value? {
         guard begin({ if $0 == .cancelled { core.cancel(run) } }) else {
             core.cancel(run)
@@ -180,7 +180,8 @@ final class Journey: Sendable {
         return goesOn
     }
 
-    /// Waits for what `start` says is here, once. `nil` when the journey was ended before that, or the deadline has passed.
+    /// Waits for what `start` says is here, once. `nil` when the journey was ended before that, or the deadline has
+    /// passed.
     func wait<Value: Sendable>(
         until deadline: ContinuousClock.Instant?, for start: (@escaping @Sendable (Value) -> Void) -> Void
     ) async -> Value? {
@@ -199,8 +200,8 @@ final class Journey: Sendable {
         return found
     }
 
-    /// Runs code of the application's. When the journey is ended, or its deadline passes, it is cancelled and not waited
-    /// for: code that does not look at its cancellation cannot hold up the result.
+    /// Runs code of the application's. When the journey is ended, or its deadline passes, it is cancelled and not
+    /// waited for: code that does not look at its cancellation cannot hold up the result.
     func ask<Value: Sendable>(
         _ url: String, until deadline: ContinuousClock.Instant?,
         _ question: @escaping @Sendable () async throws -> Value

@@ -3,8 +3,8 @@ package import FerryTransport
 /// Sends requests: owns the connections, the queue of what waits, and the table of what runs.
 ///
 /// Several agents live side by side, each with threads and connections of its own. Libraries take one; small programs
-/// use ``shared``. Shut it down with ``shutdown(grace:)`` or let ``withNetworkAgent(configuration:grace:isolation:_:)`` do
-/// it; one that is let go ends by itself when its last run is answered.
+/// use ``shared``. Shut it down with ``shutdown(grace:)`` or let ``withNetworkAgent(configuration:grace:isolation:_:)``
+/// do it; one that is let go ends by itself when its last run is answered.
 ///
 /// Every run gets exactly one result, whatever happens.
 public final class NetworkAgent: Sendable {
@@ -62,9 +62,9 @@ public final class NetworkAgent: Sendable {
     public var taskExecutor: any TaskExecutor { core.transport.nextExecutor() ?? globalConcurrentExecutor }
 
     /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
-    /// then ends the rest with `shutdown`, and returns when every run has been answered. The members of groups in flight
-    /// and the runs of a token's refresh may begin in the grace. A callback that is still blocked, or stands in its
-    /// queue, when the grace is over comes afterwards.
+    /// then ends the rest with `shutdown`, and returns when every run has been answered. The members of groups in
+    /// flight and the runs of a token's refresh may begin in the grace. A callback that is still blocked, or stands in
+    /// its queue, when the grace is over comes afterwards.
     ///
     /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
@@ -167,7 +167,8 @@ extension AgentCore {
         }
     }
 
-    /// What a run goes on as that is not settled. To be asked for in the task that started the run, or in one made there.
+    /// What a run goes on as that is not settled. To be asked for in the task that started the run, or in one made
+    /// there.
     func journey(of run: AwaitedRun) -> Journey {
         run.journey ?? Journey(tag: run.tag, of: self, in: run.group, inherits: run.inheritsPriority)
     }

@@ -40,7 +40,8 @@ struct RecordTable<Record> {
         return id
     }
 
-    /// The record of a run that is answered now, once. It counts no more; its place it loses, or keeps until it is removed.
+    /// The record of a run that is answered now, once. It counts no more; its place it loses, or keeps until it is
+    /// removed.
     mutating func answer(_ id: TransferID, keepsPlace: (Record) -> Bool) -> Record? {
         guard let index = index(of: id), places[index].next != Self.answered,
             let record = places[index].record.take()

@@ -3,8 +3,8 @@ import FerryTransport
 
 /// The run of one request type: makes its value and calls the closure or the delegate.
 ///
-/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it. So is
-/// what `caching` holds, and in the task that goes between two visits to the processing queue.
+/// `reply` and `figures` are written on the processing queue and read on the callback queue, which comes after it. So
+/// is what `caching` holds, and in the task that goes between two visits to the processing queue.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<Reply<R.Value>, RequestError>) -> Void)

@@ -27,8 +27,8 @@ public struct RequestTask<Value: Sendable>: Sendable, Identifiable, Hashable {
     /// once the result is delivered, it is nothing.
     public func cancel() { run.cancel() }
 
-    /// Changes its place among those that wait; what runs already is left alone, and what follows it, behind a redirect or
-    /// as a retry, has the new place. Any thread.
+    /// Changes its place among those that wait; what runs already is left alone, and what follows it, behind a redirect
+    /// or as a retry, has the new place. Any thread.
     public func setPriority(_ priority: RequestPriority) { run.setPriority(priority) }
 
     /// The same run.

@@ -22,9 +22,9 @@ class Run: @unchecked Sendable {
     /// Whether its answer goes by queues to a callback.
     let goesByQueues: Bool
 
-    /// The number of the last cancel of all runs when it came into the table: those that follow mean it. A task that goes
-    /// on with it asks by this whether there were any, as they may not have found it any more. `nil` before. Set under the
-    /// lock of the core, and before the transport knows of the run.
+    /// The number of the last cancel of all runs when it came into the table: those that follow mean it. A task that
+    /// goes on with it asks by this whether there were any, as they may not have found it any more. `nil` before. Set
+    /// under the lock of the core, and before the transport knows of the run.
     final var lastCancel: UInt32?
 
     private static let cancelledBefore: UInt64 = 1
@@ -54,8 +54,8 @@ class Run: @unchecked Sendable {
         link.compareExchange(expected: 0, desired: id, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Whether its place in the table is kept, now that it is answered: until it is delivered by a queue. From here on its
-    /// id is this one, also where its answer came before it was handed over.
+    /// Whether its place in the table is kept, now that it is answered: until it is delivered by a queue. From here on
+    /// its id is this one, also where its answer came before it was handed over.
     final func keepsPlace(as id: TransferID) -> Bool { goesByQueues && (self.id == id || handedOver(as: id)) }
 
     /// Notes a cancel; returns the id that the transport must be told, if it knows it already.

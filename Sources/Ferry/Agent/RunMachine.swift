@@ -56,8 +56,8 @@ struct RunMachine: Sendable {
         if state == .waiting || state == .running { state = .finishing }
     }
 
-    /// It goes its own way from here: it was not sent yet, or the answer was not the last. False when nobody wants it any
-    /// more.
+    /// It goes its own way from here: it was not sent yet, or the answer was not the last. False when nobody wants it
+    /// any more.
     mutating func wentOn() -> Bool {
         if state == .waiting || state == .finishing { state = .running }
         return state == .running

@@ -9,8 +9,8 @@ extension Travel {
         var proxy: String?
     }
 
-    /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy. Behind a redirect
-    /// each may be another one.
+    /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy. Behind a
+    /// redirect each may be another one.
     mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let provider = core.configuration.credentialProvider, let asker = Self.asker(of: result) else {
             return nil
@@ -54,8 +54,8 @@ extension Travel {
         return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
     }
 
-    /// What the next transfer carries: without the field that a provider's credential has taken the place of. That one was
-    /// not accepted, and would stand in the way, also where the request was asked anew.
+    /// What the next transfer carries: without the field that a provider's credential has taken the place of. That one
+    /// was not accepted, and would stand in the way, also where the request was asked anew.
     func authorized(_ leg: OutgoingRequest) -> OutgoingRequest {
         if credential == nil || itinerary.digest != nil || leg.headers["Authorization"] == nil { return leg }
         var leg = leg

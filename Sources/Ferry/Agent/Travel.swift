@@ -171,8 +171,8 @@ struct Travel {
             start: start)
     }
 
-    /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, a secret field of
-    /// an adapter, or what an adapter may have put anywhere else.
+    /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, a secret field
+    /// of an adapter, or what an adapter may have put anywhere else.
     private var hasUnknownCredentials: Bool {
         if isAltered || token != nil || proxyCredential != nil || (credential != nil && itinerary.digest == nil) {
             return true

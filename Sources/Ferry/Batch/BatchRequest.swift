@@ -7,8 +7,8 @@
 /// and fails the batch; ``RequestError/failedIndex`` says which member it was, and ``RequestError/finished`` holds what
 /// the others had brought. With `.collectAll` there is a `Result` for each. An empty batch succeeds at once.
 ///
-/// Members are runs of their own, with their own observers and hooks; they wait for their turn as any other, and `limit`
-/// says how many of the batch may be under way at once. The default is all of them.
+/// Members are runs of their own, with their own observers and hooks; they wait for their turn as any other, and
+/// `limit` says how many of the batch may be under way at once. The default is all of them.
 public struct BatchRequest<Value: Sendable>: RequestGroup {
     var settings = GroupSettings()
     private let count: Int

@@ -3,8 +3,8 @@ import Synchronization
 /// One run of a batch's members, whatever they are: the machine, and what they have brought.
 ///
 /// A task for each member would cost more than all else that a batch does. So a few hands carry them, tasks of which
-/// each begins a transfer and does not wait for it; what is answered goes to whichever hand is free. Only what takes more
-/// than one transfer, an errand, has a task of its own, a child of a hand's.
+/// each begins a transfer and does not wait for it; what is answered goes to whichever hand is free. Only what takes
+/// more than one transfer, an errand, has a task of its own, a child of a hand's.
 final class BatchRun: Sendable {
     let state: Mutex<BatchState>
     let core: AgentCore

@@ -1,6 +1,6 @@
 extension Arguments {
-    /// As the fields of a form: names sorted and nested as in a query (`a[b]`, `a[]`), but nothing escaped; `null` is an
-    /// empty value.
+    /// As the fields of a form: names sorted and nested as in a query (`a[b]`, `a[]`), but nothing escaped; `null` is
+    /// an empty value.
     var fields: [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for (name, value) in values.sorted(by: { $0.key < $1.key }) { Self.append(value, under: name, to: &fields) }

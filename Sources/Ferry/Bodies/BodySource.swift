@@ -10,15 +10,15 @@ protocol BodySource: AnyObject, Sendable {
     /// Why `fill` said `failed`.
     var failure: (any Error)? { get }
 
-    /// Called once, before the first `fill`. After a `later`, `resume` makes the loop ask again; it may be called on any
-    /// thread, and once too often.
+    /// Called once, before the first `fill`. After a `later`, `resume` makes the loop ask again; it may be called on
+    /// any thread, and once too often.
     func open(resume: @escaping @Sendable () -> Void)
 
     /// [loop's thread] Puts the next bytes into `space`, which is not empty. Never blocks.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// The attempt has ended, whatever way: nothing is read any more, and what was open is closed. Any thread, any number
-    /// of times.
+    /// The attempt has ended, whatever way: nothing is read any more, and what was open is closed. Any thread, any
+    /// number of times.
     func close()
 }
 

@@ -7,8 +7,8 @@ import Synchronization
 /// Reads a file without the loop's ever waiting for the disk.
 ///
 /// What the system has in memory goes straight to where it is wanted (preadv2(2) with `RWF_NOWAIT`). What it has not is
-/// read ahead on a queue of Dispatch, one read at a time: blocks go from the reader to the loop and back. The descriptor
-/// is closed when no read uses it.
+/// read ahead on a queue of Dispatch, one read at a time: blocks go from the reader to the loop and back. The
+/// descriptor is closed when no read uses it.
 final class FileSource: BodySource {
     fileprivate struct Block {
         var bytes: [UInt8]

@@ -9,8 +9,8 @@ public import FoundationEssentials
 ///
 /// The arguments of the request come first, as parts of text. The length is announced when all parts know theirs,
 /// otherwise the body is sent in chunks. Names and file names are sent as UTF-8, with `"` and line breaks escaped as
-/// browsers do it. Files are opened when the run is started: one that cannot be read fails it with `uploadSource` before
-/// anything is sent.
+/// browsers do it. Files are opened when the run is started: one that cannot be read fails it with `uploadSource`
+/// before anything is sent.
 public struct Multipart: Sendable {
     struct Part: Sendable {
         var name: String

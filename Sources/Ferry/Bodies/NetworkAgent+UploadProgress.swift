@@ -3,8 +3,8 @@ public import Dispatch
 extension NetworkAgent {
     /// Starts a request and tells how its body leaves: when it begins, then at most every 50 milliseconds, and when all
     /// of it was handed to the network. It begins again where the body is sent again, and stays as it is behind a
-    /// redirect that takes the body off. What the cache answers sends nothing, and tells nothing; nor is the transfer shared
-    /// where the request ``Request/coalesces``. Everything comes on `queue`, the result last.
+    /// redirect that takes the body off. What the cache answers sends nothing, and tells nothing; nor is the transfer
+    /// shared where the request ``Request/coalesces``. Everything comes on `queue`, the result last.
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil,
@@ -15,8 +15,8 @@ extension NetworkAgent {
     }
 
     /// Sends a request and waits for its reply, and tells how its body leaves: when it begins, then at most every 50
-    /// milliseconds, and when all of it was handed to the network. That comes on the agent's processing queue, all of it
-    /// before this returns.
+    /// milliseconds, and when all of it was handed to the network. That comes on the agent's processing queue, all of
+    /// it before this returns.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
         _ request: R, uploadProgress: @escaping @Sendable (TransferProgress) -> Void

@@ -16,7 +16,8 @@ extension Run {
         return fill
     }
 
-    /// [loop's thread] Its transfer has ended, and no byte of its body is wanted any more. Gives what the run is answered with.
+    /// [loop's thread] Its transfer has ended, and no byte of its body is wanted any more. Gives what the run is
+    /// answered with.
     func closeBody(_ result: TransferResult) -> Answer {
         if let meter { meter.end(sent: result.bodyBytesSent) }
         guard let source else { return .result(result) }

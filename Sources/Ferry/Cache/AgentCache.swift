@@ -26,9 +26,9 @@ public struct AgentCache: Sendable {
         return try core.builder.validated(request, answer, url: target.url, &times)
     }
 
-    /// Keeps a response as the answer of a request, by that one's policy, whoever it came from: what the response's head
-    /// says of keeping it is not asked. Returns whether it is on the disk: false also for one whose body is not in memory,
-    /// as that of a download or a stream.
+    /// Keeps a response as the answer of a request, by that one's policy, whoever it came from: what the response's
+    /// head says of keeping it is not asked. Returns whether it is on the disk: false also for one whose body is not in
+    /// memory, as that of a download or a stream.
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
         guard let cache = core.cache, let (kept, key) = kept(response, for: request) else { return false }
@@ -51,9 +51,9 @@ public struct AgentCache: Sendable {
         return (kept, plan.key)
     }
 
-    /// Removes what is kept for a request, and returns when it is gone; from the memory of other agents and processes with
-    /// the same directory it goes within milliseconds. The policy does not matter, the key does. False when there is no
-    /// cache, or its disk failed.
+    /// Removes what is kept for a request, and returns when it is gone; from the memory of other agents and processes
+    /// with the same directory it goes within milliseconds. The policy does not matter, the key does. False when there
+    /// is no cache, or its disk failed.
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
         guard let cache = core.cache,

@@ -18,7 +18,8 @@ extension AgentCore {
             Trail(url: stored.attributes.url ?? plan.url, isIntercepted: true, isFromCache: true, cache: trace))
     }
 
-    /// What the cache has, in memory or on the disk. `nil` when the journey was ended meanwhile, or the deadline has passed.
+    /// What the cache has, in memory or on the disk. `nil` when the journey was ended meanwhile, or the deadline has
+    /// passed.
     func lookUp<R: Request>(
         _ plan: CachePlan, of request: R, _ journey: Journey, until deadline: ContinuousClock.Instant?
     ) async -> ResponseCache.Verdict? {

@@ -3,7 +3,8 @@ import FerryTransport
 import Synchronization
 
 extension AgentCore {
-    /// `send` of a request that the cache or others have a part in. A hit from memory does not leave the caller's thread.
+    /// `send` of a request that the cache or others have a part in. A hit from memory does not leave the caller's
+    /// thread.
     @inline(never)
     nonisolated(nonsending) func send<R: Request>(
         _ request: R, by mode: CacheMode, in group: GroupRun? = nil, cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
@@ -46,8 +47,8 @@ struct CachedRun: Sendable {
         began = watch.map { _ in .now }
     }
 
-    /// The reply, if memory has one that is fresh and passes the checks. Thrown and returned, not wrapped up: it is what
-    /// most runs of a cache come to.
+    /// The reply, if memory has one that is fresh and passes the checks. Thrown and returned, not wrapped up: it is
+    /// what most runs of a cache come to.
     @inline(__always)
     mutating func replyFromMemory<R: Request>(
         _ request: R, _ core: AgentCore
@@ -219,8 +220,8 @@ extension AgentCore {
         return nil
     }
 
-    /// Keeps an answer; waits for the disk where the policy says so, unless the run is cancelled, and no longer than until
-    /// its deadline: the answer is there.
+    /// Keeps an answer; waits for the disk where the policy says so, unless the run is cancelled, and no longer than
+    /// until its deadline: the answer is there.
     func keep(
         _ kept: KeptResponse, _ plan: CachePlan, _ journey: Journey, until deadline: ContinuousClock.Instant?
     ) async {

@@ -4,8 +4,8 @@ import FerryCache
 ///
 ///     var cachePolicy: CachePolicy { .timeToLive(.seconds(180), version: 2) }
 ///
-/// What the server says of freshness (`max-age`, `no-cache`, `Expires`) has no part in it: the application knows how old
-/// an answer may be. What it says of whose an answer is, and that it must not be stored, is respected.
+/// What the server says of freshness (`max-age`, `no-cache`, `Expires`) has no part in it: the application knows how
+/// old an answer may be. What it says of whose an answer is, and that it must not be stored, is respected.
 public struct CachePolicy: Sendable {
     /// When an answer that is to be kept has to be on the disk.
     public enum Writing: Sendable, Hashable {

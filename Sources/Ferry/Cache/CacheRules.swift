@@ -8,8 +8,8 @@ struct CacheRules {
     private(set) var isPersonal = false
     private(set) var setsCookies = false
     private(set) var variesByAnything = false
-    /// Lower case, each once. Codings that are undone before the answer is kept do not count; one that is not is only for
-    /// those who ask for it, whatever the server says.
+    /// Lower case, each once. Codings that are undone before the answer is kept do not count; one that is not is only
+    /// for those who ask for it, whatever the server says.
     private(set) var varying: [String] = []
 
     init(_ result: TransferResult) {

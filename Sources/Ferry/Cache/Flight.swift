@@ -71,7 +71,8 @@ final class FlightTable: Sendable {
         flight.land(answer)
     }
 
-    /// Somebody does not want the answer any more; the last of them ends the flight, and who comes later begins another.
+    /// Somebody does not want the answer any more; the last of them ends the flight, and who comes later begins
+    /// another.
     func leave(_ flight: Flight, _ key: FlightKey, _ number: Int) {
         let isAbandoned = flights.withLock { flights in
             guard flight.leave(number) else { return false }

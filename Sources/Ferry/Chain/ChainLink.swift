@@ -1,6 +1,7 @@
 /// A link of a chain, with the types of the values taken off.
 enum ChainLink: Sendable, ChainLinkKind {
-    /// What is made of the value so far, in the task of the chain: a change of executors would cost more than most of them.
+    /// What is made of the value so far, in the task of the chain: a change of executors would cost more than most of
+    /// them.
     typealias Making<Result> = nonisolated(nonsending) @Sendable (Box) async throws -> Result
 
     /// What is to be run next, made of the value so far.

@@ -1,5 +1,5 @@
-/// Who one is, to servers that ask for a certificate (mutual TLS). Files that cannot be used fail each run over https with
-/// `tls(.configuration)`.
+/// Who one is, to servers that ask for a certificate (mutual TLS). Files that cannot be used fail each run over https
+/// with `tls(.configuration)`.
 public struct ClientCertificate: Sendable, Hashable {
     /// A file of the certificate in PEM, with its chain behind it.
     public var certificateFile: String

@@ -13,14 +13,14 @@ public struct NetworkConfiguration: Sendable {
 
     /// Sent with every request that does not have a field of the same name. The default is none.
     ///
-    /// What is secret of it (``sensitiveHeaders`` says which) goes to the servers that are named as a base or a CDN, here
-    /// or by a request. To absolute URLs it goes only where they are of the servers of ``baseURL`` and ``cdnURL``, when
-    /// there are any.
+    /// What is secret of it (``sensitiveHeaders`` says which) goes to the servers that are named as a base or a CDN,
+    /// here or by a request. To absolute URLs it goes only where they are of the servers of ``baseURL`` and ``cdnURL``,
+    /// when there are any.
     public var headers: Headers
 
     /// Names of header fields that are secret, besides `Authorization`, `Cookie` and `Proxy-Authorization`: they are
-    /// never shown, and do not follow a redirect to another origin. Those that ``redirectPolicy`` declares count, too. The
-    /// default is none.
+    /// never shown, and do not follow a redirect to another origin. Those that ``redirectPolicy`` declares count, too.
+    /// The default is none.
     public var sensitiveHeaders: [String] = []
 
     /// All names that are declared, in whichever of the two places.
@@ -50,8 +50,8 @@ public struct NetworkConfiguration: Sendable {
     /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
     public var http2: HTTP2Use = .never
 
-    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The default
-    /// is `false`: a `Set-Cookie` is a field like any other.
+    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The
+    /// default is `false`: a `Set-Cookie` is a field like any other.
     public var keepsCookies = false
 
     /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a

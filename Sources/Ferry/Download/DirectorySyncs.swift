@@ -2,7 +2,8 @@ import Glibc
 import Synchronization
 
 /// Brings directories to the disk. Of those who want that of one directory at about the same time, one does it for all:
-/// a sync that begins after a file got its name covers it, so that those who come while one is under way share the next.
+/// a sync that begins after a file got its name covers it, so that those who come while one is under way share the
+/// next.
 ///
 /// An error goes to each of those whose sync it was, and to no other.
 final class DirectorySyncs: Sendable {
@@ -23,8 +24,8 @@ final class DirectorySyncs: Sendable {
 
     init(_ sync: @escaping @Sendable (Int32) -> Int32) { self.sync = sync }
 
-    /// Calls `end` when what was done in the directory before this call is on the disk: on this thread, which may have to
-    /// wait for the disk, or on that of another who does it for both.
+    /// Calls `end` when what was done in the directory before this call is on the disk: on this thread, which may have
+    /// to wait for the disk, or on that of another who does it for both.
     func sync(_ directory: OpenDirectory, then end: @escaping End) {
         let waiter = Waiter(directory: directory, end: end)
         let isFirst = waiting.withLock { waiting in
@@ -47,7 +48,8 @@ final class DirectorySyncs: Sendable {
         }
     }
 
-    /// By the descriptor that was opened first: an error is told once to each that was open when it came about (fsync(2)).
+    /// By the descriptor that was opened first: an error is told once to each that was open when it came about
+    /// (fsync(2)).
     private func serve(_ turn: [Waiter]) {
         guard let eldest = turn.min(by: { $0.directory.order < $1.directory.order })?.directory else { return }
         let error = sync(eldest.descriptor)

@@ -46,7 +46,8 @@ extension Download {
     /// Whether others write to the part, too.
     var hasHelpers: Bool { state.withLock { $0.helpers != nil } }
 
-    /// Nobody works at the file any more, and nothing of it is of use: begins it anew. False when that has happened before.
+    /// Nobody works at the file any more, and nothing of it is of use: begins it anew. False when that has happened
+    /// before.
     func beginAnew() -> Bool {
         if !restart() { return false }
         state.withLock { state in

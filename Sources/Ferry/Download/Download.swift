@@ -12,13 +12,13 @@ final class Download: Sendable {
         var metadata: DownloadMetadata
         /// Whether another run can go on with the part.
         var isKept = false
-        /// Whether the part is for this run to throw away: it is of its making, or nobody could go on with it. One that is
-        /// of another request, or that was not asked for, stays until there is something to put in its place.
+        /// Whether the part is for this run to throw away: it is of its making, or nobody could go on with it. One that
+        /// is of another request, or that was not asked for, stays until there is something to put in its place.
         var isOurs = false
         /// Whether the part was empty when it was opened, with no metadata beside it, and nothing was written since.
         var isFresh = false
-        /// Whether the metadata stands on the disk. That of a small file is written down only when its run fails: should
-        /// its process die, the file is loaded anew.
+        /// Whether the metadata stands on the disk. That of a small file is written down only when its run fails:
+        /// should its process die, the file is loaded anew.
         var isNoted = false
         /// Bytes from the start on, of a part that is not in segments.
         var received: Int64 = 0

@@ -3,8 +3,8 @@ public struct DownloadOptions: Sendable, Hashable {
     /// Whether what an earlier run has left is gone on with. The default is `true`; with `false` it begins anew.
     public var resumes = true
 
-    /// Bytes that the file must have; another length fails the run with `contentMismatch(.length)`, as soon as the server
-    /// tells it. The default is `nil`, any.
+    /// Bytes that the file must have; another length fails the run with `contentMismatch(.length)`, as soon as the
+    /// server tells it. The default is `nil`, any.
     public var expectedLength: Int64?
 
     /// The SHA-256 that the file must have, as 64 hexadecimal digits in either case; another one fails the run with
@@ -12,13 +12,13 @@ public struct DownloadOptions: Sendable, Hashable {
     /// default is `nil`, any.
     public var sha256: String?
 
-    /// How many parts of the file are loaded at once, each over a connection of its own. The first ``leastSegment`` bytes
-    /// are asked for by themselves; a server that answers with them, and with a strong validator, is asked for the rest in
-    /// so many parts, or fewer. The default is 1.
+    /// How many parts of the file are loaded at once, each over a connection of its own. The first ``leastSegment``
+    /// bytes are asked for by themselves; a server that answers with them, and with a strong validator, is asked for
+    /// the rest in so many parts, or fewer. The default is 1.
     public var segments = 1
 
-    /// Bytes of the first segment, and those that the others have at least, if there is more than one of them. The default
-    /// is 1 MiB.
+    /// Bytes of the first segment, and those that the others have at least, if there is more than one of them. The
+    /// default is 1 MiB.
     public var leastSegment: Int64 = 1 << 20
 
     /// Bytes a second, on average, of all segments together. The default is `nil`, as fast as can be.

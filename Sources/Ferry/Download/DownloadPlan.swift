@@ -34,8 +34,8 @@ struct DownloadPlan: Sendable {
     let most: Int64?
     /// Whether the request's validation accepts a file as a whole.
     private let acceptsOK: Bool
-    /// Throws where the request's validation does not accept the content type, or, unless that is known to be right, the
-    /// status.
+    /// Throws where the request's validation does not accept the content type, or, unless that is known to be right,
+    /// the status.
     private let check: @Sendable (Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) -> Void
 
     init<R: Request>(
@@ -64,8 +64,8 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// Why the status or the type of an answer is not a file's; `nil` when they are. Who accepts 200 need not know of the
-    /// 206 that comes in its place.
+    /// Why the status or the type of an answer is not a file's; `nil` when they are. Who accepts 200 need not know of
+    /// the 206 that comes in its place.
     func refusal(of head: Response, bodyLength: Int64?, to question: DownloadMachine.Question) -> RequestError? {
         do throws(RequestError) {
             try check(head, bodyLength, head.status == 206 && question.isRanged && acceptsOK)

@@ -23,8 +23,9 @@ public struct DownloadTask: Sendable, Identifiable, Hashable {
     /// Whether it was paused, and not resumed since.
     public var isPaused: Bool { download.isPaused }
 
-    /// Stops reading until ``resume()``; what is under way already may still come. It keeps its connections and its place
-    /// among the runs at work, and ``Timeouts/idle`` does not count meanwhile, ``Timeouts/total`` does. Any thread.
+    /// Stops reading until ``resume()``; what is under way already may still come. It keeps its connections and its
+    /// place among the runs at work, and ``Timeouts/idle`` does not count meanwhile, ``Timeouts/total`` does. Any
+    /// thread.
     public func pause() { download.pause() }
 
     /// Goes on after ``pause()``. Where the server has hung up meanwhile, the rest is asked for anew. Any thread.

@@ -1,8 +1,8 @@
 import FerryTransport
 import Synchronization
 
-/// Loads a file, or a segment of it: what one journey of a download does. It asks for what is missing, and when an answer
-/// has come through all policies of the run it decides what becomes of its body.
+/// Loads a file, or a segment of it: what one journey of a download does. It asks for what is missing, and when an
+/// answer has come through all policies of the run it decides what becomes of its body.
 final class DownloadWorker: BodyCarrier {
     /// The transfer that was sent last.
     private struct Current: Sendable {

@@ -7,21 +7,21 @@ extension NetworkAgent {
     ///     let file = try await agent.download(Image(id: "1.jpg"), to: .directory(path)) { print($0.fraction ?? 0) }
     ///
     /// The bytes go to a part file beside the target, with a small file of metadata. A run that is cancelled, fails, or
-    /// dies with its process leaves them, and another run of the same request to the same target, by any agent, asks for
-    /// the rest (RFC 9110, 14): only where the server has given a strong validator, and only if by its answer the file is
-    /// still the same; else it begins anew. What is at the target stays until the new file is complete; in a directory
-    /// nothing is replaced.
+    /// dies with its process leaves them, and another run of the same request to the same target, by any agent, asks
+    /// for the rest (RFC 9110, 14): only where the server has given a strong validator, and only if by its answer the
+    /// file is still the same; else it begins anew. What is at the target stays until the new file is complete; in a
+    /// directory nothing is replaced.
     ///
     /// Redirects, retries, adapters, the authenticator and observers have their part in it as in any run; status and
     /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the
-    /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a server
-    /// compresses nevertheless, it is decoded, and cannot be resumed. A bound is only the request's own
+    /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a
+    /// server compresses nevertheless, it is decoded, and cannot be resumed. A bound is only the request's own
     /// ``Request/maxBodyBytes``. `Range`, `If-Range` and `Accept-Encoding` are the download's to set.
     ///
     /// Of two runs to one target at once, in any processes, the second fails with `fileIO` and `EBUSY`.
     ///
-    /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on the agent's processing
-    /// queue, all of it before this returns. Cancelling the task cancels the run.
+    /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on the agent's
+    /// processing queue, all of it before this returns. Cancelling the task cancels the run.
     public nonisolated(nonsending) func download<R: Request>(
         _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
         progress: (@Sendable (DownloadProgress) -> Void)? = nil

@@ -1,9 +1,9 @@
 import Glibc
 
 extension PartFile {
-    /// The part is the file from here on: its bytes on the disk, under its name, which is on the disk when the directory
-    /// is. What has the name gives way if it `replaces`; else the file gets the first that is free of `x.txt`, `x-1.txt`
-    /// and so on. Returns the name.
+    /// The part is the file from here on: its bytes on the disk, under its name, which is on the disk when the
+    /// directory is. What has the name gives way if it `replaces`; else the file gets the first that is free of
+    /// `x.txt`, `x-1.txt` and so on. Returns the name.
     func place(as name: String, replaces: Bool, hasMetadata: Bool) throws(FileFault) -> String {
         if fsync(descriptor) != 0 { throw FileFault(partPath) }
         var taken = name

@@ -13,7 +13,8 @@ final class PartFile: Sendable {
     let part: String
     let metadata: String
 
-    /// Opens it, empty when there is none yet. Throws, with nothing made, where it could not take the place of `target`.
+    /// Opens it, empty when there is none yet. Throws, with nothing made, where it could not take the place of
+    /// `target`.
     init(in directoryPath: String, part: String, metadata: String, target: String?) throws(FileFault) {
         // As a C string it would end there, and be the path of another one.
         if directoryPath.utf8.contains(0) { throw FileFault(directoryPath, errno: EINVAL) }
@@ -81,8 +82,8 @@ final class PartFile: Sendable {
         return Int64(status.st_size)
     }
 
-    /// What is known of it; `nil` when there is nothing to go by. Throws what cannot be read just now: the part may be as
-    /// good as ever.
+    /// What is known of it; `nil` when there is nothing to go by. Throws what cannot be read just now: the part may be
+    /// as good as ever.
     func readMetadata() throws(FileFault) -> DownloadMetadata? {
         let path = directory.path + "/" + metadata
         let file = openat(directory.descriptor, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
@@ -129,8 +130,8 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Writes down how far its segments are; what they have is on the disk before. Where that fails, what stands there is
-    /// older, and still true.
+    /// Writes down how far its segments are; what they have is on the disk before. Where that fails, what stands there
+    /// is older, and still true.
     func note(_ content: DownloadMetadata) {
         do throws(FileFault) {
             if fdatasync(descriptor) != 0 { return }

@@ -9,8 +9,8 @@ class Box: @unchecked Sendable {
 
     static func of<Value: Sendable>(_ value: Value) -> Box { TypedBox(value) }
 
-    /// The value. Only debug builds look whether the type is right: a cast that asks the runtime costs as much as a link
-    /// of a chain.
+    /// The value. Only debug builds look whether the type is right: a cast that asks the runtime costs as much as a
+    /// link of a chain.
     final func open<Value: Sendable>(as type: Value.Type = Value.self) -> Value {
         unsafeDowncast(self, to: TypedBox<Value>.self).value
     }

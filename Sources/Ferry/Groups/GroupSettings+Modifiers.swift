@@ -7,7 +7,8 @@ extension BatchRequest {
     public func priority(_ priority: RequestPriority?) -> BatchRequest { changed { $0.priority = priority } }
 
     /// The same batch with a bound over all of it, from its start on. Members that run then fail with
-    /// `timeout(.deadline)`, or `timeout(.queue)` while they wait for their turn; those that have not begun are not sent. The default is `nil`, that of the group around it.
+    /// `timeout(.deadline)`, or `timeout(.queue)` while they wait for their turn; those that have not begun are not
+    /// sent. The default is `nil`, that of the group around it.
     public func deadline(_ deadline: Duration?) -> BatchRequest { changed { $0.deadline = deadline } }
 
     /// The same batch with one more observer of its runs, besides the configuration's. Members have their own.

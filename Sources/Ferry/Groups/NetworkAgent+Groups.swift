@@ -23,9 +23,9 @@ extension NetworkAgent {
         return try result.get()
     }
 
-    /// Starts a batch or a chain; its result comes by `completion`, once, on `queue`, or on the configuration's callback
-    /// queue when there is none. So does `progress`, whenever members have ended. A queue of one's own must be serial
-    /// for callbacks not to overlap.
+    /// Starts a batch or a chain; its result comes by `completion`, once, on `queue`, or on the configuration's
+    /// callback queue when there is none. So does `progress`, whenever members have ended. A queue of one's own must be
+    /// serial for callbacks not to overlap.
     @discardableResult
     public func start<G: RequestGroup>(
         _ group: G, on queue: DispatchQueue? = nil, progress: (@Sendable (GroupProgress) -> Void)? = nil,

@@ -1,4 +1,5 @@
-/// What can be a member of a batch or a step of a chain: a request, a batch, a chain, or one of them that may be missing.
+/// What can be a member of a batch or a step of a chain: a request, a batch, a chain, or one of them that may be
+/// missing.
 ///
 /// Requests are runnable as they are. A type of one's own can stand for a group by handing its member on:
 ///

@@ -1,6 +1,6 @@
 extension CurlCommand {
-    /// One line for bash. Redacted, which is the default, it shows what is asked of whom: values of secret header fields, of
-    /// the query, of forms, and the body are `***`. Otherwise it makes the very same exchange.
+    /// One line for bash. Redacted, which is the default, it shows what is asked of whom: values of secret header
+    /// fields, of the query, of forms, and the body are `***`. Otherwise it makes the very same exchange.
     func text(redacted: Bool = true) -> String {
         var words = ["curl"]
         var source: String?

@@ -1,4 +1,5 @@
-/// An exchange as a command line of curl that makes the same one. Its text is without secrets unless they are asked for.
+/// An exchange as a command line of curl that makes the same one. Its text is without secrets unless they are asked
+/// for.
 struct CurlCommand: Sendable {
     enum Body: Sendable {
         case none
@@ -55,7 +56,8 @@ struct CurlCommand: Sendable {
 
     var method: HTTPMethod
     var url: String
-    /// All that is sent, but for the fields of the framing, and for those that `isCompressed` and a multipart body bring.
+    /// All that is sent, but for the fields of the framing, and for those that `isCompressed` and a multipart body
+    /// bring.
     var headers: Headers
     var body: Body
     var options: Options

@@ -3,8 +3,8 @@ internal import Glibc
 /// Writes each entry as one line, with the time in front, to an open descriptor: `2026-11-20T21:14:43.120Z debug …`.
 ///
 /// A line is one `write(2)`, so that lines of several threads and, in a file opened for appending, of several processes
-/// do not mix. A line that cannot be written is lost: a log must not end a run. The descriptor stays the caller's, and so
-/// does `SIGPIPE`, which a process that logs to a pipe had better ignore.
+/// do not mix. A line that cannot be written is lost: a log must not end a run. The descriptor stays the caller's, and
+/// so does `SIGPIPE`, which a process that logs to a pipe had better ignore.
 public struct FileHandleLogSink: LogSink {
     /// Where it writes.
     public let descriptor: Int32

@@ -1,7 +1,7 @@
 /// One thing that happened, for a log. What is `nil` was not known, or has no meaning for it.
 ///
-/// It carries no secrets: URLs are without user, password, values of the query and fragment; the values of header fields
-/// that are, or by their name seem to be, secret are `***`; bodies are never part of it.
+/// It carries no secrets: URLs are without user, password, values of the query and fragment; the values of header
+/// fields that are, or by their name seem to be, secret are `***`; bodies are never part of it.
 public struct LogEntry: Sendable {
     /// How much it matters.
     public var level: LogLevel

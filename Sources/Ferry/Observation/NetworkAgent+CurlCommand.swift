@@ -6,12 +6,12 @@ extension NetworkAgent {
     ///     print(try agent.curlCommand(for: Export()))     // curl -H 'Authorization: ***' … 'https://h/export?key=***'
     ///
     /// Redacted, which is the default, it shows what is asked of whom: user and password, the values of secret header
-    /// fields, of the query and of forms, and the body are `***`. With `redacted: false` it makes the very same exchange,
-    /// secrets and all.
+    /// fields, of the query and of forms, and the body are `***`. With `redacted: false` it makes the very same
+    /// exchange, secrets and all.
     ///
-    /// It is built as a run would be, from the request and the configuration, with body, proxy, trust, connect and total
-    /// timeouts, and the number of redirects. Nothing is sent, and no file is opened: one that is the body, or a part of
-    /// it, stands there by its path, and a stream is what the command gets by standard input. What adapters, an
+    /// It is built as a run would be, from the request and the configuration, with body, proxy, trust, connect and
+    /// total timeouts, and the number of redirects. Nothing is sent, and no file is opened: one that is the body, or a
+    /// part of it, stands there by its path, and a stream is what the command gets by standard input. What adapters, an
     /// authenticator or the cookie jar would add is not in it.
     ///
     /// Throws what a run of the request would fail with before anything is sent, like `invalidURL`.

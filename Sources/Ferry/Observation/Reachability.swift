@@ -70,7 +70,8 @@ public final class Reachability: Sendable {
         watch?.stop()
     }
 
-    /// What they say now. Asks the system, which takes some ten microseconds, unless somebody iterates over ``changes``.
+    /// What they say now. Asks the system, which takes some ten microseconds, unless somebody iterates over
+    /// ``changes``.
     public var status: Status {
         if let seen = state.withLock({ $0.seen }) { return seen }
         return RouteQuery.run(source)

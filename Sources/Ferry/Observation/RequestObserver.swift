@@ -1,8 +1,8 @@
 /// Is told of the life of runs: of every run of an agent, or of those of one request.
 ///
-/// A run is announced once by ``willStart(_:)`` and ended once by ``willStop(_:_:)`` and ``didStop(_:_:)``, cancelled ones
-/// included. The methods are called one after another for each run, but for different runs at once: what they change
-/// needs a lock. They should be short, as the run waits for them.
+/// A run is announced once by ``willStart(_:)`` and ended once by ``willStop(_:_:)`` and ``didStop(_:_:)``, cancelled
+/// ones included. The methods are called one after another for each run, but for different runs at once: what they
+/// change needs a lock. They should be short, as the run waits for them.
 public protocol RequestObserver: Sendable {
     /// [caller's thread] A run is about to start; nothing was sent yet.
     func willStart(_ run: RunInfo)

@@ -3,8 +3,8 @@ import Glibc
 
 /// What the kernel's messages say of the default routes: bytes in, a status and wishes for dumps out.
 ///
-/// It keeps no copy of the routes. A message that may matter for a default route leads to a new dump: the kernel does not
-/// tell of every route that goes when a link goes down or an address is removed, and messages get lost.
+/// It keeps no copy of the routes. A message that may matter for a default route leads to a new dump: the kernel does
+/// not tell of every route that goes when a link goes down or an address is removed, and messages get lost.
 struct RouteTable: Sendable {
     private struct Dump {
         let sequence: UInt32

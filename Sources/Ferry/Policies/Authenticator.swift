@@ -13,15 +13,15 @@
 ///
 /// Runs that a refresh starts itself, in its own task, carry no token and wait for no refresh, so it cannot wait for
 /// itself. A run is sent again once; when the new token is not accepted either, or the refresh fails, it ends with the
-/// answer it has: so do all that were under way with the same token, without another refresh. A run that never had a token
-/// ends with the code and the message of what the refresh threw, in the phase `preparing`, with that as its
+/// answer it has: so do all that were under way with the same token, without another refresh. A run that never had a
+/// token ends with the code and the message of what the refresh threw, in the phase `preparing`, with that as its
 /// ``RequestError/cause``.
 ///
-/// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself. To
-/// an absolute URL of another origin it does not go, also where an adapter has sent the request there, and a refusal from
-/// there refreshes nothing; where the configuration names no servers it goes anywhere. On a redirect it goes only to the
-/// origin that was asked first; with a token in its body, a redirect to another one that keeps the body ends the run with
-/// `redirectForbidden(policy)`.
+/// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself.
+/// To an absolute URL of another origin it does not go, also where an adapter has sent the request there, and a refusal
+/// from there refreshes nothing; where the configuration names no servers it goes anywhere. On a redirect it goes only
+/// to the origin that was asked first; with a token in its body, a redirect to another one that keeps the body ends the
+/// run with `redirectForbidden(policy)`.
 public protocol Authenticator<Token>: Sendable {
     /// What is put on requests.
     associatedtype Token: Sendable

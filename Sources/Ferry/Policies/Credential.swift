@@ -5,8 +5,8 @@ public struct Credential: Sendable, Hashable {
     /// The password.
     public let password: String
 
-    /// Makes a credential. Neither part may hold a control character (below U+0020, or U+007F), whatever the scheme: what
-    /// is to be sent with such a one fails with `invalidRequest`, and nothing is sent.
+    /// Makes a credential. Neither part may hold a control character (below U+0020, or U+007F), whatever the scheme:
+    /// what is to be sent with such a one fails with `invalidRequest`, and nothing is sent.
     public init(user: String, password: String) {
         self.user = user
         self.password = password

@@ -9,8 +9,8 @@ extension ProxyConfiguration {
     /// `except(_:)`. Each may be written in capitals; lower case wins. Empty ones are none.
     ///
     /// `HTTP_PROXY` in capitals is ignored where `REQUEST_METHOD` is set: in a CGI program that variable comes from a
-    /// client's `Proxy` header (CVE-2016-5385). An exception that makes no sense is ignored, a proxy that makes none fails
-    /// the runs that need it.
+    /// client's `Proxy` header (CVE-2016-5385). An exception that makes no sense is ignored, a proxy that makes none
+    /// fails the runs that need it.
     public static func environment(_ variables: [String: String]) -> ProxyConfiguration {
         func value(_ name: String) -> String? {
             let isForged = name == "http_proxy" && variables["REQUEST_METHOD"] != nil

@@ -60,8 +60,9 @@ public struct ProxyConfiguration: Sendable, Hashable {
             })
     }
 
-    /// A proxy as a URL: `http://user:password@proxy:3128`, `socks5://…` (names are looked up here) or `socks5h://…` (by
-    /// the proxy). Without a scheme it is http; without a port 80, of SOCKS 1080. User and password are percent-encoded.
+    /// A proxy as a URL: `http://user:password@proxy:3128`, `socks5://…` (names are looked up here) or `socks5h://…`
+    /// (by the proxy). Without a scheme it is http; without a port 80, of SOCKS 1080. User and password are
+    /// percent-encoded.
     public static func url(_ text: String) -> ProxyConfiguration {
         ProxyConfiguration(Side { () throws(ProxyConfigurationFault) in try ProxyRoute(url: text) })
     }

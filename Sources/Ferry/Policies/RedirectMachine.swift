@@ -57,7 +57,8 @@ struct RedirectMachine: Sendable {
 
     init(_ policy: RedirectPolicy) { self.policy = policy }
 
-    /// An answer came. `locations` are the values of all its `Location` fields, as they came: not all servers know UTF-8.
+    /// An answer came. `locations` are the values of all its `Location` fields, as they came: not all servers know
+    /// UTF-8.
     mutating func answered(status: Int, locations: [[UInt8]], to asked: Asked) -> Action {
         guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
         guard let location = locations.first, !location.isEmpty else { return .deliver }

@@ -2,14 +2,14 @@
 ///
 /// Redirects are followed by Ferry, not by libcurl, hop by hop:
 ///
-/// - 301 and 302 make a GET of a POST, without its body, as browsers do; 303 makes a GET of everything but HEAD; 307 and
-///   308 keep method and body. A body that can be made only once is `bodyNotReplayable`.
+/// - 301 and 302 make a GET of a POST, without its body, as browsers do; 303 makes a GET of everything but HEAD; 307
+///   and 308 keep method and body. A body that can be made only once is `bodyNotReplayable`.
 /// - Only http and https are followed. From https to http is `redirectForbidden(.downgrade)` unless ``allowsDowngrade``
 ///   is set.
 /// - Once a redirect has left the origin (scheme, host and port), `Authorization`, `Cookie`, `Proxy-Authorization` and
-///   the ``sensitiveHeaders`` are dropped, and stay dropped even if a later redirect comes back; so are `Host`, `Origin`
-///   and `Referer` of the request's own, which speak of the origin that was left. User and password in a `Location` are
-///   never sent, and no `Referer` is added.
+///   the ``sensitiveHeaders`` are dropped, and stay dropped even if a later redirect comes back; so are `Host`,
+///   `Origin` and `Referer` of the request's own, which speak of the origin that was left. User and password in a
+///   `Location` are never sent, and no `Referer` is added.
 /// - Every redirect counts, loops too. One more than the limit is `tooManyRedirects`.
 ///
 /// Other answers of class 3 (300, 304, 305, 306), and those without a `Location`, are delivered as they are.
@@ -32,7 +32,8 @@ public struct RedirectPolicy: Sendable {
     /// from another; which of the configuration's fields go to a foreign server is the configuration's to say.
     public var sensitiveHeaders: [String]
 
-    /// Keeps a POST a POST on 301 and 302, as RFC 9110 would rather have it and browsers do not. The default is `false`.
+    /// Keeps a POST a POST on 301 and 302, as RFC 9110 would rather have it and browsers do not. The default is
+    /// `false`.
     public var keepsMethodOn301And302: Bool
 
     /// A rule of one's own, like a list of hosts, asked about each redirect that the rest of the policy allows: it can
@@ -52,8 +53,8 @@ public struct RedirectPolicy: Sendable {
     /// Follows up to ten redirects; what an agent does unless it is told otherwise.
     public static var `default`: RedirectPolicy { .follow() }
 
-    /// Follows none: an answer that points elsewhere is delivered like any other, and fails the status validation unless
-    /// that accepts it.
+    /// Follows none: an answer that points elsewhere is delivered like any other, and fails the status validation
+    /// unless that accepts it.
     public static var none: RedirectPolicy {
         RedirectPolicy(
             limit: nil, allowsDowngrade: false, sensitiveHeaders: [], keepsMethodOn301And302: false, decide: nil)

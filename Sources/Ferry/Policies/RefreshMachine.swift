@@ -1,9 +1,9 @@
 /// Has a token refreshed once for all the runs that failed with it: events of runs in, what to do with them out. Knows
 /// neither tokens nor tasks; the owner keeps it behind a lock, and acts after it has left the lock.
 ///
-/// Refreshes are counted in generations, those that fail too. A run is sent with the generation of the moment and brings
-/// it back with its 401, so that a 401 that was on its way while the token was refreshed is recognised as old news: it is
-/// sent again with the new token, or shares the fault of the refresh that was its own as well.
+/// Refreshes are counted in generations, those that fail too. A run is sent with the generation of the moment and
+/// brings it back with its 401, so that a 401 that was on its way while the token was refreshed is recognised as old
+/// news: it is sent again with the new token, or shares the fault of the refresh that was its own as well.
 struct RefreshMachine: Sendable {
     /// Names a run.
     typealias RunID = UInt64
@@ -59,8 +59,8 @@ struct RefreshMachine: Sendable {
     }
 
     /// A run that was sent in a generation was answered with 401. One that was replayed before is not helped by another
-    /// token, and one that belongs to the refresh would wait for itself: both give up. So does one whose token a refresh
-    /// that has failed was to replace.
+    /// token, and one that belongs to the refresh would wait for itself: both give up. So does one whose token a
+    /// refresh that has failed was to replace.
     mutating func unauthorized(_ run: RunID, generation sent: UInt64, wasReplayed: Bool, isRefresh: Bool) -> Action {
         if isShutDown || wasReplayed || isRefresh { return .giveUp }
         if underWay != nil {
@@ -75,8 +75,8 @@ struct RefreshMachine: Sendable {
         return .startRefresh(refreshes)
     }
 
-    /// The refresh of that number brought a token. Returns all that waited, in the order they came. Of a refresh that is
-    /// not under way (any more) nothing comes.
+    /// The refresh of that number brought a token. Returns all that waited, in the order they came. Of a refresh that
+    /// is not under way (any more) nothing comes.
     mutating func refreshed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil

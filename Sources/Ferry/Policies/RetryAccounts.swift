@@ -1,9 +1,10 @@
 import Synchronization
 
-/// The accounts of all hosts of an agent. Bounded: a host that has not been asked for long is forgotten, and begins anew.
+/// The accounts of all hosts of an agent. Bounded: a host that has not been asked for long is forgotten, and begins
+/// anew.
 final class RetryAccounts: Sendable {
-    /// Two halves: what is asked for is in the young one, which becomes the old one when it is full. So forgetting takes
-    /// no search.
+    /// Two halves: what is asked for is in the young one, which becomes the old one when it is full. So forgetting
+    /// takes no search.
     private struct State {
         var young: [String: RetryAccount] = [:]
         var old: [String: RetryAccount] = [:]

@@ -1,5 +1,5 @@
-/// Decides about the retries of one run: a failed attempt in, the wait before the next one out. Knows neither a clock nor
-/// chance, both are handed in.
+/// Decides about the retries of one run: a failed attempt in, the wait before the next one out. Knows neither a clock
+/// nor chance, both are handed in.
 struct RetryMachine: Sendable {
     enum Action: Sendable, Equatable {
         /// Send it again after that time.
@@ -43,8 +43,8 @@ struct RetryMachine: Sendable {
     /// Nothing needs to be kept for a retry.
     var isOff: Bool { policy.attempts <= 1 }
 
-    /// An attempt failed. `random` gives numbers from 0 to 1; `withdraw` takes one retry out of the host's budget, and is
-    /// asked last of all.
+    /// An attempt failed. `random` gives numbers from 0 to 1; `withdraw` takes one retry out of the host's budget, and
+    /// is asked last of all.
     mutating func failed(
         _ attempt: FailedAttempt, _ surroundings: Surroundings, random: () -> Double, withdraw: () -> Bool
     ) -> Action {

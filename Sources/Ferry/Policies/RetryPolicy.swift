@@ -1,17 +1,17 @@
 /// Whether and when a request that failed is sent once more.
 ///
-/// Nothing is retried unless it is asked for: ``none`` is the default. With ``exponential(attempts:base:factor:cap:jitter:)``
-/// a request is retried when all of this holds:
+/// Nothing is retried unless it is asked for: ``none`` is the default. With
+/// ``exponential(attempts:base:factor:cap:jitter:)`` a request is retried when all of this holds:
 ///
 /// - It failed by one of the ``faults``, or was answered with one of the ``statuses``.
-/// - It may be sent twice: its method is idempotent (or the request says it is), it has an `Idempotency-Key`, the policy
-///   ``retriesNonIdempotent``, or the server certainly did not act on it. Its body can be made once more.
+/// - It may be sent twice: its method is idempotent (or the request says it is), it has an `Idempotency-Key`, the
+///   policy ``retriesNonIdempotent``, or the server certainly did not act on it. Its body can be made once more.
 /// - Attempts are left, the host's ``RetryBudget`` has room, and the wait ends before the deadline.
 ///
 /// The wait doubles with each retry and is drawn at random (``Jitter``), so that clients that failed together do not
 /// come back together. A `Retry-After` of the answer is waited out before it, so that clients that were told the same
-/// moment do not all come at it; with ``Jitter/none`` in its place. If it asks for more than ``retryAfterCap``, the answer
-/// is delivered without a retry.
+/// moment do not all come at it; with ``Jitter/none`` in its place. If it asks for more than ``retryAfterCap``, the
+/// answer is delivered without a retry.
 ///
 /// Faults of trust (certificates, pins), faults of the request itself, a cancel, a shutdown, and a deadline are never
 /// retried, and neither is 401: fresh credentials are an authenticator's to bring.

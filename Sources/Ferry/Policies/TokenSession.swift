@@ -160,8 +160,8 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 }
 
 extension RequestError {
-    /// There is no token for a run, and why. The code is the refresh's; how far its request had come is not said of this
-    /// one, which was not sent.
+    /// There is no token for a run, and why. The code is the refresh's; how far its request had come is not said of
+    /// this one, which was not sent.
     fileprivate static func withoutToken(_ fault: any Error, url: String) -> RequestError {
         guard let error = fault as? RequestError else { return .thrown(fault, url: url) }
         return RequestError(preparing: error.code, message: error.message, url: url, cause: error).ofApplication

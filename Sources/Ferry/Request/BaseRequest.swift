@@ -1,7 +1,7 @@
 public import FerryJSON
 
-/// A base for requests that are a hierarchy of classes: it declares every member of ``Request``, so that a subclass, and
-/// a subclass of that, can replace any of them.
+/// A base for requests that are a hierarchy of classes: it declares every member of ``Request``, so that a subclass,
+/// and a subclass of that, can replace any of them.
 ///
 ///     class ShopRequest: BaseRequest, @unchecked Sendable {
 ///         override var baseURL: String? { "https://shop.example.com/v1" }

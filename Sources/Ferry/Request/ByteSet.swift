@@ -31,7 +31,8 @@ struct ByteSet: Sendable {
     static let path = ByteSet("-._~!$&'()*+,;=:@/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     /// RFC 3986, 3.4 and 3.5.
     static let query = ByteSet("-._~!$&'()*+,;=:@/?0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// What may stand in a host or a port, brackets of an address literal included; beyond ASCII is the core's to judge.
+    /// What may stand in a host or a port, brackets of an address literal included; beyond ASCII is the core's to
+    /// judge.
     static let authority = ByteSet("-._~!$&'()*+,;=:[]%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
 

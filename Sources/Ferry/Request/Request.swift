@@ -67,9 +67,9 @@ public protocol Request<Value>: Runnable {
     /// Its place among those that wait. The default is `.normal`.
     var priority: RequestPriority { get }
 
-    /// A complete request of one's own in the place of what the members describe: base, filters, arguments, headers
-    /// and credentials are passed by, the configuration's too; priority, timeouts, validation, hooks and policies hold
-    /// as for any other. Adapters see it; the authenticator does where ``usesAuthenticator`` says so, and then its token
+    /// A complete request of one's own in the place of what the members describe: base, filters, arguments, headers and
+    /// credentials are passed by, the configuration's too; priority, timeouts, validation, hooks and policies hold as
+    /// for any other. Adapters see it; the authenticator does where ``usesAuthenticator`` says so, and then its token
     /// takes the place of an `Authorization` that stands here. The default is `nil`.
     var custom: OutgoingRequest? { get }
 
@@ -88,7 +88,8 @@ public protocol Request<Value>: Runnable {
     /// is no JSON, or empty, `invalidJSON`. Keep it in a `static let`, it is compiled once. The default is `nil`.
     var jsonSchema: JSONSchema? { get }
 
-    /// How a `Decodable` value is decoded: the strategies for keys, dates and data. The default is `FerryJSONDecoder()`.
+    /// How a `Decodable` value is decoded: the strategies for keys, dates and data. The default is
+    /// `FerryJSONDecoder()`.
     var jsonDecoder: FerryJSONDecoder { get }
 
     /// Bytes of the body, after decoding, that are held in memory at most. The default is `nil`, the configuration's
@@ -105,8 +106,8 @@ public protocol Request<Value>: Runnable {
     /// How a start that does not say so itself uses the cache. The default is ``CacheMode/cacheElseNetwork``.
     var cacheMode: CacheMode { get }
 
-    /// The arguments that tell one kept answer from another: leave those out that change all the time and do not matter.
-    /// The default is ``arguments``.
+    /// The arguments that tell one kept answer from another: leave those out that change all the time and do not
+    /// matter. The default is ``arguments``.
     var cacheArguments: Arguments { get }
 
     /// Names of header fields that tell one kept answer from another. The default is none; credentials always do.
@@ -120,9 +121,9 @@ public protocol Request<Value>: Runnable {
     ///
     /// Each has its own result, hooks, value and deadline, and the cancel of one leaves the others. Runs that differ in
     /// anything that is sent, credentials above all, in timeouts and policies, or in the sensitive data of their cache
-    /// policy, do not share; nor do those of an agent with adapters, a credential provider or cookies in its jar, which may
-    /// give each run its own, those whose body is read from a file, a form or a stream, and those whose own policy for
-    /// redirects or retries has a rule (`decide`).
+    /// policy, do not share; nor do those of an agent with adapters, a credential provider or cookies in its jar, which
+    /// may give each run its own, those whose body is read from a file, a form or a stream, and those whose own policy
+    /// for redirects or retries has a rule (`decide`).
     var coalesces: Bool { get }
 
     /// Replaces the configuration's. The default is `nil`.

@@ -47,8 +47,8 @@ public struct RequestBody: Sendable {
 
     /// A file, or a range of its bytes, read as the socket takes them.
     ///
-    /// It is opened when the run is started and stays open until that ends. One that is not there, cannot be read, is no
-    /// regular file or is shorter than the range fails the run with `uploadSource` before anything is sent; one that
+    /// It is opened when the run is started and stays open until that ends. One that is not there, cannot be read, is
+    /// no regular file or is shorter than the range fails the run with `uploadSource` before anything is sent; one that
     /// becomes shorter meanwhile does so too, and the server sees a message that was broken off. Of one that grows only
     /// what was there at the start is sent.
     public static func file(
@@ -64,10 +64,10 @@ public struct RequestBody: Sendable {
 
     /// The pieces of a sequence, taken as the socket takes them; at most 256 KiB are held ahead.
     ///
-    /// `makeSequence` is called once for each attempt, in a task, when the first bytes are wanted; that task is cancelled
-    /// when the attempt ends early. Without a length the body is sent in chunks. A sequence that throws, or gives another
-    /// number of bytes than announced, fails the run with `uploadSource`, and the server sees a message that was broken
-    /// off: where a length is announced, the last byte leaves when the sequence has ended.
+    /// `makeSequence` is called once for each attempt, in a task, when the first bytes are wanted; that task is
+    /// cancelled when the attempt ends early. Without a length the body is sent in chunks. A sequence that throws, or
+    /// gives another number of bytes than announced, fails the run with `uploadSource`, and the server sees a message
+    /// that was broken off: where a length is announced, the last byte leaves when the sequence has ended.
     public static func stream<Bytes: AsyncSequence>(
         length: UInt64? = nil, contentType: String? = nil, _ makeSequence: @escaping @Sendable () -> Bytes
     ) -> RequestBody

@@ -21,9 +21,9 @@ extension Response {
         }
     }
 
-    /// Checks the body against a schema, for those that a request cannot name beforehand, like one for each status. Throws
-    /// `schemaMismatch`, which says where, or `invalidJSON`, also for an empty body. What has passed is not checked again by
-    /// the same schema: a hit in the memory of a cache costs no parse.
+    /// Checks the body against a schema, for those that a request cannot name beforehand, like one for each status.
+    /// Throws `schemaMismatch`, which says where, or `invalidJSON`, also for an empty body. What has passed is not
+    /// checked again by the same schema: a hit in the memory of a cache costs no parse.
     public func check(by schema: JSONSchema) throws(RequestError) {
         if result.passedCheck == schema.number { return }
         let json = try requireJSON()

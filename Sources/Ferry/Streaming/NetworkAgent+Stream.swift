@@ -7,10 +7,10 @@ extension NetworkAgent {
     ///     for try await piece in export.body { try file.write(contentsOf: piece) }
     ///
     /// Redirects, retries, adapters and the like happen before it returns; status and content type are checked, the
-    /// value and the completion hooks have no part in it. What is not accepted throws, with the first 4,096 bytes of the
-    /// body. No bound holds for the body as a whole but the request's own ``Request/maxBodyBytes``. Cancelling the task
-    /// that waits or reads cancels the run. Observers are told of the end when the body has ended, and the hooks for
-    /// failures where it ends badly; one that is not read to its end was cancelled.
+    /// value and the completion hooks have no part in it. What is not accepted throws, with the first 4,096 bytes of
+    /// the body. No bound holds for the body as a whole but the request's own ``Request/maxBodyBytes``. Cancelling the
+    /// task that waits or reads cancels the run. Observers are told of the end when the body has ended, and the hooks
+    /// for failures where it ends badly; one that is not read to its end was cancelled.
     public nonisolated(nonsending) func stream<R: Request>(
         _ request: R
     ) async throws(RequestError) -> StreamedResponse {
@@ -67,8 +67,8 @@ extension AgentCore {
 }
 
 extension StreamRun {
-    /// The error of an answer that was not accepted, with the first bytes of its body; or what the run was ended by while
-    /// they were waited for.
+    /// The error of an answer that was not accepted, with the first bytes of its body; or what the run was ended by
+    /// while they were waited for.
     func explained(_ error: RequestError, _ head: Response) async -> RequestError {
         var body: [UInt8] = []
         reading: while body.count < RequestError.Part.most {

@@ -21,8 +21,8 @@ enum BenchBaseline {
         }
     }
 
-    /// That it is of another load, and in what; `nil` when it is of the same. The server may be another one, or the same
-    /// on another port.
+    /// That it is of another load, and in what; `nil` when it is of the same. The server may be another one, or the
+    /// same on another port.
     static func warning(_ report: BenchReport, _ baseline: BenchReport) -> String? {
         var differences: [String] = []
         func compare(_ own: String, _ other: String) {

@@ -41,8 +41,8 @@ struct BenchCharts {
                 y2="\(frame.number(frame.floor))"/>
 
                 """
-            // At the end there is room before the line only. Names that would stand in one another are left out; the table
-            // has them all.
+            // At the end there is room before the line only. Names that would stand in one another are left out; the
+            // table has them all.
             let isAtEnd = place + 40 > ChartFrame.width
             if (isAtEnd ? place - 42 : place) < free { continue }
             let side = isAtEnd ? #" text-anchor="end""# : ""

@@ -3,8 +3,8 @@ internal import FerryMeasurement
 extension BenchReport {
     /// What makes the figures say more of the client than of the server.
     ///
-    /// Nothing is said of shares of a run that was too short to take one, nor of a client that was refused as fast as it
-    /// could ask.
+    /// Nothing is said of shares of a run that was too short to take one, nor of a client that was refused as fast as
+    /// it could ask.
     static func warnings(_ generator: Generator, seconds: Double, ok: UInt64, unsent: UInt64) -> [String] {
         var warnings: [String] = []
         let saysShares = seconds >= shortest && ok > 0
@@ -31,8 +31,8 @@ extension BenchReport {
         return warnings
     }
 
-    /// What is missing from the figures because the load was cut off, where that may matter: of answers that are not slow
-    /// a few are always on their way.
+    /// What is missing from the figures because the load was cut off, where that may matter: of answers that are not
+    /// slow a few are always on their way.
     static func warnings(_ totals: BenchTotals, _ model: BenchPlan.Model) -> [String] {
         let (waited, known) = (totals.unanswered, totals.latencies.maximum)
         if waited.count == 0 || waited.maximum <= known { return [] }

@@ -20,8 +20,9 @@ struct BenchTotals: Sendable {
 
     var ok: UInt64 { latencies.count }
 
-    /// The open model asks how long whoever came had to wait. Those cut off had to wait that long at least: without them
-    /// the slowest would be missing, and most so where somebody ends the load because nothing is answered any more.
+    /// The open model asks how long whoever came had to wait. Those cut off had to wait that long at least: without
+    /// them the slowest would be missing, and most so where somebody ends the load because nothing is answered any
+    /// more.
     func latencies(of model: BenchPlan.Model) -> Histogram {
         guard case .open = model else { return latencies }
         var all = latencies

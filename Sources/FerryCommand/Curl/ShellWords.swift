@@ -1,7 +1,7 @@
 /// The words of a command line, as a shell reads it: `'…'`, `"…"`, `$'…'`, backslashes, and lines joined by one.
 ///
-/// Nothing is run or looked up: what a shell would replace (`$name`, `` `…` ``), and what ends a command (`|`, `;`, `&`,
-/// `<`, `>`), is an error.
+/// Nothing is run or looked up: what a shell would replace (`$name`, `` `…` ``), and what ends a command (`|`, `;`,
+/// `&`, `<`, `>`), is an error.
 struct ShellWords {
     private var rest: Substring.UnicodeScalarView
     private var words: [String] = []

@@ -18,8 +18,8 @@ enum FetchBody {
 
     private static let formType = "application/x-www-form-urlencoded"
 
-    /// Standard input can be read once: where it may be needed again it is held in memory. A redirect may ask for it (307,
-    /// 308), and redirects are followed unless they are turned off.
+    /// Standard input can be read once: where it may be needed again it is held in memory. A redirect may ask for it
+    /// (307, 308), and redirects are followed unless they are turned off.
     private static func isSentOnce(_ arguments: ParsedArguments) throws -> Bool {
         let follows = try arguments.integer("max-redirects", in: 0...Int.max) != 0
         return !follows && !["repeat", "retries", "digest"].contains(where: arguments.has)

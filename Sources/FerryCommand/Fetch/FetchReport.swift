@@ -60,8 +60,8 @@ extension FetchReport: Encodable {
         try object.encode(fault, forKey: .error)
     }
 
-    /// By lower-case name. Fields of one name are joined as RFC 9110, 5.2 says, `set-cookie`, which must not be, by line
-    /// breaks.
+    /// By lower-case name. Fields of one name are joined as RFC 9110, 5.2 says, `set-cookie`, which must not be, by
+    /// line breaks.
     private var joinedHeaders: [String: String] {
         var joined: [String: String] = [:]
         for field in response?.headers.fields ?? [] {

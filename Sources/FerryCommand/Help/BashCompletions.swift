@@ -68,7 +68,8 @@ struct BashCompletions {
         case .unknown: []
         case .files: [asNames, filled("-f")]
         case .filesAfterAt:
-            // What is typed is replaced from the sign on, whether that parts words or not. As names it would be escaped.
+            // What is typed is replaced from the sign on, whether that parts words or not. As names it would be
+            // escaped.
             [
                 "if [[ $sign == *@ ]]; then",
                 "    mapfile -t COMPREPLY < <(compgen -f -- \"${cur#@}\" | while IFS= read -r; do printf '@%q\\n' \"$REPLY\"; done)",

@@ -1,8 +1,8 @@
 internal import Ferry
 internal import FoundationEssentials
 
-/// One run of a request of a plan, with everything filled in. Its value is nothing: what counts is that the answer is as
-/// expected, and what is captured of it.
+/// One run of a request of a plan, with everything filled in. Its value is nothing: what counts is that the answer is
+/// as expected, and what is captured of it.
 struct PlanCall: Request {
     typealias Value = Void
 

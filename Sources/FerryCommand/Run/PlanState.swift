@@ -13,7 +13,8 @@ final class PlanState: Sendable {
 
     private let state = Mutex(State())
 
-    /// Each variable is made of those before it. Given ones are not made, nor are those that are kept of an earlier run.
+    /// Each variable is made of those before it. Given ones are not made, nor are those that are kept of an earlier
+    /// run.
     init(
         variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: String)],
         keeping kept: [(name: String, value: JSON)] = []

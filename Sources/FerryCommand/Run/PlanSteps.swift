@@ -1,7 +1,7 @@
 internal import Ferry
 
-/// What the nodes of a plan run as. Each is made when its turn comes: a chain of n steps, or of n rounds, is one link and
-/// the promise of the rest, so that it costs no more to make than to run.
+/// What the nodes of a plan run as. Each is made when its turn comes: a chain of n steps, or of n rounds, is one link
+/// and the promise of the rest, so that it costs no more to make than to run.
 struct PlanSteps: Sendable {
     let plan: Plan
     let state: PlanState

@@ -11,9 +11,9 @@
 ///         }
 ///     }
 public protocol JSONConvertible {
-    /// Makes the value, or throws. What the methods of `JSON` throw, a `JSONMismatch`, says what was expected and where. A
-    /// request whose value this is fails with `decoding` by it, and by a `DecodingError`; by any other error but a
-    /// `RequestError`, which stays as it is, with `userError`.
+    /// Makes the value, or throws. What the methods of `JSON` throw, a `JSONMismatch`, says what was expected and
+    /// where. A request whose value this is fails with `decoding` by it, and by a `DecodingError`; by any other error
+    /// but a `RequestError`, which stays as it is, with `userError`.
     init(json: JSON) throws
 
     /// What stands for a member that is absent; nil, the default, makes that an error.
@@ -29,7 +29,8 @@ extension JSONConvertible {
     @inlinable
     public static var valueWhenAbsent: Self? { nil }
 
-    /// Makes a `JSON` of the place first. A value nested so deeply that the thread's stack does not suffice is an error.
+    /// Makes a `JSON` of the place first. A value nested so deeply that the thread's stack does not suffice is an
+    /// error.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Self {
         try Self(json: try json.descend(to: place))

@@ -102,8 +102,8 @@ struct ContainerShelf {
         slots.deallocate()
     }
 
-    /// Whether containers are what they are taken for here: that a reference is their only part is known from the source
-    /// of the standard library, and promised by nobody.
+    /// Whether containers are what they are taken for here: that a reference is their only part is known from the
+    /// source of the standard library, and promised by nobody.
     private static let containersAreReferences: Bool = {
         let empty: JSON = [:]
         let session = DecodingSession(empty, options: FerryJSONDecoder(), text: nil)

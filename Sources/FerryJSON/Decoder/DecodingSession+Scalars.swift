@@ -63,8 +63,8 @@ extension DecodingSession {
         throw mismatch(type, at: index)
     }
 
-    /// The error for a value of another kind. A number that the type cannot hold has an empty path, as in Foundation; the
-    /// description says where it is.
+    /// The error for a value of another kind. A number that the type cannot hold has an empty path, as in Foundation;
+    /// the description says where it is.
     @inline(never)
     func mismatch<T>(_ type: T.Type, at index: Int) -> DecodingError {
         if isNull(at: index) { return notFound(type, "found null", codingPath(to: index)) }

@@ -4,8 +4,8 @@ public import FoundationEssentials
 extension JSON {
     /// Parses a text in UTF-8, which may begin with a byte order mark.
     ///
-    /// The text is copied while it is parsed, and not needed afterwards. The document's memory comes from a pool and goes
-    /// back there with the last view of it; to keep a small part of a large document for long, keep its values or
+    /// The text is copied while it is parsed, and not needed afterwards. The document's memory comes from a pool and
+    /// goes back there with the last view of it; to keep a small part of a large document for long, keep its values or
     /// `detached()`.
     public init(parsing text: some ContiguousBytes) throws(JSONSyntaxError) {
         let result = text.withUnsafeBytes { bytes in

@@ -30,8 +30,8 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
 
     /// What is wrong.
     public let reason: Reason
-    /// The offset in bytes at which it was found: the beginning of the word, number or string that is wrong; the size of
-    /// the text where its end comes too soon.
+    /// The offset in bytes at which it was found: the beginning of the word, number or string that is wrong; the size
+    /// of the text where its end comes too soon.
     public let offset: Int
 
     /// An error at an offset of a text.

@@ -35,7 +35,8 @@ struct WayDown {
         return steps[...]
     }
 
-    /// Moves the last step on to the child that holds the target; gives that child's value, or the target if it is the key.
+    /// Moves the last step on to the child that holds the target; gives that child's value, or the target if it is the
+    /// key.
     private mutating func goOn(to target: Int, in tape: ferry_json_tape) -> Int {
         var step = steps.removeLast()
         let end = ferry_json_close(tape, step.container)

@@ -8,8 +8,8 @@ extension JSONSchema {
 
     /// Checks a text of which no more is needed than that it fits. Throws `JSONSyntaxError` or `JSONMismatch`.
     ///
-    /// Allocates nothing once the parser's pool is warm. `spare` says how many bytes behind the text may be read: with 64
-    /// or more it is not copied.
+    /// Allocates nothing once the parser's pool is warm. `spare` says how many bytes behind the text may be read: with
+    /// 64 or more it is not copied.
     public func check(parsing text: UnsafeRawBufferPointer, spare: Int) throws {
         let document = try JSON.parse(text, spare: spare)
         defer { ferry_json_release(document) }

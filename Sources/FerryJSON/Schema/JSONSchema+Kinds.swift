@@ -17,9 +17,10 @@ extension JSONSchema {
     /// Any value, null included.
     public static let any = JSONSchema(SchemaShape(.any))
 
-    /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to have
-    /// it cover the whole. Patterns are ECMAScript's without look-around, lazy quantifiers, back-references and Unicode
-    /// classes; they take time in the length of the text, not more. One that is not understood ends the program.
+    /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to
+    /// have it cover the whole. Patterns are ECMAScript's without look-around, lazy quantifiers, back-references and
+    /// Unicode classes; they take time in the length of the text, not more. One that is not understood ends the
+    /// program.
     public static func string(
         minLength: Int = 0, maxLength: Int? = nil, matching pattern: String? = nil
     ) -> JSONSchema {

@@ -4,10 +4,11 @@
 ///         "nick": .string, "level": .integer(in: 1...99), "tags": [.string], "bio": .string.nullable.optional,
 ///     ]
 ///
-/// Every key named is required unless it is `optional`; null passes only where it is `nullable`; keys that are not named
-/// are ignored unless the object is `closed`; every element of an array is checked; booleans are no numbers, and a whole
-/// number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in a `static let`.
-/// Checking makes no objects and allocates nothing, but for patterns, and for keys that stand twice in a wide object.
+/// Every key named is required unless it is `optional`; null passes only where it is `nullable`; keys that are not
+/// named are ignored unless the object is `closed`; every element of an array is checked; booleans are no numbers, and
+/// a whole number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in a
+/// `static let`. Checking makes no objects and allocates nothing, but for patterns, and for keys that stand twice in a
+/// wide object.
 public struct JSONSchema: Sendable {
     /// One reference, so that a schema costs a request no more to name than any other of its members.
     private let definition: SchemaDefinition

@@ -1,8 +1,8 @@
 internal import CFerryJSON
 
 extension JSON: Hashable {
-    /// Numbers are equal by their value (`1` and `1.0`), strings by their Unicode scalars, objects in any order of their
-    /// members.
+    /// Numbers are equal by their value (`1` and `1.0`), strings by their Unicode scalars, objects in any order of
+    /// their members.
     public static func == (a: JSON, b: JSON) -> Bool {
         ferry_json_equal(a.document.tape, a.index, b.document.tape, b.index)
     }

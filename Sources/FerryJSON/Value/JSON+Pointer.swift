@@ -1,6 +1,6 @@
 extension JSON {
-    /// The value that a JSON Pointer names (RFC 6901), `/items/3/name`; nil when there is none, or the text is no pointer.
-    /// The empty pointer names the value itself.
+    /// The value that a JSON Pointer names (RFC 6901), `/items/3/name`; nil when there is none, or the text is no
+    /// pointer. The empty pointer names the value itself.
     public func value(atPointer pointer: String) -> JSON? {
         guard !pointer.isEmpty else { return self }
         guard pointer.utf8.first == UInt8(ascii: "/") else { return nil }

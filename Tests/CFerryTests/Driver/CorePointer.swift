@@ -10,8 +10,8 @@ struct CorePointer: @unchecked Sendable {
 
 /// A result that the receiver keeps.
 ///
-/// `@unchecked Sendable` is true because it belongs to the receiver of on_finished until `free`, and may be freed on any
-/// thread.
+/// `@unchecked Sendable` is true because it belongs to the receiver of on_finished until `free`, and may be freed on
+/// any thread.
 struct KeptResult: @unchecked Sendable {
     let raw: UnsafeMutablePointer<ferry_result>
 

@@ -3,8 +3,8 @@ import Foundation
 import Injection
 import Testing
 
-/// Runs of other kinds while calls of the system fail: streamed, with a body, over TLS, over HTTP/2. Each ends once, with
-/// all its bytes or with an error, and what comes after it is answered.
+/// Runs of other kinds while calls of the system fail: streamed, with a body, over TLS, over HTTP/2. Each ends once,
+/// with all its bytes or with an error, and what comes after it is answered.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: Injection.isPossible)) struct InjectionWayTests {
     private static let calls =
         (Injection.network + Injection.threads).flatMap { name in (1...6).map { Injection.call($0, of: name) } }
@@ -15,8 +15,8 @@ import Testing
     /// Of a body that is read as it is sent.
     private static let ofUploads = injections + (1...4).map { Injection.call($0, of: "pread") }
 
-    /// Up to the handshake: behind it libcurl 7.88.1 frees a name twice, the first time where it has no memory to keep a
-    /// session with (`Curl_ssl_addsessionid`), the second time with the next one.
+    /// Up to the handshake: behind it libcurl 7.88.1 frees a name twice, the first time where it has no memory to keep
+    /// a session with (`Curl_ssl_addsessionid`), the second time with the next one.
     private static let underTLS =
         calls + (1...70).map { Injection.call($0, ofRequest: "malloc") }
         + Injection.chances(of: Injection.network + Injection.threads)

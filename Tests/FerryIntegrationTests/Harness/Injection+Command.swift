@@ -1,8 +1,8 @@
 import Injection
 
 extension Injection {
-    /// Runs the command; what does not end within half a minute is killed, which is the code 137. What it prints goes to
-    /// a file, where one is named.
+    /// Runs the command; what does not end within half a minute is killed, which is the code 137. What it prints goes
+    /// to a file, where one is named.
     func run(_ arguments: [String], to path: String? = nil) throws -> FerryCommand.Outcome {
         let redirection = path.map { ["/bin/sh", "-c", #"exec "$@" >"$0""#, $0] } ?? []
         return try FerryCommand.run(

@@ -15,9 +15,9 @@ final class ServerProcess: Sendable {
         case kill = "KILL"
     }
 
-    /// Starts a server and waits until it is ready: until it listens on its ports, and has written the file `sign` where
-    /// one is named. `launch` writes what it needs into its folder and says its command line; it is called again, with a
-    /// new folder and other ports, when one of the ports was taken.
+    /// Starts a server and waits until it is ready: until it listens on its ports, and has written the file `sign`
+    /// where one is named. `launch` writes what it needs into its folder and says its command line; it is called again,
+    /// with a new folder and other ports, when one of the ports was taken.
     static func start(
         ports count: Int, ending: Ending = .kill, sign: String? = nil,
         _ launch: (_ folder: ServerFolder, _ ports: [Int]) throws -> [String]

@@ -186,7 +186,8 @@ extension FaultSetup {
 
     fileprivate mutating func zeros() { query = "zeros=1" }
 
-    /// The bound of the configuration is one on bodies in memory. Not noted as omitted: the request's own is played there.
+    /// The bound of the configuration is one on bodies in memory. Not noted as omitted: the request's own is played
+    /// there.
     fileprivate mutating func isHeldInMemory() { forms = [.buffered] }
 }
 

@@ -177,7 +177,8 @@ import Testing
     @Test("R71: in the middle of a body that keeps coming")
     func streaming() async throws {
         try await expectCancelled(
-            // More than the sockets hold before the mark, and not too much to be collected before a cancel that is late.
+            // More than the sockets hold before the mark, and not too much to be collected before a cancel that is
+            // late.
             [
                 .expectHead, .send(head()), .pattern(bytes: 14_000_000), .mark("begun"), .pattern(bytes: 6_000_000),
                 .keepOpen,

@@ -2,8 +2,8 @@ import FaultTable
 import Foundation
 import Testing
 
-/// The page of the manual that the tests make: `make faults` writes it, `make test` looks whether it is still true. Both
-/// have run the tests before, and `FERRY_FAULTS` names the file of what those noted.
+/// The page of the manual that the tests make: `make faults` writes it, `make test` looks whether it is still true.
+/// Both have run the tests before, and `FERRY_FAULTS` names the file of what those noted.
 @Suite struct FaultTableTests {
     private static let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     private static let page = root + "/Sources/Ferry/Documentation.docc/Faults.md"

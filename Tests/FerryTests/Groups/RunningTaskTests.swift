@@ -4,7 +4,8 @@ import Testing
 
 @testable import Ferry
 
-/// The handle by which a group's task is cancelled. What is said here of its life is looked at by the address sanitizer.
+/// The handle by which a group's task is cancelled. What is said here of its life is looked at by the address
+/// sanitizer.
 @Suite(.timeLimit(.minutes(1))) struct RunningTaskTests {
     /// As a group does it: in a child of a task group, which begins at once.
     private func child<Value: Sendable>(_ work: @escaping @Sendable (RunningTask?) async -> Value) async -> Value? {

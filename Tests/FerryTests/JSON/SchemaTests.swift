@@ -65,7 +65,8 @@ import Testing
     @Test func realBodiesAreCheckedWhereTheyStand() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
-        // One that lies behind the head in one block, one in a block of its own, and one that ends where a block may end.
+        // One that lies behind the head in one block, one in a block of its own, and one that ends where a block may
+        // end.
         for count in [0, 1, 60, 500, 5000, 16000] {
             let body = "[" + (0..<count).map { #"{"nick": "n\#($0)", "level": \#($0)}"# }.joined(separator: ",") + "]"
             server.handle("/x") { _ in LoopbackResponse(json: body) }

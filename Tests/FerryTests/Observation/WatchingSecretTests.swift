@@ -4,7 +4,8 @@ import Testing
 
 @testable import Ferry
 
-/// A canary stands in every place of an exchange that may be secret, and is looked for in all that watching brings forth.
+/// A canary stands in every place of an exchange that may be secret, and is looked for in all that watching brings
+/// forth.
 @Suite(.faultTable) struct WatchingSecretTests {
     private static let url = "https://kim:canary@Host:8443/x?token=canary&canary#canary"
     private static let headers: Headers = [

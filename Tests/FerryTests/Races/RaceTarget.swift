@@ -5,7 +5,8 @@ import FoundationEssentials
 /// What a run of a race asks for, and how it may end when nobody ends it.
 struct RaceTarget: Sendable {
     let path: String
-    /// Of a success; `nil` where there is none. No `Data`: what that holds as a constant looks like a leak to a sanitizer.
+    /// Of a success; `nil` where there is none. No `Data`: what that holds as a constant looks like a leak to a
+    /// sanitizer.
     var body: [UInt8]?
     var codes: [RequestError.Code] = []
     var method = HTTPMethod.get

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Testing
 
-/// Runs of every form and agents, ended at random moments. Each test has a process to itself, as descriptors, threads and
-/// memory are counted.
+/// Runs of every form and agents, ended at random moments. Each test has a process to itself, as descriptors, threads
+/// and memory are counted.
 ///
 /// Every fault names a seed: with that as `FERRY_RACE_SEED` the rounds begin there.
 @Suite(.timeLimit(.minutes(10))) struct RaceTests {

@@ -142,7 +142,8 @@ struct Intercept: RequestInterceptor {
         #expect(reply.metrics.attempts == 1 && reply.metrics.redirects == 1, "it was sent once")
     }
 
-    /// Each place answers with a redirect to the next, or with an error: `n` stands for the network, `i` for one of them.
+    /// Each place answers with a redirect to the next, or with an error: `n` stands for the network, `i` for one of
+    /// them.
     @Test(arguments: [
         ("in", 1), ("ni", 1), ("nn", 1), ("ii", 0), ("nin", 1), ("inn", 1), ("nnn", 1), ("iin", 1),
     ])

@@ -174,8 +174,8 @@ import Testing
         let token: Token
     }
 
-    /// Runs `body` with a token that nobody but it holds, and waits until it is gone: a queue may still be letting go of
-    /// the block that held it. One that is held for good ends the test by its time limit.
+    /// Runs `body` with a token that nobody but it holds, and waits until it is gone: a queue may still be letting go
+    /// of the block that held it. One that is held for good ends the test by its time limit.
     private func isGone(_ body: (Token) async throws -> Void) async rethrows -> Bool {
         let (stream, end) = AsyncStream.makeStream(of: Never.self)
         weak var gone: Token?

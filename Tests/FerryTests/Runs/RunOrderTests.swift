@@ -169,7 +169,8 @@ import Testing
         #expect(book.entries == cancelled("closure cancelled"))
     }
 
-    /// Its result stood before the callback queue already: what had seen it succeed has, and then it fails as any other.
+    /// Its result stood before the callback queue already: what had seen it succeed has, and then it fails as any
+    /// other.
     @Test func aRunCancelledWhileItFinishesFailsOnTheSameQueues() async {
         let stub = StubTransport(always: .response())
         let agent = agent(stub)

@@ -26,7 +26,8 @@ private func withoutLeadingZeros(_ text: String) -> String {
     return made
 }
 
-/// A `Retry-After` that is taken is a time that has not passed; a number is its seconds, a date is read again as itself.
+/// A `Retry-After` that is taken is a time that has not passed; a number is its seconds, a date is read again as
+/// itself.
 func checkRetryAfter(_ text: String) throws {
     let now = HTTPDate(secondsSince1970: 1_800_000_000)
     let wait = RetryAfter.wait([text], now: now)

@@ -1,7 +1,7 @@
 import CCoreParts
 
-/// A compressed body in pieces and with pauses is what it is in one piece; and what was compressed comes back. The first
-/// eight bytes decide over the pieces.
+/// A compressed body in pieces and with pauses is what it is in one piece; and what was compressed comes back. The
+/// first eight bytes decide over the pieces.
 func checkInflate(_ bytes: UnsafeRawBufferPointer) throws {
     guard bytes.count >= 8 else { return }
     let chance = bytes.loadUnaligned(as: UInt64.self) | 1

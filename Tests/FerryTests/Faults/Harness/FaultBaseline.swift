@@ -8,7 +8,8 @@ struct FaultBaseline {
     private let descriptors = ProcessHoldings.descriptors.count
     private let memory: Int
 
-    /// What the runtime opens once and keeps is open from here on. Detached: it is no part of the test that comes first.
+    /// What the runtime opens once and keeps is open from here on. Detached: it is no part of the test that comes
+    /// first.
     static let isWarm = Task.detached {
         guard let certificate = try? ServerCertificate() else { return }
         for options in [LoopbackServer.Options(), .init(certificate: certificate)] {

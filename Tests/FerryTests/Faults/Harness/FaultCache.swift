@@ -51,7 +51,8 @@ final class FaultCache: Sendable {
         }
     }
 
-    /// I6: when the agent is gone, nothing in the files is a secret. But for a body that may have been kept, and has one.
+    /// I6: when the agent is gone, nothing in the files is a secret. But for a body that may have been kept, and has
+    /// one.
     func expectNoSecret(_ outcome: FaultOutcome, _ sourceLocation: SourceLocation) {
         if case .success(let answer) = outcome, Canary.words.contains(where: answer.text.contains) { return }
         for file in files {

@@ -2,8 +2,8 @@ import Testing
 
 /// When a case has to end (I5): a deadline, a timeout or a cancel.
 ///
-/// Each of its plays has a bound that only a fault can break. The one in the middle of them has this: a machine that has
-/// others to serve is late now and then, and not every time.
+/// Each of its plays has a bound that only a fault can break. The one in the middle of them has this: a machine that
+/// has others to serve is late now and then, and not every time.
 struct FaultDue: Sendable {
     /// Counted from the start of the run, or from its cancel.
     var time = Duration.zero

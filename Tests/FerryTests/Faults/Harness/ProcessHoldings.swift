@@ -5,8 +5,8 @@ import Foundation
 enum ProcessHoldings {
     static let isAlone = CommandLine.arguments.contains("--no-parallel")
 
-    /// What the open descriptors lead to; but for the timers of libdispatch, which opens one for each clock when that is
-    /// first asked for, perhaps in the middle of a test, and keeps it.
+    /// What the open descriptors lead to; but for the timers of libdispatch, which opens one for each clock when that
+    /// is first asked for, perhaps in the middle of a test, and keeps it.
     static var descriptors: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         // The one that lists them is gone by now.
@@ -14,8 +14,8 @@ enum ProcessHoldings {
             .filter { $0 != "anon_inode:[timerfd]" && !isSanitizers($0) }
     }
 
-    /// The thread sanitizer has a process that tells it names, behind two pipes, from when it first asks: also for what it
-    /// is told to pass over.
+    /// The thread sanitizer has a process that tells it names, behind two pipes, from when it first asks: also for what
+    /// it is told to pass over.
     private static func isSanitizers(_ name: String) -> Bool {
         #if FERRY_TSAN
         return name.hasPrefix("pipe:")
