@@ -1,5 +1,4 @@
 internal import CBareClient
-internal import FerryMeasurement
 
 /// What the requests cost a client that was written for nothing else.
 enum BareRival {
@@ -23,9 +22,7 @@ enum BareRival {
         measurement.wrong = report.wrong
         measurement.failed = report.failed
         measurement.connections = report.connections
-        var histogram = Histogram()
-        for latency in latencies { histogram.record(latency) }
-        measurement.setLatencies(histogram)
+        measurement.setLatencies(nanoseconds: latencies)
         return measurement
     }
 }

@@ -1,5 +1,4 @@
 internal import CCoreDriver
-internal import FerryMeasurement
 
 /// The core driven from C: no Swift between two requests.
 enum CoreRival {
@@ -25,9 +24,7 @@ enum CoreRival {
         measurement.failed = report.failed
         measurement.connections = report.connections
         measurement.longestTurn = report.longest_turn_us
-        var histogram = Histogram()
-        for latency in latencies { histogram.record(latency) }
-        measurement.setLatencies(histogram)
+        measurement.setLatencies(nanoseconds: latencies)
         return measurement
     }
 }

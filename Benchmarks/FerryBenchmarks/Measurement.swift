@@ -31,6 +31,12 @@ struct Measurement: Codable, Sendable {
     var cpuPerRequest: Double { userPerRequest + systemPerRequest }
     var rate: Double { seconds > 0 ? Double(total) / seconds : 0 }
 
+    mutating func setLatencies(nanoseconds: [UInt64]) {
+        var histogram = Histogram()
+        for latency in nanoseconds { histogram.record(latency) }
+        setLatencies(histogram)
+    }
+
     /// Microseconds.
     mutating func setLatencies(_ histogram: Histogram) {
         p50 = Double(histogram.percentile(50)) / 1000

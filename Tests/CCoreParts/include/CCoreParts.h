@@ -55,4 +55,15 @@ void parts_route_make(parts_route *_Nonnull route,
                       const char *_Nonnull url, size_t length);
 void parts_route_free(parts_route *_Nonnull route);
 
+/* libcurl's receive buffers. False where there is no room for them. */
+bool parts_buffers_open(void);
+char *_Nullable parts_buffer_take(void);
+void parts_buffer_give(char *_Nonnull buffer);
+bool parts_buffer_is_one(const char *_Nullable block);
+size_t parts_buffer_size(void);
+
+/* Of the pages on which these bytes lie, those that are in memory; -1 where the
+ * system does not say (mincore(2)). */
+long parts_resident_pages(const char *_Nonnull bytes, size_t length);
+
 #endif

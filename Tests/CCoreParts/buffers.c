@@ -1,0 +1,35 @@
+#include "CCoreParts.h"
+#include "core.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+bool parts_buffers_open(void) {
+  ferry__initialise();
+  if (!ferry__buffers_base) /* under the address sanitizer nobody has yet */
+    ferry__buffers_initialise();
+  return ferry__buffers_base;
+}
+
+char *parts_buffer_take(void) { return ferry__buffers_take(); }
+
+void parts_buffer_give(char *buffer) { ferry__buffers_give(buffer); }
+
+bool parts_buffer_is_one(const char *block) {
+  return ferry__buffers_hold(block);
+}
+
+size_t parts_buffer_size(void) { return FERRY__BUFFER + 16; }
+
+long parts_resident_pages(const char *bytes, size_t length) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = (uintptr_t)bytes / page * page;
+  unsigned char seen[16];
+  size_t count = ((uintptr_t)bytes + length - first + page - 1) / page;
+  if (count > sizeof seen || mincore((void *)first, count * page, seen))
+    return -1;
+  long resident = 0;
+  for (size_t i = 0; i < count; i++)
+    resident += seen[i] & 1;
+  return resident;
+}
