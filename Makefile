@@ -21,9 +21,12 @@ SOURCES = Package.swift Sources Tests Benchmarks Examples
 NOTES = $(CURDIR)/.build/faults.jsonl
 FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryFlow|RetryWay|RepeatedRequest|BatchTests
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
+# What may differ with the version of libcurl.
+LIBCURL = CFerryTests|FerryTransportTests|FaultTests|SlowPeer|BrokenUpload|ReplayedUpload|RepeatedRequest|RedirectSecret
+LIBCURL := $(LIBCURL)|Cookie|Proxy|TLS|HTTP2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration faults test-tsan test-asan fuzz bench curves soak docs lint format clean
+.PHONY: help setup build run test test-package test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +59,11 @@ test-integration: ## Tests against nginx, squid and other real servers; installs
 	@rm -f $(NOTES)
 	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter FerryIntegrationTests
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check-servers $(SUITES) --skip-build --filter FaultTableTests
+
+test-libcurl: ## Tests what depends on libcurl with one of 8.x, from Debian's backports, in the place of the system's
+	@.ci/setup integration
+	$(SWIFT) build --build-tests
+	@.ci/libcurl $(SUITES) --skip-build --filter '$(LIBCURL)'
 
 faults: ## Plays every fault of the manual's table, and writes the table anew
 	@.ci/setup integration

@@ -17,16 +17,17 @@ struct ferry__handle {
   ferry__transfer *transfer; /* NULL while idle */
   uint64_t host_serial;      /* whose CURLU is set */
   uint32_t answer;           /* of its host, that has_resolve stands for */
-  uint32_t generation;       /* one more with each transfer */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1, patient : 1;
   unsigned tunnelling : 1; /* what comes answers our CONNECT */
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   unsigned refused : 1; /* the last stream was, with no look at it */
   unsigned left_in : 1; /* the server goes away, but not before this stream */
+  unsigned reached : 1; /* this attempt's request may have left */
   uint32_t tunnel_bytes, tunnel_steps;
   uint32_t stream;        /* of HTTP/2; 0 = none yet */
-  ferry__socket *socket;  /* that its request went out on; only to compare */
+  uint32_t stream_error;  /* what it ended with (RFC 9113, 7) */
+  uint64_t connection;    /* that its request went out on; 0 = none yet */
   char target[64]; /* the one that is set, if it is short */
   unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
@@ -53,6 +54,7 @@ struct ferry__shard {
   ferry__handle *pool;
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
   uint64_t idle_since; /* ms; when its last transfer left */
+  uint64_t identity;   /* whose connections are here; 0 = anybody's */
   unsigned running, index;
   unsigned unheard; /* connects that go on without a socket to wait for */
   bool touched;
@@ -68,7 +70,8 @@ void ferry__shard_touch(ferry__shard *shard);
 void ferry__shard_heed(ferry__shard *shard, CURLMcode code);
 /* What is due, then what is finished. */
 void ferry__shard_turn(ferry__shard *shard);
-ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host);
+ferry__shard *ferry__shard_for(ferry_loop *loop,
+                               const ferry__transfer *transfer);
 
 /* ---- Sockets (socket.c) -------------------------------------------------- */
 
@@ -76,13 +79,16 @@ struct ferry__socket {
   int fd;
   unsigned want, have; /* CURL_POLL_… bits: wanted, registered */
   ferry__shard *shard;
-  ferry__handle *handle; /* who used it last, and with which generation: a */
-  uint32_t generation;   /* paused owner keeps it from being «idle» */
+  /* Who used it last: a paused owner keeps it from being idle. By number, as
+   * libcurl may close it without telling, and its user may be freed. */
+  uint64_t user, lease;
+  uint64_t connection; /* another number for each socket that is opened */
   struct ferry__socket *port_next; /* chain of one local port's bucket */
   uint64_t identity;               /* ferry__extras.identity of its opener */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
   bool http2;
+  bool ours; /* opened by ferry__on_open(), and not closed since */
 };
 
 enum { FERRY__BUCKETS = 1024 };
@@ -97,6 +103,8 @@ typedef struct ferry__sockets {
 
 int ferry__sockets_open(ferry_loop *loop);
 void ferry__sockets_free(ferry_loop *loop);
+/* Whose it is now; NULL = nobody's. */
+void ferry__socket_use(ferry__socket *socket, const ferry__transfer *transfer);
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
                      void *socket);
 curl_socket_t ferry__on_open(void *handle, curlsocktype purpose,
@@ -123,6 +131,8 @@ void ferry__keep_answer(ferry__transfer *transfer, int fd);
  * libcurl takes a bare FIN for an end too, and whoever can cut the line could
  * cut the body. */
 void ferry__watch_close_notify(ferry__transfer *transfer);
+/* The transfer ends: it may not be sent once more. */
+void ferry__refuse_attempt(ferry__transfer *transfer);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 

@@ -8,5 +8,6 @@
 #include "connection.h"
 #include "host.h"
 #include "loop.h"
+#include "compat.h"
 
 #endif

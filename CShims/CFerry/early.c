@@ -16,6 +16,7 @@ bool ferry__is_answered(const ferry__transfer *t) {
   if (!head->complete || t->head_held || t->withheld)
     return false;
   return t->heard || !ferry__has_body(t) ||
+         (t->foreseen && t->result.body_received == t->foreseen - 1) ||
          (head->content_length > 0 &&
           t->result.body_received == (uint64_t)head->content_length);
 }

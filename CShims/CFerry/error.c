@@ -96,14 +96,18 @@ static ferry__fault receive_fault(const ferry__transfer *t,
                                   const char *words) {
   if (is_late_alert(t, words))
     return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
-  if (says(words, "nghttp2"))
+  switch (ferry__received_words(words)) {
+  case FERRY__WORDS_HTTP2:
     return fault(FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_OTHER);
-  if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
-      says(words, "hexadecimal"))
+  case FERRY__WORDS_CHUNK:
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
-  if (says(words, "header"))
+  case FERRY__WORDS_HEAD_TOO_LARGE:
     return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
-  return broken(t, !says(words, "eof") && !says(words, "EOF"));
+  case FERRY__WORDS_CLOSED:
+    return broken(t, false);
+  default:
+    return broken(t, true);
+  }
 }
 
 ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
@@ -170,8 +174,8 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return broken(t, code == CURLE_SEND_ERROR);
   case CURLE_RECV_ERROR:
     return receive_fault(t, words);
-  case CURLE_BAD_CONTENT_ENCODING:
-    return fault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT);
+  case CURLE_BAD_CONTENT_ENCODING: /* of 8.14; inflate.c has its own */
+    return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRANSFER_ENCODING);
   case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a field without a colon */
     if (t->phase == FERRY_PHASE_BODY)
       return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER);

@@ -10,17 +10,13 @@ static uint64_t microseconds(CURL *easy, CURLINFO info) {
 void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
   CURL *easy = t->handle->easy;
   uint64_t name = r->metrics.name;
-  long sent = 0, connects = 0;
-  curl_off_t uploaded = 0;
-  curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
+  long connects = 0;
   curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
-  if (t->body_kind != FERRY_BODY_NONE)
-    curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-  r->head_sent = (uint64_t)sent;
-  r->body_sent = (uint64_t)uploaded;
+  ferry__read_sent(t, r);
   /* What a proxy refuses with 407 never came to the server. */
-  if (r->attempts && sent + uploaded > 0 && t->fault.code != FERRY_E_TLS &&
-      t->fault.code != FERRY_E_PROXY && !t->untouched)
+  if (t->reached ||
+      (t->handle->reached && t->fault.code != FERRY_E_TLS &&
+       t->fault.code != FERRY_E_PROXY && !t->untouched))
     r->flags |= FERRY_RESULT_PROCESSED;
   if (r->attempts && !connects)
     r->flags |= FERRY_RESULT_REUSED;

@@ -2,6 +2,7 @@
  * what lies in a socket that nobody waits for. */
 #include "core.h"
 
+#include <errno.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,23 @@ static bool may_use(const ferry__transfer *t, const ferry__socket *s,
          ferry_address_is_public(peer) == 1;
 }
 
+/* Another attempt is not begun. */
+void ferry__refuse_attempt(ferry__transfer *t) {
+  t->untouched = ferry__was_refused(t->handle);
+  t->fault = t->untouched ? (ferry__fault){FERRY_E_HTTP2_STREAM,
+                                           FERRY_D_HTTP2_REFUSED}
+                          : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
+  t->phase = FERRY_PHASE_WAIT_HEAD;
+}
+
+/* Whether something lies in the socket, or it has ended or broken. */
+static bool is_spoiled(const ferry__transfer *t, const ferry__socket *s) {
+  char byte;
+  ssize_t n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n >= 0 || (errno != EAGAIN && errno != EINTR) ||
+         (t->host->secure && tls_pending(t->handle->easy));
+}
+
 /* Called by libcurl when a connection is there and nothing of the request
  * has left: the hinge of retries, phases and the guard. */
 int ferry__on_request(void *data, char *peer, char *local, int peer_port,
@@ -88,6 +106,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     t->late = NULL;
   }
   t->heard = false;
+  t->foreseen = 0;
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
@@ -103,31 +122,28 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     ferry__remember_port(handle, peer, peer_port, port);
   if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again, by itself, on a new connection. */
-    long sent = 0;
-    curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &sent);
     bool refused = ferry__was_refused(handle);
-    bool safe = !sent || refused || (t->flags & FERRY_IDEMPOTENT);
+    bool safe =
+        !handle->reached || refused || (t->flags & FERRY_IDEMPOTENT);
     if (!safe || t->pulled || /* it cannot be pulled again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
-      handle->attempts--; /* this one is not begun */
-      t->untouched = refused;
-      t->fault = refused
-                     ? (ferry__fault){FERRY_E_HTTP2_STREAM,
-                                      FERRY_D_HTTP2_REFUSED}
-                     : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
-      t->phase = FERRY_PHASE_WAIT_HEAD;
+      handle->attempts--;
+      ferry__refuse_attempt(t);
       return CURL_PREREQFUNC_ABORT;
     }
-    handle->refused = handle->left_in = 0;
-    handle->stream = 0;
+    t->reached |= handle->reached && !refused;
+    handle->reached = handle->refused = handle->left_in = 0;
+    handle->stream = handle->stream_error = 0;
     ferry__head_expect_status(&handle->head);
     take_new_connection(handle);
   }
+  ferry__socket *s = ferry__find_port(loop, peer, peer_port, port);
   if (opened) {
-    handle->head.http2 = handle->socket && handle->socket->http2;
+    handle->connection = s ? s->connection : 0;
+    handle->head.http2 = s && s->http2;
+    handle->reached = 1;
     return CURL_PREREQFUNC_OK;
   }
-  ferry__socket *s = ferry__find_port(loop, peer, peer_port, port);
   if (!may_use(t, s, peer)) {
     /* Somebody else's, who may connect there, or has signed in there. */
     handle->attempts--;
@@ -135,21 +151,22 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     return CURL_PREREQFUNC_ABORT;
   }
   /* A kept connection: what is readable now is no answer to this request. */
-  handle->socket = s;
+  handle->connection = s ? s->connection : 0;
   handle->head.http2 = s && s->http2;
-  char byte;
-  if (s && s->http2) /* frames may come at any time */
-    return CURL_PREREQFUNC_OK;
-  if (s && (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-            (t->host->secure && tls_pending(handle->easy)))) {
+  bool is_http1 = s && !s->http2; /* else frames may come at any time */
+  if (is_http1 && is_spoiled(t, s)) {
     /* Sending fails with 0 bytes, and libcurl tries again. */
     ferry__end_idle(loop, s);
     take_new_connection(handle);
-  } else if (s) {
+    return CURL_PREREQFUNC_OK;
+  }
+  /* What libcurl sends from here on the server may have seen: its counters say
+   * other things in other versions. */
+  handle->reached = 1;
+  if (is_http1) {
     /* Not only when libcurl asks for events: a transfer whose answer comes at
      * once may be paused before it ever does, and would look like nobody. */
-    s->handle = handle;
-    s->generation = handle->generation;
+    ferry__socket_use(s, t);
   }
   return CURL_PREREQFUNC_OK;
 }

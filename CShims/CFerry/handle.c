@@ -129,9 +129,7 @@ void ferry__handle_free(ferry__handle *handle) {
 
 void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->transfer = NULL;
-  handle->generation++;
   if (!healthy) {
-    /* Only libcurl's part goes: sockets remember who used them last. */
     ferry__handle_close(handle);
   } else if (handle->unusual) {
     ferry__jar_reset(handle);
@@ -257,6 +255,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->opened_count = 0;
   handle->tunnelling = handle->tunnelled = 0;
   handle->tunnel_steps = 0;
+  handle->reached = 0;
   handle->words[0] = 0;
   ferry__http2_prepare(handle, t);
   ferry__head_begin(&handle->head, t->max_head);

@@ -4,61 +4,13 @@
  *
  * Which streams those are libcurl 7.88 keeps to itself: a GOAWAY (RFC 9113,
  * 6.8) ends as «error in the HTTP/2 framing layer». It says it in its verbose
- * lines only, so loops with HTTP/2 listen to these. */
+ * lines only, so loops with HTTP/2 listen to these (compat.c). */
 #include "core.h"
 
 #include <openssl/ssl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SET(option, value) curl_easy_setopt(e, option, value)
-
-/* The server will look at no stream above `last`. */
-static void going_away(ferry__handle *handle, uint32_t last) {
-  ferry_loop *loop = handle->loop;
-  for (ferry__transfer *t = loop->running; t; t = t->next)
-    if (t->handle && t->handle->socket &&
-        t->handle->socket == handle->socket) {
-      if (t->handle->stream > last)
-        t->untouched = true;
-      else
-        t->handle->left_in = 1;
-    }
-}
-
-/* libcurl sends again on a new connection. After REFUSED_STREAM it says so,
- * but not on a connection that had served others before: there it has no
- * words, where a broken connection would have had some. */
-bool ferry__was_refused(const ferry__handle *handle) {
-  return handle->refused ||
-         (handle->stream && !handle->left_in && !handle->words[0]);
-}
-
-static bool begins(const char *line, size_t size, const char *with) {
-  size_t n = strlen(with);
-  return size > n && !memcmp(line, with, n);
-}
-
-static int on_line(CURL *easy, curl_infotype type, char *line, size_t size,
-                   void *data) {
-  static const char stream[] = "Using Stream ID: ", last[] = "last_stream=";
-  ferry__handle *handle = data;
-  char text[128];
-  (void)easy;
-  if (type != CURLINFO_TEXT || !handle->transfer || size >= sizeof text)
-    return 0;
-  memcpy(text, line, size);
-  text[size] = 0;
-  const char *number = strstr(text, last);
-  if (begins(text, size, stream))
-    handle->stream = (uint32_t)strtoul(text + sizeof stream - 1, NULL, 10);
-  else if (number && strstr(text, "GOAWAY"))
-    going_away(handle, (uint32_t)strtoul(number + sizeof last - 1, NULL, 10));
-  else if (begins(text, size, "REFUSED_STREAM") ||
-           begins(text, size, "Downgrades to")) /* HTTP_1_1_REQUIRED */
-    handle->refused = 1;
-  return 0;
-}
 
 void ferry__http2_constants(ferry__handle *handle) {
   CURL *e = handle->easy;
@@ -72,17 +24,13 @@ void ferry__http2_constants(ferry__handle *handle) {
           : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
   SET(CURLOPT_PIPEWAIT, 1L);
   SET(CURLOPT_VERBOSE, 1L);
-  SET(CURLOPT_DEBUGFUNCTION, on_line);
+  SET(CURLOPT_DEBUGFUNCTION, ferry__on_line);
   SET(CURLOPT_DEBUGDATA, handle);
 }
 
-static unsigned libcurl(void) {
-  return curl_version_info(CURLVERSION_NOW)->version_num;
-}
-
 void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
-  handle->socket = NULL;
-  handle->stream = 0;
+  handle->connection = 0;
+  handle->stream = handle->stream_error = 0;
   handle->refused = handle->left_in = 0;
   if (handle->loop->options.http2 == FERRY_HTTP2_NEVER)
     return;
@@ -95,7 +43,7 @@ void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
   /* 7.88 loses frames when the weight is another before the stream is open. */
   static const long weights[] = {[FERRY_LOW] = 8, [FERRY_HIGH] = 64};
   if (t->priority != FERRY_NORMAL &&
-      libcurl() >= 0x080200) {
+      ferry__libcurl() >= 0x080200) {
     curl_easy_setopt(handle->easy, CURLOPT_STREAM_WEIGHT,
                      weights[t->priority]);
     handle->unusual = 1;
@@ -103,7 +51,7 @@ void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
   /* Without TLS 7.88 begins the protocol anew at every request, on a kept
    * connection too, and fails. */
   if (handle->loop->options.http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE &&
-      !t->host->secure && libcurl() < 0x080000) {
+      !t->host->secure && ferry__libcurl() < 0x080000) {
     curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(handle->easy, CURLOPT_FORBID_REUSE, 1L);
     handle->unusual = 1;
@@ -125,7 +73,6 @@ bool ferry__is_http2(const ferry__handle *handle, SSL *tls) {
          !(t->extras && t->extras->proxy_kind == FERRY_PROXY_HTTP);
 }
 
-/* "… was not closed cleanly: REFUSED_STREAM (err 7)" */
 ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
   static const struct {
     int code, detail;
@@ -136,16 +83,16 @@ ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
       {11, FERRY_D_HTTP2_ENHANCE_YOUR_CALM},
   };
   bool headed = t->handle && t->handle->head.complete;
-  const char *number = strstr(words, "(err ");
-  int code = number ? atoi(number + 5) : 0;
+  int code = t->handle ? (int)t->handle->stream_error : 0;
   if (t->untouched)
     return (ferry__fault){FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_REFUSED};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (code == known[i].code)
       return (ferry__fault){FERRY_E_HTTP2_STREAM, known[i].detail};
   /* PROTOCOL_ERROR is what nghttp2 itself ends a stream with that breaks the
-   * rules: a length that is not the body's, control bytes in a field. */
-  if (code == 1)
+   * rules: a length that is not the body's, control bytes in a field. libcurl
+   * 8.14 says nghttp2's own code for that, which is negative. */
+  if (code == 1 || code < 0)
     return (ferry__fault){FERRY_E_MALFORMED_RESPONSE, FERRY_D_NONE};
   if (strstr(words, "end of the underlying stream"))
     return (ferry__fault){

@@ -114,6 +114,7 @@ struct ferry_loop {
   uint64_t timer_at; /* ms; 0 = not armed */
 
   ferry__sockets sockets;
+  uint64_t leases, connections; /* numbers that were given out */
   ferry__shard *shards, *touched;
   unsigned shard_count, per_shard, first_free;
   ferry__admission admission;

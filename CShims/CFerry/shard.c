@@ -48,7 +48,6 @@ void ferry__shard_close(ferry__shard *shard) {
   if (shard->multi)
     curl_multi_cleanup(shard->multi); /* closes what is kept */
   shard->multi = NULL;
-  /* Sockets remember their last handle up to here. */
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;
@@ -83,12 +82,6 @@ void ferry__shard_heed(ferry__shard *shard, CURLMcode code) {
   ferry__shard_touch(shard);
 }
 
-static ferry__transfer *transfer_of(CURL *easy) {
-  ferry__handle *handle = NULL;
-  curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
-  return handle->transfer;
-}
-
 /* All messages are read before a handle is removed: removing looks through
  * those that are unread. */
 static void collect(ferry__shard *shard) {
@@ -101,7 +94,7 @@ static void collect(ferry__shard *shard) {
   while (count < FERRY__STREAMS &&
          (message = curl_multi_info_read(shard->multi, &left)))
     if (message->msg == CURLMSG_DONE) {
-      done[count].transfer = transfer_of(message->easy_handle);
+      done[count].transfer = ferry__transfer_of(message->easy_handle);
       done[count++].code = message->data.result;
     }
   if (count) /* an answer may be there in the round that has sent its request */
@@ -167,18 +160,50 @@ void ferry__shard_turn(ferry__shard *shard) {
   shard->loop->starved = false;
 }
 
-ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
+static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
+  return shard && shard->running < shard->loop->per_shard &&
+         (shard->identity == identity || !shard->multi);
+}
+
+/* The first with room; one that is unused only where no other will do. */
+static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
+  ferry__shard *unused = NULL;
+  for (unsigned i = loop->first_free; i < loop->shard_count; i++) {
+    ferry__shard *shard = &loop->shards[i];
+    if (!has_room_for(shard, identity))
+      continue;
+    if (shard->multi)
+      return shard;
+    if (!unused)
+      unused = shard;
+    if (!identity)
+      break;
+  }
+  if (unused)
+    unused->identity = identity;
+  return unused;
+}
+
+/* Those who sign in with their connection (ferry__extras.identity) have shards
+ * of their own, while there are enough: before 8.20 libcurl offers them each
+ * other's connections, and one that is refused (guard.c) is closed. */
+ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
+  ferry__host *host = t->host;
+  uint64_t identity = t->extras ? t->extras->identity : 0;
   /* Where its connections are, if there is room: a new one costs more. */
-  if (host->home && host->home->running < loop->per_shard)
+  if (has_room_for(host->home, identity) && host->home->multi)
     return host->home;
   while (loop->first_free < loop->shard_count &&
          loop->shards[loop->first_free].running >= loop->per_shard)
     loop->first_free++;
   if (loop->first_free == loop->shard_count)
     return NULL;
-  ferry__shard *shard = &loop->shards[loop->first_free];
+  ferry__shard *shard = first_for(loop, identity);
+  if (!shard)
+    shard = &loop->shards[loop->first_free];
   if (!open_multi(shard))
     return NULL;
-  host->home = shard;
+  if (!identity)
+    host->home = shard;
   return shard;
 }

@@ -10,7 +10,6 @@
 #include "core.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,17 +66,28 @@ static bool watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
   return true;
 }
 
-static ferry__transfer *owner(const ferry__socket *s) {
-  return s->handle && s->handle->generation == s->generation
-             ? s->handle->transfer
+void ferry__socket_use(ferry__socket *s, const ferry__transfer *t) {
+  s->user = t ? t->result.id : 0;
+  s->lease = t ? t->lease : 0;
+}
+
+/* NULL once its user has left libcurl, or uses another handle. */
+static ferry__transfer *owner(ferry_loop *loop, const ferry__socket *s) {
+  ferry__transfer *t =
+      s->user ? ferry__table_find(&loop->table, s->user) : NULL;
+  return t && t->lease == s->lease && t->handle && t->handle->transfer == t
+             ? t
              : NULL;
 }
 
 /* The system has no room to watch it (ENOMEM, ENOSPC): nothing would ever be
  * heard of it. Whoever uses it ends, and not here, inside of libcurl. */
 static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
+  const ferry__transfer *used_by = owner(loop, s);
   for (ferry__transfer *t = loop->running; t; t = t->next)
-    if (t->handle && (t == owner(s) || t->handle->socket == s)) {
+    if (t->handle &&
+        (t == used_by ||
+         (s->connection && t->handle->connection == s->connection))) {
       t->unwatched = code;
       ferry__wheel_set(loop, t, ferry__now(loop));
     }
@@ -95,16 +105,22 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
                      void *assigned) {
   ferry__shard *shard = data;
   ferry__socket *s = assigned ? assigned : socket_of(shard->loop, fd);
-  ferry__handle *handle = NULL;
   if (!s)
     return -1;
   if (what == CURL_POLL_REMOVE) {
-    ferry__transfer *t = owner(s);
+    ferry__transfer *t = owner(shard->loop, s);
     s->want = 0;
+    if (!s->ours && s->have) /* libcurl closes its own without telling */
+      watch(shard->loop, s, 0);
+    /* libcurl 8 may connect, send and receive in one call, and never ask for
+     * more than the connect: from here on it is watched for what comes. */
+    if (s->ours && s->have == CURL_POLL_OUT && t && !t->send_paused &&
+        t->phase >= FERRY_PHASE_SEND)
+      watch(shard->loop, s, CURL_POLL_IN);
     if (t && t->phase == FERRY_PHASE_CONNECT) {
       shard->unheard++; /* and now the next address */
-      if (fcntl(fd, F_GETFD) < 0) /* 7.88.1 has closed it without telling */
-        forget_opened(s->handle, fd);
+      if (ferry__closed_silently(fd))
+        forget_opened(t->handle, fd);
     }
     /* Not where it is closed behind a fault, which comes while it sends. */
     if (t && t->send_paused && !s->http2)
@@ -118,12 +134,13 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   }
   s->shard = shard;
   s->want = (unsigned)what;
-  curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
-  s->handle = handle;
-  s->generation = handle->generation;
-  if (what == CURL_POLL_OUT && !s->http2 && handle->transfer)
-    ferry__reading_ended(handle->transfer);
-  if (s->have != s->want && !watch(shard->loop, s, s->want))
+  ferry__transfer *t = ferry__transfer_of(easy);
+  ferry__socket_use(s, t);
+  if (!t)
+    ferry__used_by_libcurl(s, what);
+  if (what == CURL_POLL_OUT && !s->http2 && t)
+    ferry__reading_ended(t);
+  if ((s->have != s->want || !s->ours) && !watch(shard->loop, s, s->want))
     leave_unwatched(shard->loop, s, errno);
   return 0;
 }
@@ -177,7 +194,7 @@ void ferry__remember_port(ferry__handle *handle, const char *peer,
       continue;
     s->local_port = (uint16_t)port;
     s->http2 = ferry__is_http2(handle, ferry__tls_of(handle->easy));
-    handle->socket = s;
+    handle->connection = s->connection;
     s->identity = handle->transfer->extras
                       ? handle->transfer->extras->identity
                       : 0;
@@ -210,6 +227,10 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   ferry__transfer *t = handle->transfer;
   (void)purpose;
   handle->shard->unheard++;
+  if (handle->attempts >= FERRY__MAX_ATTEMPTS && !t->head_held) {
+    ferry__refuse_attempt(t);
+    return CURL_SOCKET_BAD;
+  }
   handle->tunnelling = t->host->secure && t->extras &&
                        t->extras->proxy_kind == FERRY_PROXY_HTTP;
   handle->tunnelled = handle->tunnel_granted = 0;
@@ -233,11 +254,14 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
    * what stands here may be of an earlier one with this number. */
   forget_port(handle->loop, s);
   forget_opened(handle, fd);
-  if (owner(s))
-    forget_opened(s->handle, fd);
+  ferry__transfer *before = owner(handle->loop, s);
+  if (before)
+    forget_opened(before->handle, fd);
   s->have = s->want = 0;
-  s->handle = NULL;
+  ferry__socket_use(s, NULL);
+  s->connection = ++handle->loop->connections;
   s->http2 = false;
+  s->ours = true;
   if (handle->opened_count == FERRY__OPENED) {
     memmove(handle->opened, handle->opened + 1,
             (FERRY__OPENED - 1) * sizeof *handle->opened);
@@ -252,15 +276,16 @@ int ferry__on_close(void *data, curl_socket_t fd) {
   ferry__socket *s =
       fd < loop->sockets.capacity ? loop->sockets.by_fd[fd] : NULL;
   if (s) {
-    ferry__transfer *t = owner(s);
+    ferry__transfer *t = owner(loop, s);
     if (t && !s->http2)
       ferry__keep_answer(t, fd);
     if (t)
-      forget_opened(s->handle, fd);
+      forget_opened(t->handle, fd);
     if (s->have)
       watch(loop, s, 0); /* close() alone does not while a child has it */
     s->want = 0;
-    s->handle = NULL;
+    s->ours = false;
+    ferry__socket_use(s, NULL);
     forget_port(loop, s);
   }
   return close(fd);
@@ -280,16 +305,20 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
   if (!s->have)
     return; /* closed earlier in this batch */
-  ferry__transfer *t = owner(s);
+  ferry__transfer *t = owner(loop, s);
   if (!s->want && t && t->heard && t->send_paused && !s->http2 &&
       t->state == FERRY__RUNNING) {
     on_answered(loop, s, t, events);
     return;
   }
   if (!s->want) {
+    bool idle = !t && !s->http2;
+    if (idle && !(events & ~(unsigned)EPOLLOUT) &&
+        watch(loop, s, CURL_POLL_IN))
+      return;
     /* A paused transfer leaves its socket unread on purpose; and what comes
      * of HTTP/2, libcurl reads when it needs the connection again. */
-    if (!t && !s->http2)
+    if (idle)
       ferry__end_idle(loop, s);
     watch(loop, s, 0);
     return;
@@ -303,6 +332,9 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   if (events & (EPOLLERR | EPOLLHUP))
     bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
   ferry__shard *shard = s->shard;
+  if (t && (bits & CURL_CSELECT_IN) && (s->want & CURL_POLL_OUT) &&
+      s->local_port && !s->http2)
+    ferry__look_ahead(t, s->fd);
   bool both = t && !s->http2 && t->phase >= FERRY_PHASE_SEND &&
               bits == (CURL_CSELECT_IN | CURL_CSELECT_OUT) &&
               (s->want & CURL_POLL_IN);
@@ -313,7 +345,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
                                both ? CURL_CSELECT_IN : bits, &running));
   /* What is to be read may be all there will be, so it is read first, and
    * libcurl says whether that was the end before it meets a reset. */
-  if (both && !shard->broken && owner(s) == t && s->local_port &&
+  if (both && !shard->broken && owner(loop, s) == t && s->local_port &&
       (s->want & CURL_POLL_OUT) &&
       !ferry__answer_waits(t, s->fd, events & (EPOLLERR | EPOLLHUP)))
     ferry__shard_heed(shard,

@@ -24,11 +24,12 @@ static void unlink_running(ferry_loop *loop, ferry__transfer *t) {
 
 /* Into libcurl. code 0 = done. */
 static ferry__fault enter_libcurl(ferry_loop *loop, ferry__transfer *t) {
-  ferry__shard *shard = ferry__shard_for(loop, t->host);
+  ferry__shard *shard = ferry__shard_for(loop, t);
   ferry__handle *handle = shard ? ferry__handle_take(loop, shard) : NULL;
   t->handle = handle;
   if (!handle)
     return (ferry__fault){FERRY_E_MEMORY, 0};
+  t->lease = ++loop->leases;
   shard->running++;
   if (!ferry__handle_prepare(handle, t) ||
       curl_multi_add_handle(shard->multi, handle->easy))
@@ -240,6 +241,7 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
 static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   leave_libcurl(loop, t);
   t->earlier = (uint8_t)(t->earlier + t->handle->attempts);
+  t->reached |= t->handle->reached && !t->untouched;
   ferry__handle_give(t->handle, false);
   t->again = t->untouched = false;
   t->unwatched = 0;

@@ -88,6 +88,7 @@ struct ferry__transfer {
   ferry__fifo *fifo;            /* the ring it stands in while WAITING */
   ferry__transfer *timer_next, *timer_prev;
   uint64_t timer_at; /* ms; 0 = not in the wheel */
+  uint64_t lease; /* of a place in libcurl: another with each handle */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
   uint64_t window_bytes, uploaded;
@@ -123,6 +124,7 @@ struct ferry__transfer {
   bool head_held; /* a challenge, which libcurl may answer by itself */
   bool forbidden; /* an address was, and so not connected to */
   bool untouched; /* the server has not looked at its stream */
+  bool reached;   /* the server may have looked at an earlier attempt */
   bool again;     /* nothing was sent: to be begun anew, .. */
   bool fresh;     /* .. on a connection of its own */
   /* While it runs. */
@@ -135,6 +137,7 @@ struct ferry__transfer {
   char *words;  /* behind result.message */
   char *late; /* what was left in the socket when it was closed */
   uint32_t late_length;
+  uint64_t foreseen; /* length of a body that libcurl was to find whole, + 1 */
   uint32_t kept_length, kept_from;
   char *kept; /* of a paused answer, while its request is being sent */
   ferry__inflate *inflate;
@@ -234,6 +237,8 @@ bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
 /* Hands over what was kept, up to the next pause. False sets
  * transfer->fault. */
 bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
+/* Notes whether the answer that libcurl is about to read is whole (late.c). */
+void ferry__look_ahead(ferry__transfer *transfer, int fd);
 /* An answer that lay in the socket when writing to it failed (late.c). True
  * when it was whole, and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);
@@ -252,8 +257,6 @@ void ferry__http2_constants(ferry__handle *handle);
 void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
 /* Whether the connection that its request goes out on speaks it. */
 bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
-/* The stream that is sent again was certainly not looked at. */
-bool ferry__was_refused(const ferry__handle *handle);
 /* What a code of HTTP/2 and libcurl's words mean. */
 ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
                                  const char *words);

@@ -1,0 +1,145 @@
+/* compat.c - everything that depends on the version of libcurl: what it only
+ * says in messages, what it counts, and what it does without telling. What is
+ * here was read in, and tested with, the versions from 7.88 to 8.22. */
+#include "core.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static unsigned version;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void read_version(void) {
+  version = curl_version_info(CURLVERSION_NOW)->version_num;
+}
+
+unsigned ferry__libcurl(void) {
+  pthread_once(&once, read_version);
+  return version;
+}
+
+/* ---- Sockets ------------------------------------------------------------- */
+
+ferry__transfer *ferry__transfer_of(CURL *easy) {
+  ferry__handle *handle = NULL;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
+  return handle ? handle->transfer : NULL;
+}
+
+/* Before 8.2 one that never got connected. */
+bool ferry__closed_silently(int fd) { return fcntl(fd, F_GETFD) < 0; }
+
+/* From 8.9 on libcurl closes connections of TLS in the background: it waits
+ * for the last words of the other side, and may do so for ever. That side has
+ * ours by then. (From 8.20 on there is a socket of libcurl's own, too.) */
+void ferry__used_by_libcurl(const ferry__socket *s, int what) {
+  if (s->ours && what == CURL_POLL_IN)
+    shutdown(s->fd, SHUT_RDWR);
+}
+
+/* ---- What was sent ------------------------------------------------------- */
+
+/* Up to 8.6 CURLINFO_REQUEST_SIZE is the size of the head, in 8.7 it is 0, and
+ * from 8.8 on it counts the body, too. */
+void ferry__read_sent(const ferry__transfer *t, ferry_result *r) {
+  CURL *easy = t->handle->easy;
+  long request = 0;
+  curl_off_t uploaded = 0;
+  curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request);
+  if (t->body_kind != FERRY_BODY_NONE)
+    curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  if (ferry__libcurl() >= 0x080800)
+    request = request > uploaded ? request - (long)uploaded : 0;
+  r->head_sent = (uint64_t)request;
+  r->body_sent = (uint64_t)uploaded;
+}
+
+/* ---- Verbose lines (HTTP/2) ---------------------------------------------- */
+
+/* The server will look at no stream above `last`. */
+static void going_away(ferry__handle *handle, uint32_t last) {
+  ferry_loop *loop = handle->loop;
+  for (ferry__transfer *t = loop->running; t; t = t->next)
+    if (t->handle && handle->connection &&
+        t->handle->connection == handle->connection) {
+      if (t->handle->stream > last)
+        t->untouched = true;
+      else
+        t->handle->left_in = 1;
+    }
+}
+
+/* The number behind `before`, decimal or with 0x; false where that is not. */
+static bool number_behind(const char *text, const char *before,
+                          uint32_t *number) {
+  const char *at = strstr(text, before);
+  if (at)
+    *number = (uint32_t)strtoul(at + strlen(before), NULL, 0);
+  return at != NULL;
+}
+
+static bool begins(const char *text, const char *with) {
+  return !strncmp(text, with, strlen(with));
+}
+
+int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
+                   void *data) {
+  ferry__handle *handle = data;
+  uint32_t number = 0;
+  char text[256]; /* lines may end in a URL: their beginnings say enough */
+  (void)easy;
+  if (type != CURLINFO_TEXT || !handle->transfer)
+    return 0;
+  if (size >= sizeof text)
+    size = sizeof text - 1;
+  memcpy(text, line, size);
+  text[size] = 0;
+  if (begins(text, "Using Stream ID: ")) /* up to 8.2 */
+    number_behind(text, "ID: ", &handle->stream);
+  else if (begins(text, "[HTTP/2] [") && strstr(text, "] OPENED stream"))
+    number_behind(text, "/2] [", &handle->stream);
+  else if (strstr(text, "GOAWAY") &&
+           number_behind(text, "last_stream=", &number))
+    going_away(handle, number);
+  else if (begins(text, "REFUSED_STREAM") ||
+           begins(text, "Downgrades to") || /* HTTP_1_1_REQUIRED */
+           (begins(text, "HTTP/2 stream ") && strstr(text, " refused by ")))
+    handle->refused = 1;
+  else if (begins(text, "HTTP/2 stream "))
+    /* «was not closed cleanly: … (err 7)», from 8.19 on «reset by server
+     * (error 0x7 …)». The error buffer may hold what nghttp2 had to say
+     * before that. */
+    (void)(number_behind(text, "(err ", &handle->stream_error) ||
+           number_behind(text, "(error ", &handle->stream_error));
+  return 0;
+}
+
+/* libcurl sends again on a new connection. After REFUSED_STREAM it says so,
+ * but up to 8.19 not on a connection that had served others before: there it
+ * has no words, where a broken connection would have had some; but from 8.0 to
+ * 8.6 that has none, either. */
+bool ferry__was_refused(const ferry__handle *handle) {
+  bool tells_breaks =
+      ferry__libcurl() < 0x080000 || ferry__libcurl() >= 0x080700;
+  return handle->refused || (tells_breaks && handle->stream &&
+                             !handle->left_in && !handle->words[0]);
+}
+
+/* ---- Messages of faults -------------------------------------------------- */
+
+static bool says(const char *words, const char *part) {
+  return strstr(words, part) != NULL;
+}
+
+int ferry__received_words(const char *words) {
+  if (says(words, "nghttp2"))
+    return FERRY__WORDS_HTTP2;
+  if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
+      says(words, "chunk size") || says(words, "hexadecimal"))
+    return FERRY__WORDS_CHUNK;
+  if (says(words, "header"))
+    return FERRY__WORDS_HEAD_TOO_LARGE;
+  return says(words, "eof") || says(words, "EOF") ? FERRY__WORDS_CLOSED
+                                                  : FERRY__WORDS_OTHER;
+}

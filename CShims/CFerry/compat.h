@@ -1,0 +1,39 @@
+/* compat.h - what differs between the versions of libcurl, 7.88 to 8.x. */
+#ifndef FERRY_COMPAT_H
+#define FERRY_COMPAT_H
+
+#include "connection.h"
+
+/* The version of the libcurl that is loaded, as LIBCURL_VERSION_NUM. */
+unsigned ferry__libcurl(void);
+
+/* The transfer of an easy handle; NULL for a handle that is libcurl's own. */
+ferry__transfer *ferry__transfer_of(CURL *easy);
+
+/* Whether libcurl has closed a socket without telling. */
+bool ferry__closed_silently(int fd);
+/* libcurl waits for a socket with a handle of its own. */
+void ferry__used_by_libcurl(const ferry__socket *socket, int what);
+
+/* Bytes of the request's head and body that libcurl has sent. These are
+ * figures for people: libcurl 8.7 does not count the head. Whether the server
+ * may have seen the request is noted in ferry__on_request(). */
+void ferry__read_sent(const ferry__transfer *transfer, ferry_result *result);
+
+/* CURLOPT_DEBUGFUNCTION of loops with HTTP/2. */
+int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
+                   void *handle);
+/* The stream that is sent again was certainly not looked at. */
+bool ferry__was_refused(const ferry__handle *handle);
+
+/* What libcurl's message for CURLE_RECV_ERROR says. */
+enum {
+  FERRY__WORDS_OTHER = 0, /* such as the system's word for a reset */
+  FERRY__WORDS_CLOSED,
+  FERRY__WORDS_CHUNK,
+  FERRY__WORDS_HEAD_TOO_LARGE,
+  FERRY__WORDS_HTTP2,
+};
+int ferry__received_words(const char *words);
+
+#endif
