@@ -55,6 +55,14 @@ void ferry__read_sent(const ferry__transfer *t, ferry_result *r) {
   r->body_sent = (uint64_t)uploaded;
 }
 
+/* ---- Cookies ------------------------------------------------------------- */
+
+/* In 8.11 to 8.15 the list that a request is made of is of the cookies
+ * themselves: two threads at once tie it into a ring. */
+bool ferry__reads_unlocked_jar(void) {
+  return ferry__libcurl() >= 0x080b00 && ferry__libcurl() < 0x081000;
+}
+
 /* ---- Verbose lines (HTTP/2) ---------------------------------------------- */
 
 /* The server will look at no stream above `last`. */

@@ -20,6 +20,10 @@ void ferry__used_by_libcurl(const ferry__socket *socket, int what);
  * may have seen the request is noted in ferry__on_request(). */
 void ferry__read_sent(const ferry__transfer *transfer, ferry_result *result);
 
+/* Whether libcurl goes through cookies that others share after it has unlocked
+ * them. */
+bool ferry__reads_unlocked_jar(void);
+
 /* CURLOPT_DEBUGFUNCTION of loops with HTTP/2. */
 int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
                    void *handle);

@@ -8,17 +8,35 @@
 #include <string.h>
 #include <strings.h>
 
+/* A loop then keeps it until libcurl has returned. */
+static bool keeps_lock(const ferry_jar *jar, curl_lock_data what) {
+  return what == CURL_LOCK_DATA_COOKIE && ferry__current &&
+         ferry__current->options.jar == jar && ferry__reads_unlocked_jar();
+}
+
 static void lock(CURL *easy, curl_lock_data what, curl_lock_access access,
                  void *data) {
   ferry_jar *jar = data;
   (void)easy, (void)access;
-  pthread_mutex_lock(&jar->locks[what]);
+  if (!keeps_lock(jar, what) || !ferry__current->jar_held)
+    pthread_mutex_lock(&jar->locks[what]);
 }
 
 static void unlock(CURL *easy, curl_lock_data what, void *data) {
   ferry_jar *jar = data;
   (void)easy;
-  pthread_mutex_unlock(&jar->locks[what]);
+  if (keeps_lock(jar, what))
+    ferry__current->jar_held = true;
+  else
+    pthread_mutex_unlock(&jar->locks[what]);
+}
+
+void ferry__jar_release(void) {
+  ferry_loop *loop = ferry__current;
+  if (!loop || !loop->jar_held)
+    return;
+  loop->jar_held = false;
+  pthread_mutex_unlock(&loop->options.jar->locks[CURL_LOCK_DATA_COOKIE]);
 }
 
 int ferry_jar_make(ferry_jar **out) {

@@ -45,6 +45,7 @@ void ferry__domains_free(ferry__domains *domains) {
 }
 
 void ferry__jar_use(ferry_jar *jar, const char *host) {
+  ferry__jar_release();
   pthread_mutex_lock(&jar->lock);
   if (jar->domains) {
     jar->tick++;
@@ -165,6 +166,7 @@ void ferry__jar_count(ferry_jar *jar, unsigned fresh) {
   if (!fresh || atomic_fetch_add(&jar->fresh, fresh) + fresh < LOOK_EVERY)
     return;
   atomic_store(&jar->fresh, 0);
+  ferry__jar_release(); /* whoever looks takes this lock after the jar's own */
   CURL *easy = ferry__jar_open(jar);
   if (!easy)
     return;

@@ -104,6 +104,7 @@ struct ferry_loop {
   pthread_t thread;
   bool freed_by_itself;
   bool closing;
+  bool jar_held; /* its cookies are locked (cookies.c) */
   bool starved; /* libcurl was, in this turn of a shard or before it */
 
   uv_loop_t uv;

@@ -23,3 +23,7 @@ void parts_route_free(parts_route *route) {
   free(route->origin);
   free(route->target);
 }
+
+const char *parts_libcurl(void) {
+  return curl_version_info(CURLVERSION_NOW)->version;
+}

@@ -46,6 +46,36 @@ extension CoreTests {
             return sockets
         }
 
+        /// libcurl 7.88 closes a socket that never got connected without telling. What is known of it outlives the shard
+        /// of its transfer, which closes when it has been idle; the next socket has its number.
+        @Test func whoUsedASocketThatWasClosedWithoutTellingIsForgotten() async throws {
+            var options = CoreLoop.Options()
+            options.idle = 30
+            options.usesLookupStub = true
+            LookupStub.shared.set("deaf.phases.test", ["::1"])
+            var serverOptions = LoopbackServer.Options()
+            serverOptions.accepting = .none
+            let other = try LoopbackServer(serverOptions)  // whose port nobody else listens on at [::1]
+            defer { other.stop() }
+            let deaf = try deafListener(port: other.port)
+            defer { for descriptor in deaf { close(descriptor) } }
+            try await withCore(options) { core, server in
+                for isCancelled in [true, false, true] {
+                    let id = try core.submit(
+                        CoreRequest("GET", "http://deaf.phases.test:\(other.port)/").with {
+                            if !isCancelled { $0.connect = 20 }
+                        })
+                    await core.untilStatistics { $0.handles == 1 }
+                    if isCancelled { core.cancel(id) }
+                    let result = await core.result(of: id)
+                    #expect(result.fault == (isCancelled ? .cancelled : .timeout(FERRY_D_TIMEOUT_CONNECT)))
+                    await core.untilStatistics { $0.handles == 0 }
+                    #expect(try await core.get(server.baseURL + "/hello").fault == .ok)
+                    await core.untilStatistics { $0.handles == 0 }
+                }
+            }
+        }
+
         /// The address that was tried first fails while the second is tried, and its number becomes another's.
         @Test func theNumberOfAClosedSocketTellsNothing() async throws {
             var options = CoreLoop.Options()

@@ -177,6 +177,22 @@ extension CoreTests {
             }
         }
 
+        /// Not every libcurl has words for that, as it has none for a stream that is refused. (7.88 keeps no connection
+        /// of HTTP/2 without TLS.)
+        @Test func aKeptConnectionThatBreaksIsNoRefusal() async throws {
+            try await withFrames { core, server in
+                server.script(
+                    LoopbackScript([
+                        .expectBytes(Frame.opening), .sendBytes(Frame.settings + Frame.headers(1) + Frame.data(1, "first")),
+                        .expectBytes(40), .close,
+                    ]))
+                #expect(try await core.run(get(server)).text == "first")
+                let result = try await core.run(get(server, "POST"))
+                #expect(result.fault == .ok ? !result.isReused : result.isProcessed, "\(result.fault)")
+                #expect(result.attempts == 1 && server.connectionCount == (result.fault == .ok ? 2 : 1))
+            }
+        }
+
         @Test(arguments: ["Hel", "Hello, ferry and more"])
         func aLengthThatIsNotTheBodys(body: String) async throws {
             try await withFrames { core, server in

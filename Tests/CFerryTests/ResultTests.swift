@@ -1,10 +1,18 @@
+import CCoreParts
 import CFerry
 import FerryTesting
+import Glibc
 import Testing
 
 extension CoreTests {
     /// Results without a network, and what stays of results.
     @Suite struct Results {
+        /// `.ci/libcurl` says which it has put in the system's place.
+        @Test func theLibcurlThatIsLoadedIsTheOneThatIsToBeTested() {
+            let asked = getenv("FERRY_LIBCURL").map { String(cString: $0) }
+            #expect(asked == nil || asked == String(cString: parts_libcurl()))
+        }
+
         private func make(_ head: String, _ body: [UInt8] = []) throws(CoreFault) -> CoreResult {
             var made: UnsafeMutablePointer<ferry_result>?
             let bytes = Array(head.utf8)

@@ -35,6 +35,19 @@ extension CoreTests {
             }
         }
 
+        /// libcurl 8 closes connections of TLS in the background, with a handle of its own, and waits for the server to
+        /// close too.
+        @Test func aServerThatDoesNotCloseIsNotWaitedFor() async throws {
+            try await withSecureCore(probes: false) { core, server in
+                server.script(path: "/close", [.expectHead, .send(answer("bye", "Connection: close")), .keepOpen])
+                for _ in 0..<3 {
+                    let result = try await core.get(server.baseURL + "/close")
+                    #expect(result.fault == .ok && result.text == "bye")
+                    await core.untilStatistics { $0.sockets == 0 }
+                }
+            }
+        }
+
         @Test(arguments: [
             (ServerCertificate.Kind.expired, FERRY_D_TLS_EXPIRED), (.notYetValid, FERRY_D_TLS_EXPIRED),
             (.wrongHost, FERRY_D_TLS_HOSTNAME), (.untrusted, FERRY_D_TLS_UNTRUSTED),

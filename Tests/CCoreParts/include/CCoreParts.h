@@ -25,6 +25,9 @@ void parts_head_read(parts_head *_Nonnull head, const char *_Nullable bytes,
                      size_t length, uint32_t limit);
 void parts_head_free(parts_head *_Nonnull head);
 
+/* The version of the libcurl that is loaded. */
+const char *_Nonnull parts_libcurl(void);
+
 enum { PARTS_GZIP, PARTS_DEFLATE };
 
 /* What the core makes of a compressed body. */

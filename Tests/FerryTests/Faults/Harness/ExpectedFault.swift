@@ -39,7 +39,10 @@ func check(
     // Those of the last attempt only.
     let isSent = expected.processed || expected.isUntouched
     if error.redirects.isEmpty {
-        #expect((error.bytesSent > 0) == isSent, "\(error)", sourceLocation: sourceLocation)
+        // libcurl 8 sends the head together with the beginning of the body, and neither where that fails.
+        let mayBeUnsent = expected.code == .uploadSource
+        #expect(
+            error.bytesSent > 0 ? isSent : !isSent || mayBeUnsent, "\(error)", sourceLocation: sourceLocation)
     }
     if let received = expected.received {
         #expect(error.bytesReceived == received, "\(error)", sourceLocation: sourceLocation)
