@@ -48,6 +48,9 @@ void ferry__shard_close(ferry__shard *shard) {
   if (shard->multi)
     curl_multi_cleanup(shard->multi); /* closes what is kept */
   shard->multi = NULL;
+  curl_slist_free_all(shard->leaving);
+  shard->leaving = NULL;
+  shard->leaving_count = shard->literals = shard->names = 0;
   /* Sockets remember their last handle up to here. */
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
@@ -149,6 +152,12 @@ static void give_up(ferry__shard *shard) {
   ferry__hosts_forget(shard->loop, shard);
 }
 
+/* libcurl 7.88 keeps 130 bytes of every host whose last connection had to make
+ * room for another, as long as the multi handle lives. */
+static bool is_worn(const ferry__shard *shard) {
+  return shard->names >= FERRY__NAMES;
+}
+
 void ferry__shard_turn(ferry__shard *shard) {
   int running;
   if (!shard->multi)
@@ -164,20 +173,37 @@ void ferry__shard_turn(ferry__shard *shard) {
   collect(shard);
   if (shard->broken)
     give_up(shard);
+  if (is_worn(shard) && !shard->running) {
+    ferry__shard_close(shard);
+    shard->due = 0;
+    ferry__hosts_forget(shard->loop, shard);
+  }
   shard->loop->starved = false;
+}
+
+/* The lowest one that has room; one that is worn only where no other has. */
+static ferry__shard *any_with_room(ferry_loop *loop) {
+  ferry__shard *worn = NULL;
+  for (unsigned i = loop->first_free; i < loop->shard_count; i++) {
+    ferry__shard *shard = &loop->shards[i];
+    if (shard->running >= loop->per_shard) {
+      loop->first_free += i == loop->first_free;
+      continue;
+    }
+    if (!is_worn(shard))
+      return shard;
+    worn = worn ? worn : shard;
+  }
+  return worn;
 }
 
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
   /* Where its connections are, if there is room: a new one costs more. */
-  if (host->home && host->home->running < loop->per_shard)
+  if (host->home && host->home->running < loop->per_shard &&
+      !is_worn(host->home))
     return host->home;
-  while (loop->first_free < loop->shard_count &&
-         loop->shards[loop->first_free].running >= loop->per_shard)
-    loop->first_free++;
-  if (loop->first_free == loop->shard_count)
-    return NULL;
-  ferry__shard *shard = &loop->shards[loop->first_free];
-  if (!open_multi(shard))
+  ferry__shard *shard = any_with_room(loop);
+  if (!shard || !open_multi(shard))
     return NULL;
   host->home = shard;
   return shard;
