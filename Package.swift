@@ -110,6 +110,8 @@ let package = Package(
         .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
         // Stands before the system's epoll_ctl() in the tests' process, and refuses.
         .target(name: "CWatches", path: "Tests/CWatches", cSettings: strictC),
+        // Stands before the system's pwrite() in the tests' process, and hangs.
+        .target(name: "CWrites", path: "Tests/CWrites", cSettings: strictC),
         // Stands before the system's resolver in the tests' process, and hangs or lies.
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
@@ -125,7 +127,8 @@ let package = Package(
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "CAllocations", "CResolver", "FaultTable", "Ferry", "FerryCache", "FerryJSON", "FerryMeasurement",
+                "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryCache", "FerryJSON",
+                "FerryMeasurement",
                 "FerryTesting", "FerryTransport", "FerryXML",
             ],
             swiftSettings: strict),

@@ -14,6 +14,7 @@
 enum {
   FERRY__RINGS = 3,
   FERRY__PER_SHARD = 64,   /* libcurl is O(n) in the transfers of a multi */
+  FERRY__NAMES = 1024,     /* in the life of a shard, if it can be helped */
   FERRY__STREAMS = 100,    /* likewise in a loop with HTTP/2, and of a host:
                             * beyond that libcurl connects for each anew */
   FERRY__SPARE = 64,       /* readable bytes behind a collected body */
@@ -26,6 +27,7 @@ enum {
   FERRY__MAX_1XX = 32,
   FERRY__MAX_TUNNEL = 1 << 20, /* bytes of all answers to CONNECT */
   FERRY__ADDRESSES = 16,   /* of one name */
+  FERRY__LOOKUPS = 8,      /* threads for names, while lookups come back */
   FERRY__MAX_ROUNDS = 8,   /* of challenges answered */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, libcurl's silent ones */
   /* libcurl's receive buffer, which it allocates and frees with every
@@ -36,6 +38,9 @@ enum {
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
   FERRY__LATE = 65536, /* bytes of an answer that a reset overtook */
+  FERRY__HELD_MS = 10, /* a turn that takes longer holds the loop */
+  FERRY__GRACE_MS = 200, /* after it, for a deadline that passed meanwhile */
+  FERRY__WRITE_MS = 100, /* for a write that is under way, at the end */
 };
 
 struct sockaddr;
@@ -61,6 +66,9 @@ typedef struct ferry__pool {
 void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity);
 /* Back to this loop's own list. */
 void ferry__pool_give(ferry__pool *pool, void *bytes);
+/* [any thread] Likewise, on a loop's thread from that loop. Others leave the
+ * blocks that the process keeps to the loops. */
+void *ferry__block_make(size_t size, size_t *capacity);
 /* [any thread] Back to whichever loop needs it next; on a loop's thread to
  * that loop. */
 void ferry__block_free(void *bytes);
@@ -70,8 +78,9 @@ size_t ferry__pool_kept(const ferry__pool *pool);
 
 /* ---- Threads (thread.c) -------------------------------------------------- */
 
-/* Starts one that nobody joins and that takes no signal. */
-bool ferry__thread_start(void *(*run)(void *), void *data);
+/* Starts one that nobody joins and that takes no signal. A stack of 0 bytes is
+ * one of the usual size. */
+bool ferry__thread_start(void *(*run)(void *), void *data, size_t stack);
 
 /* ---- libcurl's receive buffers (buffers.c) ------------------------------- */
 

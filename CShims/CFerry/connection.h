@@ -19,6 +19,8 @@ struct ferry__handle {
   uint32_t answer;           /* of its host, that has_resolve stands for */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1, patient : 1;
+  unsigned sweeps : 1; /* libcurl's cache of names, at its end */
+  struct curl_slist *resolve; /* the list that is set */
   unsigned tunnelling : 1; /* what comes answers our CONNECT */
   unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
   unsigned refused : 1; /* the last stream was, with no look at it */
@@ -57,6 +59,10 @@ struct ferry__shard {
   uint64_t identity;   /* whose connections are here; 0 = anybody's */
   unsigned running, index;
   unsigned unheard; /* connects that go on without a socket to wait for */
+  struct curl_slist *leaving; /* names that libcurl is to forget, .. */
+  unsigned leaving_count;
+  unsigned literals; /* .. and addresses that it has read, about */
+  unsigned names;    /* that were new to it since it was made */
   bool touched;
   bool broken; /* libcurl does not know any more what it waits for */
 };

@@ -86,7 +86,7 @@ static bool open_easy(ferry__handle *handle) {
   handle->easy = curl_easy_init();
   if (!handle->easy)
     return false;
-  handle->unusual = handle->has_headers = handle->has_resolve = 0;
+  handle->unusual = handle->has_headers = handle->sweeps = 0;
   handle->big = handle->patient = 0;
   handle->host_serial = 0;
   ferry__count(&handle->loop->counters.handles, 1);
@@ -101,6 +101,7 @@ void ferry__handle_close(ferry__handle *handle) {
     return;
   curl_easy_cleanup(handle->easy);
   handle->easy = NULL;
+  ferry__name_forget(handle);
   ferry__count(&handle->loop->counters.handles, -1);
 }
 
@@ -134,7 +135,8 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
   } else if (handle->unusual) {
     ferry__jar_reset(handle);
     curl_easy_reset(handle->easy);
-    handle->unusual = handle->has_headers = handle->has_resolve = 0;
+    ferry__name_forget(handle);
+    handle->unusual = handle->has_headers = handle->sweeps = 0;
     handle->big = handle->patient = 0;
     handle->host_serial = 0;
     if (!set_constants(handle))
@@ -248,7 +250,6 @@ static void set_patience(CURL *e, ferry__handle *handle,
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
-  ferry__host *dialled = ferry__dialled(t);
   /* First, so that no fault below meets what the last transfer left. */
   handle->transfer = t;
   handle->attempts = handle->rounds = 0;
@@ -270,12 +271,8 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     SET(CURLOPT_HTTPHEADER, t->headers);
     handle->has_headers = has_headers;
   }
-  struct curl_slist *resolve = ferry__name_feed(dialled, handle->shard);
-  if (resolve || handle->has_resolve) {
-    SET(CURLOPT_RESOLVE, resolve);
-    handle->has_resolve = resolve != NULL;
-    handle->answer = dialled->answer;
-  }
+  if (!ferry__name_prepare(handle, t))
+    return false;
   bool big = host->large || t->response_kind != FERRY_COLLECT;
   if (big != handle->big) {
     SET(CURLOPT_BUFFERSIZE, (long)(big ? FERRY__BIG_BUFFER : FERRY__BUFFER));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_IDLE = 1024, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
+enum { MOST_IDLE = 512, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
 
 uint64_t ferry__hash(const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
@@ -37,8 +37,6 @@ static void link_newest(ferry__hosts *hosts, ferry__host *host) {
 }
 
 static void free_host(ferry__host *host) {
-  curl_slist_free_all(host->resolve);
-  curl_slist_free_all(host->outdated);
   curl_free(host->name);
   curl_url_cleanup(host->url);
   free(host->addresses);
@@ -65,6 +63,7 @@ static void evict(ferry_loop *loop) {
     *at = host->hash_next;
     unlink_age(hosts, host);
     hosts->count--;
+    ferry__name_leave(loop, host);
     free_host(host);
   }
 }

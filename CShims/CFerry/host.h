@@ -32,9 +32,7 @@ struct ferry__host {
   uint64_t fresh_until, usable_until; /* ms */
   uint32_t answer;                    /* one more with each change; 0 = none */
   char *addresses;
-  struct curl_slist *resolve;  /* for CURLOPT_RESOLVE */
-  struct curl_slist *outdated; /* freed when nothing runs */
-  uint32_t *fed;               /* by shard: the answer it knows */
+  uint32_t *fed; /* by shard: the answer it knows; of a literal, that it may */
 };
 
 typedef struct ferry__hosts {
@@ -56,9 +54,18 @@ void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 
 /* True when its addresses are known; else a lookup is under way. */
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);
-/* The list for CURLOPT_RESOLVE, NULL when the shard knows the answer. */
-struct curl_slist *ferry__name_feed(ferry__host *host, ferry__shard *shard);
+/* Sets what libcurl does not know yet, or is to forget. False without memory:
+ * then the loop is starved. */
+bool ferry__name_prepare(ferry__handle *handle,
+                         const ferry__transfer *transfer);
 void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
+/* libcurl's part of the handle knows nothing of lists any more. */
+void ferry__name_forget(ferry__handle *handle);
+/* The host leaves the table, and libcurl's caches. */
+void ferry__name_leave(ferry_loop *loop, ferry__host *host);
+
+/* The last transfer that waited for its name has ended otherwise. */
+void ferry__name_unwanted(ferry_loop *loop, ferry__host *host);
 
 /* Lookups (lookup.c): a bounded set of threads, one lookup a name at a time,
  * for all loops of the process. */
@@ -76,8 +83,15 @@ bool ferry__is_under(const char *name, const char *end);
 typedef struct ferry__port ferry__port; /* outlives the loop if it must */
 ferry__port *ferry__port_make(ferry_loop *loop);
 void ferry__port_close(ferry__port *port);
+/* An urgent one is of a name that is known, and goes before others. */
 int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
-                  int (*lookup)(const char *, struct addrinfo **));
+                  int (*lookup)(const char *, struct addrinfo **),
+                  bool urgent);
+/* Nobody waits for it any more: true when it had not begun, and is not to come.
+ * The other one drops all that the port waits for. */
+bool ferry__lookup_drop(ferry__port *port, uint64_t serial, const char *name,
+                        int (*lookup)(const char *, struct addrinfo **));
+void ferry__lookups_drop(ferry__port *port);
 ferry__answer *ferry__port_answers(ferry__port *port);
 void ferry__name_answered(ferry_loop *loop, ferry__answer *answer);
 

@@ -4,8 +4,13 @@
  * Threads and not a resolver on the loop: only getaddrinfo() knows what the
  * system's administrator configured (hosts file, nsswitch, search domains).
  * A lookup cannot be taken back, so a loop must be able to end before it:
- * what connects the two is a port, which outlives whichever goes first. */
-#include "core.h"
+ * what connects the two is a port, which outlives whichever goes first.
+ *
+ * A name server that does not answer keeps a thread for 10 s and more. So a few
+ * threads do the work as long as it goes on, and more are started only for
+ * names that have waited while none of them came back; who goes next, turns.c
+ * decides. */
+#include "turns.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +23,11 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { THREADS = 8, IDLE_SECONDS = 10 };
+enum {
+  MOST_THREADS = 1280, /* that hang: each keeps 10 KB of memory and more */
+  STACK = 512 * 1024, /* addresses; what a module of nsswitch might need */
+  IDLE_MS = 10000,
+};
 
 struct ferry__port {
   pthread_mutex_t lock;
@@ -28,29 +37,10 @@ struct ferry__port {
   atomic_int owners;
 };
 
-typedef int (*lookup_function)(const char *, struct addrinfo **);
-
-/* Its answer is there from the beginning, so that what was found, or that
- * there was no memory for it, can always be told. */
-typedef struct waiter {
-  struct waiter *next;
-  ferry__port *port;
-  ferry__answer *answer;
-} waiter;
-
-typedef struct job {
-  struct job *next;
-  lookup_function lookup;
-  waiter *waiters;
-  bool taken;
-  char name[];
-} job;
-
 static struct {
-  pthread_mutex_t lock;
+  pthread_mutex_t lock; /* of turns.c, too */
   pthread_cond_t work;
-  job *jobs; /* waiting and running, oldest first */
-  unsigned threads, idle, untaken;
+  unsigned threads, idle;
 } desk = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 /* ---- Ports --------------------------------------------------------------- */
@@ -79,6 +69,7 @@ void ferry__answer_free(ferry__answer *answer) {
 }
 
 void ferry__port_close(ferry__port *port) {
+  ferry__lookups_drop(port);
   pthread_mutex_lock(&port->lock);
   ferry__answer *answers = port->answers;
   port->loop = NULL;
@@ -175,20 +166,43 @@ static int look_up(const job *job, char *list, size_t size) {
 
 /* ---- Threads ------------------------------------------------------------- */
 
+static void *run(void *unused);
+
+/* There is always one that waits, as long as jobs do. An idle one that has not
+ * woken yet may be another job's. */
+static bool call_thread(void) {
+  if (desk.idle < ferry__turns_waiting() && desk.threads < MOST_THREADS &&
+      (desk.threads < FERRY__LOOKUPS || !desk.idle) &&
+      ferry__thread_start(run, NULL, STACK))
+    desk.threads++;
+  pthread_cond_signal(&desk.work);
+  return desk.threads > 0;
+}
+
+/* The next one to do; NULL when there was nothing for long. */
 static job *wait_for_job(void) {
-  struct timespec until;
-  int code = 0;
+  uint64_t leave = uv_hrtime() / 1000000 + IDLE_MS;
   for (;;) {
-    for (job *job = desk.jobs; job; job = job->next)
-      if (!job->taken)
-        return job;
-    if (code == ETIMEDOUT) /* and nothing came in the last moment */
-      return NULL;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += IDLE_SECONDS;
+    uint64_t due;
+    job *job = ferry__turns_next(&due);
+    uint64_t now = uv_hrtime() / 1000000, until = job ? due : leave;
+    if (now >= until)
+      return job;
+    struct timespec at = {.tv_sec = (time_t)(until / 1000),
+                          .tv_nsec = (long)(until % 1000) * 1000000};
     desk.idle++;
-    code = pthread_cond_timedwait(&desk.work, &desk.lock, &until);
+    pthread_cond_clockwait(&desk.work, &desk.lock, CLOCK_MONOTONIC, &at);
     desk.idle--;
+  }
+}
+
+static void answer_all(waiter *waiters, int eai, const char *list) {
+  while (waiters) {
+    waiter *waiter = waiters;
+    waiters = waiter->next;
+    deliver(waiter->port, waiter->answer, eai, list);
+    release(waiter->port);
+    free(waiter);
   }
 }
 
@@ -198,23 +212,15 @@ static void *run(void *unused) {
   pthread_mutex_lock(&desk.lock);
   job *job;
   while ((job = wait_for_job())) {
-    job->taken = true;
-    desk.untaken--;
+    ferry__turns_begin(job);
+    if (ferry__turns_waiting())
+      call_thread();
     pthread_mutex_unlock(&desk.lock);
     int eai = look_up(job, list, sizeof list);
     pthread_mutex_lock(&desk.lock);
-    struct job **at = &desk.jobs;
-    while (*at != job)
-      at = &(*at)->next;
-    *at = job->next; /* whoever asks from now on asks anew */
+    ferry__turns_forget(job);
     pthread_mutex_unlock(&desk.lock);
-    while (job->waiters) {
-      waiter *waiter = job->waiters;
-      job->waiters = waiter->next;
-      deliver(waiter->port, waiter->answer, eai, list);
-      release(waiter->port);
-      free(waiter);
-    }
+    answer_all(job->waiters, eai, list);
     free(job);
     pthread_mutex_lock(&desk.lock);
   }
@@ -223,8 +229,19 @@ static void *run(void *unused) {
   return unused;
 }
 
+/* ---- In, and out again --------------------------------------------------- */
+
+static job *make_job(const char *name, lookup_function lookup, bool urgent) {
+  job *job = ferry__turns_put(name, lookup, urgent);
+  if (!job || call_thread())
+    return job;
+  ferry__turns_forget(job);
+  free(job);
+  return NULL;
+}
+
 int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
-                  lookup_function lookup) {
+                  lookup_function lookup, bool urgent) {
   waiter *new = calloc(1, sizeof *new);
   ferry__answer *answer = calloc(1, sizeof *answer);
   int code = FERRY_E_MEMORY;
@@ -237,36 +254,57 @@ int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
   new->port = port;
   new->answer = answer;
   pthread_mutex_lock(&desk.lock);
-  struct job **at = &desk.jobs;
-  while (*at && !((*at)->lookup == lookup && !strcmp((*at)->name, name)))
-    at = &(*at)->next;
-  job *job = *at;
-  if (!job) {
-    /* An idle thread that has not woken yet may be another job's. */
-    if (desk.idle <= desk.untaken && desk.threads < THREADS) {
-      if (ferry__thread_start(run, NULL))
-        desk.threads++;
-      else if (!desk.threads)
-        goto done;
-    }
-    job = calloc(1, sizeof *job + strlen(name) + 1);
-    if (!job)
-      goto done;
-    strcpy(job->name, name);
-    job->lookup = lookup;
-    *at = job;
-    desk.untaken++;
-    pthread_cond_signal(&desk.work);
+  job *job = *ferry__turns_find(name, lookup);
+  if (!job)
+    job = make_job(name, lookup, urgent);
+  if (job) {
+    atomic_fetch_add(&port->owners, 1);
+    new->next = job->waiters;
+    job->waiters = new;
+    new = NULL;
+    answer = NULL;
+    code = FERRY_OK;
   }
-  atomic_fetch_add(&port->owners, 1);
-  new->next = job->waiters;
-  job->waiters = new;
-  new = NULL;
-  answer = NULL;
-  code = FERRY_OK;
-done:
   pthread_mutex_unlock(&desk.lock);
   free(new);
   free(answer);
   return code;
+}
+
+/* What the port has asked for is not wanted: this one, or, of 0, anything. One
+ * that is under way goes on, and what it finds is of use to the next. */
+static bool drop(job *job, ferry__port *port, uint64_t serial) {
+  if (job->taken)
+    return false;
+  for (waiter **at = &job->waiters; *at;) {
+    waiter *waiter = *at;
+    if (waiter->port != port || (serial && waiter->answer->serial != serial)) {
+      at = &waiter->next;
+      continue;
+    }
+    *at = waiter->next;
+    ferry__answer_free(waiter->answer);
+    release(port); /* not the last: its loop has one */
+    free(waiter);
+  }
+  if (!job->waiters) {
+    ferry__turns_forget(job);
+    free(job);
+  }
+  return true;
+}
+
+bool ferry__lookup_drop(ferry__port *port, uint64_t serial, const char *name,
+                        lookup_function lookup) {
+  pthread_mutex_lock(&desk.lock);
+  job *job = *ferry__turns_find(name, lookup);
+  bool dropped = job && drop(job, port, serial);
+  pthread_mutex_unlock(&desk.lock);
+  return dropped;
+}
+
+void ferry__lookups_drop(ferry__port *port) {
+  pthread_mutex_lock(&desk.lock);
+  ferry__turns_each(drop, port);
+  pthread_mutex_unlock(&desk.lock);
 }

@@ -86,9 +86,22 @@ static void call(ferry_loop *loop) {
     loop->options.on_call(loop->options.context);
 }
 
+/* A callback or a job that takes long holds the loop: sockets go unread and
+ * requests unsent, and no limit of a transfer may pass for that alone. What is
+ * noted here the limits take into account (timeout.c). */
+static void look_at_clock(ferry_loop *loop) {
+  uv_update_time(&loop->uv);
+  uint64_t now = ferry__now(loop);
+  if (now < loop->polled + FERRY__HELD_MS)
+    return;
+  loop->held_from = loop->polled;
+  loop->held_until = now;
+}
+
 static void begin_stop(ferry_loop *loop);
 
 static bool round_of_work(ferry_loop *loop) {
+  look_at_clock(loop);
   loop->now_ns = uv_hrtime();
   ferry__mailbox_submits(loop);
   ferry__mailbox_commands(loop);
@@ -108,7 +121,9 @@ static bool round_of_work(ferry_loop *loop) {
          ferry__admissible(loop);
 }
 
-static void on_idle(uv_idle_t *idle) { uv_idle_stop(idle); }
+/* It is there for uv to poll without blocking, which is decided after idle
+ * handles have run: the turn that finds nothing more to do stops it. */
+static void on_idle(uv_idle_t *idle) { (void)idle; }
 
 static void write_gauges(ferry_loop *loop) {
   atomic_store_explicit(&loop->counters.waiting, loop->admission.waiting,
@@ -132,9 +147,12 @@ static void turn(ferry_loop *loop) {
     more = true;
   if (more) /* keeps poll from blocking: the sockets, then on with it */
     uv_idle_start(&loop->idle, on_idle);
+  else
+    uv_idle_stop(&loop->idle);
   ferry__counters *counters = &loop->counters;
   ferry__count(&counters->turns, 1);
   write_gauges(loop);
+  look_at_clock(loop);
   uint64_t us = (uv_hrtime() - began) / 1000;
   if (us > atomic_load_explicit(&counters->longest_turn_us,
                                 memory_order_relaxed))
@@ -144,7 +162,11 @@ static void turn(ferry_loop *loop) {
     begin_stop(loop);
 }
 
-static void on_check(uv_check_t *check) { turn(check->data); }
+static void on_check(uv_check_t *check) {
+  ferry_loop *loop = check->data;
+  loop->polled = ferry__now(loop); /* uv takes the time when its poll ends */
+  turn(loop);
+}
 
 static void on_prepare(uv_prepare_t *prepare) {
   ferry_loop *loop = prepare->data;
@@ -182,7 +204,7 @@ static void on_timer(uv_timer_t *timer) {
 /* Never moved later, as an early look costs less than a move at every
  * request; never armed with 0, as libuv 1.44 can spin on such a timer. */
 void ferry__arm(ferry_loop *loop, uint64_t at) {
-  if (loop->timer_at && loop->timer_at <= at)
+  if (loop->closing || (loop->timer_at && loop->timer_at <= at))
     return;
   uint64_t now = ferry__now(loop);
   loop->timer_at = at > now ? at : now + 1;
@@ -201,6 +223,21 @@ static void fail_all(ferry_loop *loop) {
       i++; /* an end may shift another one into this slot */
 }
 
+/* What is still being written is written without the loop. */
+static void on_patience(uv_timer_t *timer) {
+  ferry_loop *loop = timer->data;
+  for (size_t i = 0; i < loop->table.capacity;) {
+    ferry__transfer *t = loop->table.slots[i];
+    if (t)
+      ferry__sink_leave(loop, t, (ferry__fault){FERRY_E_SHUTDOWN, 0});
+    if (loop->table.slots[i] == t)
+      i++; /* as in fail_all() */
+  }
+  ferry__deliver(loop);
+  uv_timer_start(timer, on_patience, FERRY__WRITE_MS, 0);
+  ferry__jobs_close(loop);
+}
+
 static void begin_stop(ferry_loop *loop) {
   ferry__transfer *late = ferry__mailbox_close(loop);
   while (late) {
@@ -216,9 +253,9 @@ static void begin_stop(ferry_loop *loop) {
   for (unsigned i = 0; i < loop->shard_count; i++)
     ferry__shard_close(&loop->shards[i]);
   ferry__port_close(loop->port);
+  uv_timer_start(&loop->timer, on_patience, FERRY__WRITE_MS, 0);
   ferry__jobs_close(loop);
   uv_close((uv_handle_t *)&loop->sockets.poll, NULL);
-  uv_close((uv_handle_t *)&loop->timer, NULL);
   uv_close((uv_handle_t *)&loop->check, NULL);
   uv_close((uv_handle_t *)&loop->prepare, NULL);
   uv_close((uv_handle_t *)&loop->idle, NULL);
@@ -254,6 +291,8 @@ static void *run(void *data) {
   ferry_loop *loop = data;
   ferry__current = loop;
   pthread_setname_np(pthread_self(), "ferry-loop");
+  uv_update_time(&loop->uv);
+  loop->polled = ferry__now(loop);
   uv_run(&loop->uv, UV_RUN_DEFAULT);
   uv_loop_close(&loop->uv);
   if (loop->options.on_stopped)

@@ -67,8 +67,10 @@ typedef struct ferry__job {
   ferry_loop *loop;
   uint64_t device, file;
   void (*work)(struct ferry__job *job); /* [a thread of the device's] */
-  void (*done)(struct ferry__job *job); /* and then this, on the loop's */
+  void (*done)(struct ferry__job *job); /* and then this, on the loop's .. */
+  void (*drop)(struct ferry__job *job); /* .. or this, if it was left: there */
   int code; /* 0, or why it was not done: an errno */
+  bool begun, back; /* the writers' lock is theirs */
 } ferry__job;
 
 typedef struct ferry__jobs {
@@ -83,6 +85,10 @@ void ferry__jobs_close(ferry_loop *loop);
 /* Whose threads are to do it: those of the device of this file. */
 void ferry__job_device(ferry__job *job, int fd);
 void ferry__job_put(ferry__job *job);
+/* Nobody waits for it any more: it is not the loop's from here on, and dropped
+ * by whoever works at it. What it needs for its work `strip` takes away where
+ * it has not begun. False when it is done, and about to come back. */
+bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job));
 
 /* ---- The loop (loop.c) --------------------------------------------------- */
 
@@ -133,6 +139,8 @@ struct ferry_loop {
   ferry_result *finished, **finished_last;
   size_t finished_count;
   uint64_t now_ns; /* refreshed once a round */
+  uint64_t polled; /* ms; when the sockets were last waited for */
+  uint64_t held_from, held_until; /* ms; the last time that they were not */
 };
 
 /* The loop of this thread, NULL elsewhere. */

@@ -59,6 +59,17 @@ void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity) {
   return block + 1;
 }
 
+void *ferry__block_make(size_t size, size_t *capacity) {
+  if (ferry__current)
+    return ferry__pool_take(&ferry__current->pool, size, capacity);
+  ferry__block *block = malloc(size + sizeof *block);
+  if (!block)
+    return NULL;
+  block->class = UNPOOLED;
+  *capacity = size;
+  return block + 1;
+}
+
 /* Onto the list of the process. */
 static void share(ferry__block *block) {
   uint32_t class = block->class;

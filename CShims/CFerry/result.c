@@ -95,7 +95,6 @@ void ferry_result_free(ferry_result *result) {
 int ferry_result_make(uint64_t id, const char *text, size_t length,
                       const void *body, size_t body_length,
                       ferry_result **out) {
-  ferry__pool pool = {{NULL}, {0}};
   ferry__head head = {0};
   size_t capacity, size;
   int code = FERRY_E_MEMORY;
@@ -118,12 +117,12 @@ int ferry_result_make(uint64_t id, const char *text, size_t length,
     goto fail;
   code = FERRY_E_MEMORY;
   size = head.count * sizeof(ferry_field) + head.length;
-  t->packed = ferry__pool_take(&pool, size, &capacity);
+  t->packed = ferry__block_make(size, &capacity);
   if (!t->packed)
     goto fail;
   put_head(t, t->packed, &head);
   if (body_length) {
-    t->bytes = ferry__pool_take(&pool, body_length + FERRY__SPARE, &capacity);
+    t->bytes = ferry__block_make(body_length + FERRY__SPARE, &capacity);
     if (!t->bytes)
       goto fail;
     memcpy(t->bytes, body, body_length);
@@ -139,19 +138,16 @@ int ferry_result_make(uint64_t id, const char *text, size_t length,
   t->result.head_received = head.received;
   t->result.body_received = t->result.body_length = body_length;
   ferry__head_free(&head);
-  ferry__pool_close(&pool); /* a taken list may have come with the block */
   *out = &t->result;
   return FERRY_OK;
 
 fail:
   ferry__head_free(&head);
-  ferry__pool_close(&pool);
   ferry_result_free(&t->result);
   return code;
 }
 
 int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
-  ferry__pool pool = {{NULL}, {0}};
   size_t size, capacity;
   ferry__transfer *t = calloc(1, sizeof *t);
   *out = NULL;
@@ -162,14 +158,13 @@ int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
   t->result.body = NULL;
   t->result.message = NULL;
   size = so_far->field_count * sizeof(ferry_field) + so_far->head_length;
-  t->packed = ferry__pool_take(&pool, size, &capacity);
+  t->packed = ferry__block_make(size, &capacity);
   if (!t->packed) {
     free(t);
     return FERRY_E_MEMORY;
   }
   put(&t->result, t->packed, so_far->fields, so_far->field_count,
       so_far->head, so_far->head_length);
-  ferry__pool_close(&pool);
   *out = &t->result;
   return FERRY_OK;
 }

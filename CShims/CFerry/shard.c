@@ -48,6 +48,9 @@ void ferry__shard_close(ferry__shard *shard) {
   if (shard->multi)
     curl_multi_cleanup(shard->multi); /* closes what is kept */
   shard->multi = NULL;
+  curl_slist_free_all(shard->leaving);
+  shard->leaving = NULL;
+  shard->leaving_count = shard->literals = shard->names = 0;
   while (shard->pool) {
     ferry__handle *handle = shard->pool;
     shard->pool = handle->next;
@@ -143,6 +146,12 @@ static void give_up(ferry__shard *shard) {
   ferry__hosts_forget(shard->loop, shard);
 }
 
+/* libcurl 7.88 keeps 130 bytes of every host whose last connection had to make
+ * room for another, as long as the multi handle lives. */
+static bool is_worn(const ferry__shard *shard) {
+  return shard->names >= FERRY__NAMES;
+}
+
 void ferry__shard_turn(ferry__shard *shard) {
   int running;
   if (!shard->multi)
@@ -159,6 +168,11 @@ void ferry__shard_turn(ferry__shard *shard) {
   collect(shard);
   if (shard->broken)
     give_up(shard);
+  if (is_worn(shard) && !shard->running) {
+    ferry__shard_close(shard);
+    shard->due = 0;
+    ferry__hosts_forget(shard->loop, shard);
+  }
   shard->loop->starved = false;
   ferry__jar_release();
 }
@@ -168,23 +182,26 @@ static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
          (shard->identity == identity || !shard->multi);
 }
 
-/* The first with room; one that is unused only where no other will do. */
+/* The first in use that has room; one that is unused, or else one that is
+ * worn, only where no other will do. */
 static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
-  ferry__shard *unused = NULL;
+  ferry__shard *unused = NULL, *worn = NULL;
   for (unsigned i = loop->first_free; i < loop->shard_count; i++) {
     ferry__shard *shard = &loop->shards[i];
     if (!has_room_for(shard, identity))
       continue;
-    if (shard->multi)
+    if (shard->multi && !is_worn(shard))
       return shard;
-    if (!unused)
+    if (shard->multi)
+      worn = worn ? worn : shard;
+    else if (!unused)
       unused = shard;
-    if (!identity)
+    if (unused && !identity)
       break;
   }
   if (unused)
     unused->identity = identity;
-  return unused;
+  return unused ? unused : worn;
 }
 
 /* Those who sign in with their connection (ferry__extras.identity) have shards
@@ -194,7 +211,8 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *host = t->host;
   uint64_t identity = t->extras ? t->extras->identity : 0;
   /* Where its connections are, if there is room: a new one costs more. */
-  if (has_room_for(host->home, identity) && host->home->multi)
+  if (has_room_for(host->home, identity) && host->home->multi &&
+      !is_worn(host->home))
     return host->home;
   while (loop->first_free < loop->shard_count &&
          loop->shards[loop->first_free].running >= loop->per_shard)

@@ -9,10 +9,16 @@
  * that the curl command took, with these 0.95 to 1.16 times, and 2.5 MB more
  * memory. A body that is no larger than its share of all blocks has one to
  * itself, and is written at once: files of 100 KB, 32 of them at once, took
- * four turns of a writer each where one will do. */
+ * four turns of a writer each where one will do.
+ *
+ * A write may never return: a pipe that nobody reads, a file system that hangs.
+ * So a sink writes through a descriptor of its own, which the thread closes
+ * behind the last write. A transfer that has to end meanwhile leaves the sink
+ * to the thread, with that descriptor and the block that is being written. */
 #include "core.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,8 +45,11 @@ struct ferry__sink {
   size_t block, due; /* of a block, and how much of it is worth a write */
   int64_t offset;
   uint64_t written, flush_ms;
-  int32_t fd, os_errno;
+  int32_t os_errno;
+  int fd; /* -1 = closed; the thread's while it works */
   bool working, choked;
+  atomic_bool last; /* nothing comes after what is being written, .. */
+  atomic_bool left; /* .. or it need not be written to its end */
 };
 
 static bool fail(ferry__transfer *t, int code) {
@@ -64,22 +73,33 @@ static void set_block(ferry__sink *sink) {
 
 static void write_part(ferry__job *job);
 static void on_part_written(ferry__job *job);
+static void drop(ferry__job *job);
 
 static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
   ferry__sink *sink = t->sink;
   if (sink)
     return sink;
-  t->sink = sink = calloc(1, sizeof *sink);
-  if (!sink)
+  sink = calloc(1, sizeof *sink);
+  if (!sink) {
+    fail(t, FERRY_E_MEMORY);
     return NULL;
+  }
+  sink->fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0);
+  if (sink->fd < 0) {
+    t->result.os_errno = errno;
+    fail(t, FERRY_E_FILE);
+    free(sink);
+    return NULL;
+  }
+  t->sink = sink;
   loop->sink_count++;
   sink->transfer = t;
   sink->loop = loop;
-  sink->fd = t->fd;
   sink->offset = t->offset;
   sink->job.loop = loop;
   sink->job.work = write_part;
   sink->job.done = on_part_written;
+  sink->job.drop = drop;
   ferry__job_device(&sink->job, t->fd);
   set_block(sink);
   return sink;
@@ -87,12 +107,18 @@ static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
 
 /* ---- Writing ------------------------------------------------------------- */
 
+static void close_own(ferry__sink *sink) {
+  if (sink->fd >= 0)
+    close(sink->fd);
+  sink->fd = -1;
+}
+
 /* [a writer's thread] */
 static void write_part(ferry__job *job) {
   ferry__sink *sink = (ferry__sink *)job;
   const char *bytes = sink->writing.bytes;
   size_t left = sink->writing.used;
-  while (left) {
+  while (left && !atomic_load_explicit(&sink->left, memory_order_relaxed)) {
     ssize_t n = sink->offset < 0
                     ? write(sink->fd, bytes, left)
                     : pwrite(sink->fd, bytes, left, sink->offset);
@@ -108,6 +134,18 @@ static void write_part(ferry__job *job) {
       sink->offset += n;
   }
   sink->writing.used -= left;
+  /* Here, as closing may wait for the device, too. */
+  if (atomic_load_explicit(&sink->last, memory_order_relaxed))
+    close_own(sink);
+}
+
+/* [a writer's thread] Its transfer has ended without it. */
+static void drop(ferry__job *job) {
+  ferry__sink *sink = (ferry__sink *)job;
+  close_own(sink);
+  if (sink->writing.bytes)
+    ferry__block_free(sink->writing.bytes);
+  free(sink);
 }
 
 static void begin_to_write(ferry__sink *sink) {
@@ -123,7 +161,6 @@ static void begin_to_write(ferry__sink *sink) {
 static bool is_due(const ferry__sink *sink) {
   return sink->filling.used &&
          (sink->filling.used >= sink->due ||
-          sink->transfer->state == FERRY__WRITING ||
           ferry__now(sink->loop) >= sink->flush_ms);
 }
 
@@ -143,6 +180,7 @@ static void on_part_written(ferry__job *job) {
   if (job->code) { /* there was nobody to do it */
     sink->os_errno = job->code;
     sink->writing.used = 0;
+    close_own(sink);
   }
   sink->written += sink->writing.used;
   if (sink->writing.used && loop->options.on_written)
@@ -156,13 +194,13 @@ static void on_part_written(ferry__job *job) {
     }
     if (!t->fault.code)
       t->fault = (ferry__fault){FERRY_E_FILE, 0};
-  } else if (is_due(sink)) {
+  } else if (t->state != FERRY__WRITING && is_due(sink)) {
     begin_to_write(sink);
   } else if (sink->filling.used) {
     wake_for_flush(sink);
   }
   if (t->state == FERRY__WRITING) {
-    if (!sink->working)
+    if (ferry__sink_rests(t))
       ferry__finish(loop, t);
     if (loop->closing)
       ferry__deliver(loop);
@@ -197,9 +235,7 @@ static bool reserve(ferry__sink *sink, size_t length) {
 bool ferry__sink_put(ferry_loop *loop, ferry__transfer *t, const char *bytes,
                      size_t length) {
   ferry__sink *sink = sink_of(loop, t);
-  if (!sink)
-    return fail(t, FERRY_E_MEMORY);
-  if (!reserve(sink, length))
+  if (!sink || !reserve(sink, length))
     return false;
   if (!sink->filling.used)
     sink->flush_ms = ferry__now(loop) + FLUSH_MS;
@@ -232,11 +268,43 @@ bool ferry__sink_is_choked(const ferry__transfer *t) {
 
 bool ferry__sink_rests(ferry__transfer *t) {
   ferry__sink *sink = t->sink;
-  if (!sink)
+  if (!sink || (!sink->working && sink->fd < 0))
     return true;
-  if (!sink->working && !sink->os_errno && sink->filling.used)
+  if (sink->os_errno)
+    sink->filling.used = 0; /* nothing goes behind what is missing */
+  if (!sink->working || !sink->filling.used)
+    atomic_store_explicit(&sink->last, true, memory_order_relaxed);
+  if (!sink->working)
     begin_to_write(sink);
-  return !sink->working;
+  return false;
+}
+
+static void strip(ferry__job *job) {
+  ferry__sink *sink = (ferry__sink *)job;
+  if (sink->writing.bytes)
+    ferry__block_free(sink->writing.bytes);
+  sink->writing = (ferry__part){0};
+}
+
+void ferry__sink_leave(ferry_loop *loop, ferry__transfer *t,
+                       ferry__fault fault) {
+  ferry__sink *sink = t->sink;
+  char *bytes = sink->filling.bytes;
+  if (!t->fault.code) {
+    t->fault = fault;
+    t->phase = FERRY_PHASE_BODY;
+  }
+  sink->filling = (ferry__part){0};
+  if (bytes)
+    ferry__block_free(bytes);
+  atomic_store_explicit(&sink->last, true, memory_order_relaxed);
+  atomic_store_explicit(&sink->left, true, memory_order_relaxed);
+  if (!ferry__job_leave(&sink->job, strip))
+    return;
+  t->sink = NULL;
+  loop->sink_count--;
+  t->result.flags |= FERRY_RESULT_WRITING;
+  ferry__finish(loop, t);
 }
 
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *t) {

@@ -3,13 +3,15 @@
 
 #include <signal.h>
 
-bool ferry__thread_start(void *(*run)(void *), void *data) {
+bool ferry__thread_start(void *(*run)(void *), void *data, size_t stack) {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, old;
   if (pthread_attr_init(&attributes))
     return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  if (stack) /* refused where it is less than the system's least */
+    pthread_attr_setstacksize(&attributes, stack);
   /* No signal is theirs. SIGXFSZ above all: writing reports EFBIG. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);

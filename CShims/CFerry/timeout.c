@@ -37,14 +37,38 @@ static void sooner(uint64_t *next, uint64_t at) {
     *next = at;
 }
 
-/* True when the limit has passed; else notes when it will. */
-static bool passed(uint64_t now, uint64_t from, uint32_t limit,
+/* True when the limit has passed; else notes when it will. The time in which
+ * the loop was held does not count, as nothing could happen in it: the last
+ * such time, so that a limit passes even where every turn is a long one. */
+static bool passed(const ferry_loop *loop, uint64_t from, uint32_t limit,
                    uint64_t *next) {
   if (!limit)
     return false;
-  if (now >= from + limit)
+  if (from < loop->held_from)
+    from += loop->held_until - loop->held_from;
+  else if (from < loop->held_until)
+    from = loop->held_until;
+  if (ferry__now(loop) >= from + limit)
     return true;
   sooner(next, from + limit);
+  return false;
+}
+
+/* A deadline is a point in time, which does not move. One that passed while the
+ * loop was held passes a moment after it, when what had come is read. */
+static bool is_over(const ferry_loop *loop, const ferry__transfer *t,
+                    uint64_t *next) {
+  uint64_t at = t->submitted_ms + t->deadline_ms;
+  uint64_t grace = loop->held_until - loop->held_from;
+  if (grace > FERRY__GRACE_MS)
+    grace = FERRY__GRACE_MS;
+  if (!t->deadline_ms)
+    return false;
+  if (at > loop->held_from && at < loop->held_until + grace)
+    at = loop->held_until + grace;
+  if (ferry__now(loop) >= at)
+    return true;
+  sooner(next, at);
   return false;
 }
 
@@ -71,6 +95,20 @@ static ferry__fault unwatched(ferry__transfer *t) {
              : (ferry__fault){FERRY_E_INTERNAL, 0};
 }
 
+/* Its answer is settled, and only a write is under way. */
+static uint64_t check_writing(ferry_loop *loop, ferry__transfer *t) {
+  static const ferry__fault late = {FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_DEADLINE};
+  uint64_t now = ferry__now(loop), next = 0;
+  if (!t->leave_ms && is_over(loop, t, &next))
+    t->leave_ms = now + FERRY__WRITE_MS;
+  if (!t->leave_ms)
+    return next;
+  if (now < t->leave_ms)
+    return t->leave_ms;
+  ferry__sink_leave(loop, t, late);
+  return t->state == FERRY__WRITING ? now + FERRY__WRITE_MS : 0;
+}
+
 /* The next moment at which something of this transfer may expire; 0 = none.
  * *fault is set when it has. */
 static uint64_t check(ferry_loop *loop, ferry__transfer *t,
@@ -80,11 +118,13 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
   bool paused = t->receive_paused || t->send_paused;
   if (t->state == FERRY__DONE)
     return 0;
+  if (t->state == FERRY__WRITING)
+    return check_writing(loop, t);
   if (t->unwatched && t->state == FERRY__RUNNING) {
     *fault = unwatched(t);
     return 0;
   }
-  if (passed(now, t->submitted_ms, t->deadline_ms, &next)) {
+  if (is_over(loop, t, &next)) {
     detail = t->state == FERRY__WAITING ? FERRY_D_TIMEOUT_QUEUE
                                         : FERRY_D_TIMEOUT_DEADLINE;
   } else if (t->state != FERRY__WAITING) {
@@ -92,19 +132,19 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     if (t->phase >= FERRY_PHASE_SEND && loop->options.http2 &&
         t->body_kind != FERRY_BODY_NONE)
       look_at_upload(t, now);
-    if (passed(now, t->started_ms, t->total_ms, &next))
+    if (passed(loop, t->started_ms, t->total_ms, &next))
       detail = FERRY_D_TIMEOUT_TOTAL;
     else if (t->phase < FERRY_PHASE_SEND &&
-             passed(now, t->started_ms, t->connect_ms, &next))
+             passed(loop, t->started_ms, t->connect_ms, &next))
       detail = idle_detail(t);
     else if (!paused && t->phase >= FERRY_PHASE_DNS &&
-             passed(now, t->last_ms, t->idle_ms, &next))
+             passed(loop, t->last_ms, t->idle_ms, &next))
       detail = idle_detail(t);
     else if (t->send_paused && t->state == FERRY__RUNNING &&
              ferry__is_answered(t) &&
-             passed(now, t->last_ms, t->idle_ms, &next)) {
+             passed(loop, t->last_ms, t->idle_ms, &next)) {
       ferry__leave_unsent(loop, t); /* its source may never come back */
-      return 0;
+      return check(loop, t, fault); /* its receiver may not, either */
     } else if (paused && t->idle_ms)
       sooner(&next, now + t->idle_ms); /* its own clock stands still */
     uint64_t again = ferry__sink_look(t);
@@ -115,7 +155,7 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
         t->window_ms = now;
         t->window_bytes = moved(t);
       }
-      if (passed(now, t->window_ms, t->low_speed_ms, &next)) {
+      if (passed(loop, t->window_ms, t->low_speed_ms, &next)) {
         uint64_t least =
             (uint64_t)t->low_speed_bytes * t->low_speed_ms / 1000;
         if (moved(t) - t->window_bytes < least) {
@@ -133,7 +173,7 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
   if (!detail && t->paced) {
     uint64_t again = ferry__pace_look(loop, t);
     if (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING)
-      return 0; /* that was its end */
+      return check(loop, t, fault); /* that was its end, but for a write */
     if (again)
       sooner(&next, again);
   }

@@ -31,9 +31,13 @@ static ferry__fault enter_libcurl(ferry_loop *loop, ferry__transfer *t) {
     return (ferry__fault){FERRY_E_MEMORY, 0};
   t->lease = ++loop->leases;
   shard->running++;
+  bool before = loop->starved;
+  loop->starved = false;
   if (!ferry__handle_prepare(handle, t) ||
       curl_multi_add_handle(shard->multi, handle->easy))
-    return (ferry__fault){FERRY_E_INTERNAL, 0};
+    return (ferry__fault){
+        loop->starved ? FERRY_E_MEMORY : FERRY_E_INTERNAL, 0};
+  loop->starved |= before;
   ferry__shard_touch(shard);
   return (ferry__fault){FERRY_OK, 0};
 }
@@ -214,6 +218,19 @@ static void leave_libcurl(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard_touch(shard);
 }
 
+/* Whoever cancels, stops or sets a deadline does not wait for a write that may
+ * never return. Others do, as they may be about to write to the same place. */
+static void wait_for_write(ferry_loop *loop, ferry__transfer *t,
+                           ferry__fault fault) {
+  bool leaves = fault.code == FERRY_E_CANCELLED ||
+                fault.code == FERRY_E_SHUTDOWN ||
+                (fault.code == FERRY_E_TIMEOUT &&
+                 fault.detail == FERRY_D_TIMEOUT_DEADLINE);
+  if (leaves && !t->leave_ms)
+    t->leave_ms = ferry__now(loop) + FERRY__WRITE_MS;
+  ferry__watch_limits(loop, t);
+}
+
 static void settle(ferry_loop *loop, ferry__transfer *t) {
   /* Nor does one live on that has answered challenges. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
@@ -234,7 +251,7 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   if (ferry__sink_rests(t))
     ferry__finish(loop, t);
   else
-    ferry__wheel_remove(loop, t);
+    wait_for_write(loop, t, t->fault);
 }
 
 /* Nothing of it was sent, or looked at: once more, with another handle. */
@@ -318,17 +335,20 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
 
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
                          ferry__fault fault) {
-  if (t->state == FERRY__WRITING && t->fault.code)
+  if (t->state == FERRY__WRITING) { /* its sink will end it */
+    if (!t->fault.code)
+      t->fault = fault;
+    wait_for_write(loop, t, fault);
     return;
+  }
   t->fault = fault;
   switch (t->state) {
-  case FERRY__WRITING:
-    return; /* its sink will end it */
   case FERRY__WAITING:
     ferry__dequeue(loop, t);
     break;
   case FERRY__RESOLVING:
     ferry__fifo_remove(&t->asked->resolving, t);
+    ferry__name_unwanted(loop, t->asked);
     ferry__count(&loop->counters.resolving, -1);
     ferry__leave(loop, t->host);
     break;

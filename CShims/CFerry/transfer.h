@@ -111,6 +111,7 @@ struct ferry__transfer {
   int32_t fd;
   int64_t offset;
   ferry__sink *sink; /* NULL before the first byte for `fd` */
+  uint64_t leave_ms; /* when its write is waited for no longer; 0 = never */
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   bool receive_paused, send_paused, close_notified;
@@ -212,9 +213,15 @@ bool ferry__sink_put(ferry_loop *loop, ferry__transfer *transfer,
  * need to. */
 uint64_t ferry__sink_look(ferry__transfer *transfer);
 bool ferry__sink_is_choked(const ferry__transfer *transfer);
-/* Nothing more comes: false when something is yet to be written. Then the
- * transfer is WRITING until that is done, and finished by the sink. */
+/* Nothing more comes: false when something is yet to be written, or to be
+ * closed. Then the transfer is WRITING until that is done, and finished by the
+ * sink. */
 bool ferry__sink_rests(ferry__transfer *transfer);
+/* Ends a transfer that is WRITING with this fault, unless it has one. The write
+ * that is under way keeps its bytes and its descriptor until it returns. Where
+ * it has just returned, the transfer is WRITING for a moment more. */
+void ferry__sink_leave(ferry_loop *loop, ferry__transfer *transfer,
+                       ferry__fault fault);
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Answers before their request has been sent (early.c, late.c) -------- */

@@ -46,6 +46,7 @@ void ferry__job_device(ferry__job *job, int fd) {
 static void hand_back(ferry__job *job, int code) {
   ferry_loop *loop = job->loop;
   job->code = code;
+  job->back = true;
   job->next = NULL;
   *loop->jobs.last_done = job;
   loop->jobs.last_done = &job->next;
@@ -53,9 +54,11 @@ static void hand_back(ferry__job *job, int code) {
 }
 
 static void close_if_over(ferry_loop *loop) {
-  if (loop->closing && !loop->jobs.count &&
-      !uv_is_closing((uv_handle_t *)&loop->jobs.async))
-    uv_close((uv_handle_t *)&loop->jobs.async, NULL);
+  if (!loop->closing || loop->jobs.count ||
+      uv_is_closing((uv_handle_t *)&loop->jobs.async))
+    return;
+  uv_close((uv_handle_t *)&loop->jobs.async, NULL);
+  uv_close((uv_handle_t *)&loop->timer, NULL);
 }
 
 static void on_done(uv_async_t *async) {
@@ -103,6 +106,7 @@ static ferry__job *take(crew *crew) {
   if (!crew->jobs)
     crew->last = &crew->jobs;
   crew->waiting--;
+  job->begun = true;
   return job;
 }
 
@@ -126,7 +130,13 @@ static void *run(void *data) {
     pthread_mutex_unlock(&writers.lock);
     job->work(job);
     pthread_mutex_lock(&writers.lock);
-    hand_back(job, 0);
+    if (job->loop) {
+      hand_back(job, 0);
+      continue;
+    }
+    pthread_mutex_unlock(&writers.lock);
+    job->drop(job);
+    pthread_mutex_lock(&writers.lock);
   }
   leave(crew);
   pthread_mutex_unlock(&writers.lock);
@@ -145,7 +155,7 @@ static crew *find_crew(const ferry__job *job) {
   found->file = job->file;
   found->last = &found->jobs;
   pthread_cond_init(&found->work, NULL);
-  if (!ferry__thread_start(run, found)) {
+  if (!ferry__thread_start(run, found, 0)) {
     pthread_cond_destroy(&found->work);
     free(found);
     return NULL;
@@ -159,6 +169,7 @@ static crew *find_crew(const ferry__job *job) {
 void ferry__job_put(ferry__job *job) {
   job->loop->jobs.count++;
   pthread_mutex_lock(&writers.lock);
+  job->begun = job->back = false;
   crew *crew = find_crew(job);
   if (crew) {
     job->next = NULL;
@@ -167,11 +178,25 @@ void ferry__job_put(ferry__job *job) {
     crew->waiting++;
     /* An idle thread that has not woken yet may be another job's. */
     if (crew->idle < crew->waiting && crew->threads < THREADS &&
-        ferry__thread_start(run, crew))
+        ferry__thread_start(run, crew, 0))
       crew->threads++;
     pthread_cond_signal(&crew->work);
   } else {
     hand_back(job, EAGAIN);
   }
   pthread_mutex_unlock(&writers.lock);
+}
+
+bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job)) {
+  ferry_loop *loop = job->loop;
+  pthread_mutex_lock(&writers.lock);
+  bool leaves = !job->back;
+  if (leaves && !job->begun)
+    strip(job);
+  if (leaves)
+    job->loop = NULL;
+  pthread_mutex_unlock(&writers.lock);
+  if (leaves)
+    loop->jobs.count--;
+  return leaves;
 }

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
@@ -8,8 +9,31 @@ enum Console {
 
     static func out(_ bytes: some Sequence<UInt8>) {
         if hasOutputEnded { return }
+        begun.add(1, ordering: .relaxed)
         let code = write(Array(bytes), to: STDOUT_FILENO)
+        ended.add(1, ordering: .relaxed)
         if code != 0 { outputCode.store(code, ordering: .relaxed) }
+    }
+
+    /// Writes to standard output.
+    private static let begun = Atomic<UInt64>(0)
+    private static let ended = Atomic<UInt64>(0)
+
+    /// From now on the process ends with `code` when a write to standard output takes longer than 0.2 seconds: whoever
+    /// reads it may never read on, and a write that waits for them cannot be broken off. `message` is for stderr.
+    static func endsIfStuck(
+        _ code: ExitCode, saying message: String? = nil, unless end: InterruptionFlag? = nil, since seen: UInt64? = nil
+    ) {
+        if end?.isRaised ?? false { return }
+        if let seen, ended.load(ordering: .relaxed) < seen {
+            var room = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+            if let message, poll(&room, 1, 0) == 1 { error(message) }
+            _exit(code.rawValue)
+        }
+        let now = begun.load(ordering: .relaxed)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(200)) {
+            endsIfStuck(code, saying: message, unless: end, since: now)
+        }
     }
 
     /// The errno by which standard output ended; 0 as long as it has not.

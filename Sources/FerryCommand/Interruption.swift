@@ -3,7 +3,7 @@ internal import Glibc
 internal import Synchronization
 
 /// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with what it has; a second one ends
-/// the process at once.
+/// the process at once, and so does standard output that takes nothing more.
 func interruptible<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> (value: Value, wasInterrupted: Bool) {
@@ -14,6 +14,7 @@ func interruptible<Value: Sendable>(
     source.setEventHandler {
         if flag.raise() { _exit(ExitCode.interrupted.rawValue) }
         task.cancel()
+        Console.endsIfStuck(.interrupted)
     }
     source.resume()
     defer {
@@ -24,7 +25,7 @@ func interruptible<Value: Sendable>(
     return (value, flag.isRaised)
 }
 
-/// Whether ctrl-C was pressed.
+/// Whether something has happened: ctrl-C was pressed, an exchange is over.
 final class InterruptionFlag: Sendable {
     private let raised = Atomic(false)
 

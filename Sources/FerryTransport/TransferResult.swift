@@ -79,6 +79,8 @@ package final class TransferResult: @unchecked Sendable {
     package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }
     /// A coding of the body was undone, whatever its head says.
     package var isDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
+    /// A write to its descriptor has not returned, and goes on without the run.
+    package var isStillWriting: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_WRITING) != 0 }
     /// As announced by the server.
     package var contentLength: Int64? { raw.pointee.content_length < 0 ? nil : raw.pointee.content_length }
     package var headBytesSent: UInt64 { raw.pointee.head_sent }

@@ -138,5 +138,23 @@ extension CoreTests {
                 await release()
             }
         }
+
+        /// More starts than one turn makes: the loop goes on with them and does not wait for anything.
+        @Test func othersStartAtOnceBehindAThousandThatHang() async throws {
+            var options = CoreLoop.Options()
+            options.usesLookupStub = true
+            let names = (0..<1_000).map { "name\($0).admission.test" }
+            for name in names { LookupStub.shared.set(name, [], isHeld: true) }
+            try await withCore(options) { core, server in
+                let hung = try names.map { try core.submit(CoreRequest("GET", "http://\($0):\(server.port)/hello")) }
+                let ids = try (0..<20).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/hello")) }
+                for result in await core.results(of: ids) {
+                    #expect(result.fault == .ok && result.metrics.total < 2_000_000, "\(result.metrics.total)")
+                }
+                for id in hung { core.cancel(id) }
+                _ = await core.results(of: hung)
+                for name in names { LookupStub.shared.release(name) }
+            }
+        }
     }
 }

@@ -21,8 +21,8 @@ extension CoreTests {
                     _ = await core.results(of: ids)
                 }
                 await core.turn()
-                // 1,024, and those that were busy all at once.
-                #expect(core.statistics.hosts <= 1_024 + 250 + 8, "\(core.statistics.hosts)")
+                // 512, and those that were busy all at once.
+                #expect(core.statistics.hosts <= 512 + 250 + 8, "\(core.statistics.hosts)")
                 for name in names { LookupStub.shared.release(name) }
                 for result in await core.results(of: busy) { #expect(result.fault == .ok) }
             }

@@ -161,5 +161,28 @@ extension CoreTests {
                 }
             }
         }
+
+        /// The idle time takes it from libcurl, as its source may never come back; and then its receiver does not.
+        @Test func theDeadlineOfAWholeAnswerThatIsHeldIsKept() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early",
+                    [
+                        .expectHead, .expectBytes(3), .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"),
+                        .wait("more"), .send("world"), .keepOpen,
+                    ])
+                let request = starving(server, idle: 200).with {
+                    $0.answer = .stream
+                    $0.onBody = { _ in FERRY_PAUSE }
+                    $0.deadline = 1_000
+                }
+                let id = try core.submit(request)
+                await core.untilBody(id)
+                server.signal("more")
+                let result = await core.result(of: id)
+                #expect(result.fault == .timeout(FERRY_D_TIMEOUT_DEADLINE), "\(result.fault)")
+                #expect(core.streamed(id) == Array("hello".utf8))
+            }
+        }
     }
 }

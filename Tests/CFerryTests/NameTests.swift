@@ -203,5 +203,55 @@ extension CoreTests {
                 #expect(seen5.isReused)
             }
         }
+
+        /// A name server that hangs keeps the threads that wait for it, and no others.
+        @Test func manyNamesThatHangDoNotHoldUpOthersOfAnyLoop() async throws {
+            var options = CoreLoop.Options()
+            options.usesLookupStub = true
+            let names = (0..<100).map { "name\($0).hung-server.test" }
+            for name in names { lookups.set(name, ["127.0.0.1"], isHeld: true) }
+            try await withCore(options) { core, server in
+                let other = try CoreLoop(options)
+                let ids = try names.map { try core.submit(CoreRequest("GET", "http://\($0):\(server.port)/hello")) }
+                await core.untilStatistics { $0.resolving == 100 }
+                var quickest = UInt64.max
+                for i in 0..<5 {
+                    for loop in [core, other] {
+                        let name = "fine\(i)-\(loop === core).healthy-server.test"
+                        lookups.set(name, ["127.0.0.1"])
+                        let result = try await loop.get("http://\(name):\(server.port)/hello")
+                        #expect(result.fault == .ok && result.metrics.total < 5_000_000)
+                        quickest = min(quickest, UInt64(result.metrics.total))
+                    }
+                }
+                #expect(quickest < 200_000, "\(quickest) microseconds")
+                for id in ids { core.cancel(id) }
+                for result in await core.results(of: ids) { #expect(result.fault == .cancelled) }
+                for name in names { lookups.release(name) }
+                other.free()
+            }
+        }
+
+        /// 128 threads are the share of one domain.
+        @Test func lookupsThatNobodyWaitsForNeverBegin() async throws {
+            var options = CoreLoop.Options()
+            options.usesLookupStub = true
+            let names = (0..<300).map { "name\($0).left-server.test" }
+            for name in names { lookups.set(name, ["127.0.0.1"], isHeld: true) }
+            lookups.set("last.left-server.test", ["127.0.0.1"])
+            try await withCore(options) { core, server in
+                let ids = try names.map { try core.submit(CoreRequest("GET", "http://\($0):\(server.port)/hello")) }
+                await core.untilStatistics { $0.resolving == 300 }
+                for id in ids { core.cancel(id) }
+                _ = await core.results(of: ids)
+                await core.turn()
+                for name in names { lookups.release(name) }
+                // It comes behind all that are left.
+                let last = try await core.get("http://last.left-server.test:\(server.port)/hello")
+                #expect(last.fault == .ok)
+                let begun = names.reduce(0) { $0 + lookups.lookups($1) }
+                #expect(begun <= 128 && names.allSatisfy { !lookups.isAtWork($0) }, "\(begun)")
+            }
+        }
     }
 }

@@ -185,34 +185,71 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: [true, false])
-        func theResultComesWhenNothingIsWrittenAnyMore(byStop: Bool) async throws {
+        /// What ends a transfer whose descriptor takes nothing more.
+        enum Ending: CaseIterable { case cancel, stop, free, deadline }
+
+        @Test(arguments: Ending.allCases)
+        func theEndDoesNotWaitForAWriteThatIsStuck(by ending: Ending) async throws {
             try await withCore { core, server in
                 var ends: [Int32] = [0, 0]
                 #expect(pipe(&ends) == 0)
-                defer { for end in ends { close(end) } }
+                defer { close(ends[0]) }
                 let id = try core.submit(
-                    CoreRequest("GET", server.baseURL + "/bytes/3000000").with { $0.answer = .descriptor(ends[1]) })
-                await core.record.until { $0.events[id] == nil && $0.requests[id] != nil }
-                try await server.waitForRequests(1)
+                    CoreRequest("GET", server.baseURL + "/bytes/3000000").with {
+                        $0.answer = .descriptor(ends[1])
+                        if ending == .deadline { $0.deadline = 1_000 }
+                    })
                 // The thread is in `write` when the pipe is full.
                 var bytes: Int32 = 0
                 while bytes < 65_536 {
                     await core.turn()
                     _ = ioctl(ends[0], UInt(FIONREAD), &bytes)
                 }
-                if byStop { core.stop() } else { core.cancel(id) }
-                if !byStop { for _ in 0..<20 { await core.turn() } }
-                #expect(core.record.read { $0.results[id] } == nil)
-                let reader = ends[0]
-                async let read = readExactly(reader, 3_000_000)
+                switch ending {
+                case .cancel: core.cancel(id)
+                case .stop: core.stop()
+                case .free: core.free()
+                case .deadline: break
+                }
                 let result = await core.result(of: id)
-                #expect(result.fault == (byStop ? .shutdown : .cancelled))
-                // What had come before the end is written, and nothing more: end the reader. It is waited for, as the
-                // number of its descriptor will be somebody else's.
+                switch ending {
+                case .cancel: #expect(result.fault == .cancelled)
+                case .stop, .free: #expect(result.fault == .shutdown)
+                case .deadline: #expect(result.fault == .timeout(FERRY_D_TIMEOUT_DEADLINE))
+                }
+                #expect(result.isStillWriting && result.metrics.total < 5_000_000)
+                // The descriptor is the caller's again, and its number somebody else's. The write that is under way
+                // gets to its end, nothing follows it, and then the pipe has no writer.
                 close(ends[1])
-                ends[1] = open("/dev/null", O_WRONLY)
-                #expect(await read.count < 3_000_000)
+                let other = open("/dev/null", O_WRONLY | O_CLOEXEC)
+                defer { close(other) }
+                let read = await readExactly(ends[0], 3_000_000)
+                #expect(read.count >= 65_536 && read.count < 3_000_000)
+                #expect(LoopbackServer.pattern(0..<3_000_000).starts(with: read))
+            }
+        }
+
+        /// Who may be about to write to the same place waits for it.
+        @Test func aBodyThatBrokeOffHasItsResultWhenNothingIsWrittenAnyMore() async throws {
+            try await withCore { core, server in
+                var ends: [Int32] = [0, 0]
+                #expect(pipe(&ends) == 0)
+                defer { for end in ends { close(end) } }
+                let id = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/bytes/1000000?cut=300001").with {
+                        $0.answer = .descriptor(ends[1])
+                    })
+                var bytes: Int32 = 0
+                while bytes < 65_536 {
+                    await core.turn()
+                    _ = ioctl(ends[0], UInt(FIONREAD), &bytes)
+                }
+                try await core.pass(milliseconds: 300, server)
+                #expect(core.record.read { $0.results[id] } == nil)
+                let read = await readExactly(ends[0], 300_001)
+                let result = await core.result(of: id)
+                #expect(result.fault == CoreFault(FERRY_E_INCOMPLETE_BODY) && !result.isStillWriting)
+                #expect(read == LoopbackServer.pattern(0..<300_001))
             }
         }
 

@@ -1,6 +1,7 @@
 import CFerry
 import FerryTesting
 import Foundation
+import Synchronization
 import Testing
 
 extension CoreTests {
@@ -252,6 +253,63 @@ extension CoreTests {
                     }
                 }
                 try await group.waitForAll()
+            }
+        }
+
+        /// Each limit, set to half a second.
+        enum Limit: CaseIterable {
+            case connect, idle, total, lowSpeed, deadline
+
+            func set(_ request: inout CoreRequest) {
+                switch self {
+                case .connect: request.connect = 500
+                case .idle: request.idle = 500
+                case .total: request.total = 500
+                case .lowSpeed: (request.lowSpeedBytes, request.lowSpeedTime) = (1, 500)
+                case .deadline: request.deadline = 500
+                }
+            }
+        }
+
+        /// A job of a second on the loop's thread: what is submitted meanwhile, or has just begun, has not had its time.
+        @Test(arguments: Limit.allCases, [true, false])
+        func noLimitPassesWhileTheLoopIsHeld(limit: Limit, isBegun: Bool) async throws {
+            try await withCore { core, server in
+                let isHeld = Mutex(false)
+                let job = CoreRequest("GET", server.baseURL + "/hello").with {
+                    $0.onFinished = { _ in
+                        isHeld.withLock { $0 = true }
+                        usleep(1_000_000)
+                    }
+                }
+                var request = CoreRequest("GET", server.baseURL + "/delay/20")
+                limit.set(&request)
+                var ids: [UInt64] = []
+                let first = try core.submit(job)
+                if isBegun { ids = try (0..<20).map { _ in try core.submit(request) } }
+                while !isHeld.withLock({ $0 }) { await Task.yield() }
+                if !isBegun { ids = try (0..<20).map { _ in try core.submit(request) } }
+                for result in await core.results(of: ids) {
+                    #expect(result.fault == .ok, "\(limit): \(result.fault)")
+                }
+                _ = await core.result(of: first)
+            }
+        }
+
+        /// What the server causes is its fault, however long the loop was held before.
+        @Test(arguments: Limit.allCases.filter { $0 != .connect })
+        func aServerThatIsSilentIsFoundOutBehindAHeldLoop(limit: Limit) async throws {
+            try await withCore { core, server in
+                server.script(path: "/none", [.keepOpen])
+                var request = CoreRequest("GET", server.baseURL + "/none")
+                limit.set(&request)
+                let id = try core.submit(request)
+                let job = CoreRequest("GET", server.baseURL + "/hello").with {
+                    $0.onFinished = { _ in usleep(700_000) }
+                }
+                _ = try await core.run(job)
+                let result = await core.result(of: id)
+                #expect(result.code == FERRY_E_TIMEOUT && result.metrics.total < 3_000_000, "\(result.fault)")
             }
         }
     }

@@ -29,6 +29,12 @@ extension FaultRow {
             FaultRow(
                 "R57", "proxies in the environment, exceptions, and variables that a client may have forged",
                 "asked only by those who opt in; what makes no sense fails before anything is sent"),
+            FaultRow(
+                "R118", "a name server that does not answer, asked for a hundred names",
+                "other names are found at once, by other agents too"),
+            FaultRow(
+                "R122", "many hosts, one after another",
+                "what is remembered of them is bounded"),
         ])
 
     static let trust = Area(

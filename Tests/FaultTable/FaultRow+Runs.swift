@@ -13,6 +13,15 @@ extension FaultRow {
             FaultRow(
                 "R74", "a reader who leaves, an answer that nobody reads",
                 "a short rest is read, a long one closed, and the next request served"),
+            FaultRow(
+                "R119", "a write to the disk or to standard output that does not return",
+                "cancel, deadline and shutdown come in time, and the process can end"),
+            FaultRow(
+                "R120", "a job that holds the loop longer than the limits of the runs behind it",
+                "no limit passes that the server or the network did not cause"),
+            FaultRow(
+                "R121", "a thousand runs that hang in a name or a connection",
+                "those behind them start at once"),
         ])
 
     static let reuse = Area(

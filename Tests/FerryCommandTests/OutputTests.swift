@@ -1,3 +1,4 @@
+import FaultTable
 import Ferry
 import FerryMeasurement
 import FerryTesting
@@ -58,6 +59,47 @@ import Testing
             let script = #"{ (trap '' PIPE; "$0" fetch "$1"; echo "code $?" >&2) | head -c 3 >/dev/null; } 2>&1"#
             let shell = ["/bin/sh", "-c", script, try FerryProgram.path, server.baseURL + "/bytes/30000000"]
             #expect(try ChildProcess(shell).finish().output == "code 0\n")
+        }
+    }
+    /// A FIFO that is open and that nobody reads.
+    private func withFIFO(_ body: (String, Int32) async throws -> Void) async throws {
+        let path = NSTemporaryDirectory() + "ferry-fifo-\(UUID().uuidString)"
+        #expect(mkfifo(path, 0o600) == 0)
+        let descriptor = open(path, O_RDWR | O_CLOEXEC)
+        defer {
+            close(descriptor)
+            unlink(path)
+        }
+        try await body(path, descriptor)
+    }
+
+    @Test("R119: standard output that nobody reads does not keep the process from its end at ctrl-C", .faultTable)
+    func interruptedWhileBlocked() async throws {
+        try await withFIFO { path, descriptor in
+            try await withLoopbackServer { server in
+                let script = #"exec "$0" fetch "$1" 2>&1 >"$2""#
+                let shell = ["/bin/sh", "-c", script, try FerryProgram.path, server.baseURL + "/bytes/3000000", path]
+                let process = try ChildProcess(shell)
+                var bytes: Int32 = 0
+                while bytes < 65_536 {
+                    await Task.yield()
+                    _ = ioctl(descriptor, UInt(FIONREAD), &bytes)
+                }
+                process.signal(SIGINT)
+                #expect(process.finish().code == 130)
+            }
+        }
+    }
+
+    @Test("R119: nor from its end at the deadline", .faultTable)
+    func deadlineWhileBlocked() async throws {
+        try await withFIFO { path, _ in
+            try await withLoopbackServer { server in
+                let script = #"exec "$0" fetch "$1" --deadline 0.5 2>&1 >"$2""#
+                let shell = ["/bin/sh", "-c", script, try FerryProgram.path, server.baseURL + "/bytes/3000000", path]
+                let end = try ChildProcess(shell).finish()
+                #expect(end.code == 3 && end.output.hasPrefix("ferry fetch: timeout: deadline"), "\(end)")
+            }
         }
     }
 }

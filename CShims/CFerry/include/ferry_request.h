@@ -120,16 +120,25 @@ typedef struct ferry_request {
   uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
   uint8_t response_kind; /* FERRY_COLLECT … */
   /* FERRY_DESCRIPTOR. It stays the caller's, who must not close it before
-   * the result. Threads of its device write to it, so that it may block; EAGAIN
-   * is a fault. */
+   * the result. Threads of its device write, through a duplicate of it, so that
+   * it may block; EAGAIN is a fault. The result comes when nothing is written
+   * any more. But a cancel, the deadline and the end of the loop wait no
+   * longer than 0.1 s for a write that is under way: FERRY_RESULT_WRITING then
+   * says that it goes on without the transfer. It owns its bytes and the
+   * duplicate until it returns, if ever: the file's lock is held so long, and
+   * bytes of this body may appear in their place in the file. No other write
+   * of this transfer follows it. */
   int32_t fd;
   int64_t offset; /* of the first byte in it; -1 = wherever it stands */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
-  /* Milliseconds, 0 = none. deadline_ms counts from the submit, the others
-   * from the start. idle_ms: no byte in either direction, and no answer of
-   * the resolver; of HTTP/2 those of the stream count. It stands still while
-   * the transfer is paused, but for an answer that is whole while its source
-   * has nothing to give: that is delivered then. */
+  /* Milliseconds, 0 = none. deadline_ms counts from the submit, or from when
+   * the loop hears of it where it is held; the others from the start. Time in
+   * which a callback holds the loop does not count, but for the deadline: one
+   * that passes meanwhile does so up to 0.2 s after it. idle_ms: no byte in
+   * either direction, and no answer of the resolver; of HTTP/2 those of the
+   * stream count. It stands still while the transfer is paused, but for an
+   * answer that is whole while its source has nothing to give: that is
+   * delivered then. */
   uint32_t connect_ms;
   uint32_t idle_ms;
   uint32_t total_ms;

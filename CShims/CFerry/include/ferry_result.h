@@ -33,6 +33,8 @@ enum {
   FERRY_RESULT_CLOSE_FRAMED = 1u << 2, /* the end of the body was a close;
                                         * under TLS with close_notify */
   FERRY_RESULT_DECODED = 1u << 3,      /* gzip or deflate was undone */
+  FERRY_RESULT_WRITING = 1u << 4,      /* of FERRY_DESCRIPTOR: a write has not
+                                        * returned, see ferry_request.fd */
 };
 
 typedef struct ferry_result {

@@ -33,4 +33,7 @@ struct DiskQueue: Sendable {
             }
         }
     }
+
+    /// Lets go of a part there, whenever the disk has time for it.
+    func close(_ part: PartFile) { queue.async { withExtendedLifetime(part) {} } }
 }

@@ -46,7 +46,8 @@ extension Download {
     /// What was loaded is of no use. False when that has happened before.
     func restart() -> Bool {
         state.withLock { state in
-            if state.hasRestarted { return false }
+            // Bytes of the old version may still come into the part.
+            if state.hasRestarted || state.isStuck { return false }
             state.hasRestarted = true
             state.metadata = state.metadata.anew
             (state.received, state.resumedFrom) = (0, 0)

@@ -74,6 +74,8 @@ extension Download {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
         for journey in state.withLock({ $0.helperJourneys }) { journey.end(.cancelled) }
         await helpers.work.value
+        // The clerk may wait for the disk.
+        if state.withLock({ $0.isStuck }) { return helpers.clerk.cancel() }
         await helpers.dismissClerk()
     }
 

@@ -32,6 +32,9 @@ final class Download: Sendable {
         var helperJourneys: [Journey] = []
         /// What one of them has failed with, the first.
         var helperFault: RequestError?
+        /// The disk has not taken in time what was written: a write is still under way when the run has ended. It holds
+        /// the lock until it returns, so that no other run writes to the part meanwhile.
+        var isStuck = false
         /// One of all that load segments was given bytes of another file.
         var isOutdated = false
         /// Whose bodies go to the part now.
@@ -166,6 +169,11 @@ final class Download: Sendable {
     private func leaveBehind() async {
         let state = state.withLock { $0 }
         guard let part = state.part else { return }
+        if state.isStuck {
+            self.state.withLock { $0.part = nil }
+            // What this disk is asked for now may take for ever. Whoever comes next finds what was noted before.
+            return disk.close(part)
+        }
         await disk.settle {
             let metadata = state.metadata
             if state.isOurs && !state.isKept || (try? part.length()) == 0 {

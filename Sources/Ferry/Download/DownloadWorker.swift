@@ -151,7 +151,9 @@ final class DownloadWorker: BodyCarrier {
         let answer = await journey.carryBody(of: current.run, by: core) { download.pour(current.run, to: sink) }
         download.hasPoured(current.run)
         switch answer {
-        case .result(let result), .arrived(let result, _): return result
+        case .result(let result), .arrived(let result, _):
+            if result.isStillWriting { download.state.withLock { $0.isStuck = true } }
+            return result
         case .refused(let error): throw error
         case .unsent, nil: throw journey.error(behind: body.head, countsAttempts: false)
         }

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Ferry
 internal import FoundationEssentials
 
@@ -51,6 +52,9 @@ extension FetchVerdict {
     init(
         streaming plan: FetchPlan, by agent: NetworkAgent, to output: (UnsafeRawBufferPointer) -> Void
     ) async {
+        let end = InterruptionFlag()
+        if let deadline = plan.request.deadline { Self.endIfStuck(after: deadline, unless: end) }
+        defer { _ = end.raise() }
         do throws(RequestError) {
             let answer = try await agent.stream(plan.request)
             for try await piece in answer.body {
@@ -60,6 +64,14 @@ extension FetchVerdict {
             self.init(status: answer.status, accepting: plan.accepts)
         } catch {
             self.init(error)
+        }
+    }
+
+    /// Ends the process soon after the deadline if it is standard output that the answer waits for then.
+    private static func endIfStuck(after deadline: Duration, unless end: InterruptionFlag) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + deadline / .seconds(1)) {
+            let message = "ferry fetch: timeout: deadline: standard output is blocked\n"
+            Console.endsIfStuck(.transferFailed, saying: message, unless: end)
         }
     }
 }

@@ -15,6 +15,7 @@ struct CoreResult: Sendable {
     var isProcessed: Bool
     var isCloseFramed: Bool
     var isDecoded: Bool
+    var isStillWriting: Bool
     var contentLength: Int64
     var headSent: UInt64
     var bodySent: UInt64
@@ -46,6 +47,7 @@ struct CoreResult: Sendable {
         isProcessed = raw.flags & UInt32(FERRY_RESULT_PROCESSED) != 0
         isCloseFramed = raw.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0
         isDecoded = raw.flags & UInt32(FERRY_RESULT_DECODED) != 0
+        isStillWriting = raw.flags & UInt32(FERRY_RESULT_WRITING) != 0
         contentLength = raw.content_length
         headSent = raw.head_sent
         bodySent = raw.body_sent

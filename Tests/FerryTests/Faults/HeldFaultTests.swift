@@ -1,0 +1,159 @@
+import CAllocations
+import CResolver
+import CWrites
+import FaultTable
+import FerryTesting
+import FerryTransport
+import Foundation
+import Testing
+
+@testable import Ferry
+
+/// Something slow that holds something else: a name server, a disk, a job on the loop, a thousand runs that hang.
+@Suite(.timeLimit(.minutes(2)), .faultTable) struct HeldFaultTests {
+    @Test("R118: a hundred names on a name server that hangs do not hold up another name, of another agent either")
+    func names() async throws {
+        let server = try LoopbackServer()
+        let (agent, other) = (NetworkAgent(), NetworkAgent())
+        let outcomes = (0..<100).map { _ in Outcome<Response>() }
+        let tasks = outcomes.enumerated().map { index, outcome in
+            agent.start(Probe(path: "http://r118-\(index).held.test/"), completion: outcome.take)
+        }
+        #expect(await eventually { agent.core.transport.statistics.resolving == 100 && resolver_held() >= 8 })
+        var quickest = Duration.seconds(60)
+        for index in 0..<5 {
+            for (agent, name) in [(agent, "one"), (other, "two")] {
+                let began = ContinuousClock.now
+                let url = "http://r118-\(index)-\(name).inside.test:\(server.port)/hello"
+                #expect(try await agent.send(Probe(path: url)).response.status == 200)
+                quickest = min(quickest, ContinuousClock.now - began)
+            }
+        }
+        #expect(quickest < .milliseconds(200), "\(quickest)")
+        for task in tasks { task.cancel() }
+        for outcome in outcomes { #expect(await outcome.code == .cancelled) }
+        resolver_release()
+        await agent.shutdown()
+        await other.shutdown()
+    }
+
+    private struct File: Request {
+        var path: String
+        var deadline: Duration?
+    }
+
+    private enum Ending: CaseIterable { case cancel, deadline, shutdown }
+
+    @Test("R119: a download whose disk hangs ends in time, and is gone on with", .enabled(if: writes_can_be_held()))
+    func disk() async throws {
+        for ending in Ending.allCases {
+            let server = try LoopbackServer()
+            let agent = NetworkAgent()
+            let file = File(
+                path: server.baseURL + "/bytes/3000000", deadline: ending == .deadline ? .milliseconds(500) : nil)
+            writes_hold()
+            let run = try FaultRun(file, Play(form: .download, way: .closure), agent)
+            let place = run.place
+            #expect(await eventually { writes_held() == 1 })
+            let began = ContinuousClock.now
+            switch ending {
+            case .cancel: run.cancel()
+            case .deadline: break
+            case .shutdown: await agent.shutdown(grace: .zero)
+            }
+            let code = await run.outcome.error?.code
+            let took = ContinuousClock.now - began
+            switch ending {
+            case .cancel: #expect(code == .cancelled)
+            case .deadline: #expect(code == .timeout(.deadline))
+            case .shutdown: #expect(code == .shutdown)
+            }
+            #expect(took < .seconds(2) && writes_held() == 1, "\(took)")
+            // Nobody else writes to the part meanwhile.
+            let next = NetworkAgent()
+            let second = await fault { () throws(RequestError) in
+                try await next.download(File(path: file.path), to: .file(place.target))
+            }
+            #expect(second?.code == .fileIO)
+            writes_release()
+            #expect(
+                await eventually {
+                    let descriptor = open(place.target + ".ferry-part", O_RDWR | O_CLOEXEC)
+                    defer { close(descriptor) }
+                    return flock(descriptor, LOCK_EX | LOCK_NB) == 0
+                })
+            _ = try await next.download(File(path: file.path), to: .file(place.target))
+            #expect(place.bytes == LoopbackServer.pattern(0..<3_000_000))
+            await agent.shutdown()
+            await next.shutdown()
+        }
+    }
+
+    @Test("R120: no limit of a run passes that waits behind a job on the loop")
+    func job() async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration()
+        configuration.timeouts.idle = .milliseconds(500)
+        configuration.timeouts.connect = .milliseconds(500)
+        configuration.timeouts.total = .milliseconds(500)
+        configuration.deadline = .milliseconds(1_500)
+        let agent = NetworkAgent(configuration: configuration)
+        _ = try await agent.send(Probe(path: server.baseURL + "/hello"))
+        for _ in 0..<2 {
+            let isHeld = OneShot<Bool>()
+            async let job: Void = held(on: agent.taskExecutor, isHeld)
+            _ = await isHeld.value()
+            let outcomes = (0..<20).map { _ in Outcome<Response>() }
+            for outcome in outcomes {
+                agent.start(Probe(path: server.baseURL + "/delay/20"), completion: outcome.take)
+            }
+            for outcome in outcomes { #expect(try await outcome.result.get().status == 200) }
+            await job
+        }
+        await agent.shutdown()
+    }
+
+    private func held(on executor: any TaskExecutor, _ isHeld: OneShot<Bool>) async {
+        await withTaskExecutorPreference(executor) {
+            isHeld.finish(true)
+            usleep(1_000_000)
+        }
+    }
+
+    @Test("R121: runs start at once behind a thousand that wait for their names")
+    func starts() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        let hung = (0..<1_000).map { _ in Outcome<Response>() }
+        let tasks = hung.enumerated().map { index, outcome in
+            agent.start(Probe(path: "http://r121-\(index).held.test/"), completion: outcome.take)
+        }
+        let began = ContinuousClock.now
+        let outcomes = (0..<20).map { _ in Outcome<Response>() }
+        for outcome in outcomes { agent.start(Probe(path: server.baseURL + "/hello"), completion: outcome.take) }
+        for outcome in outcomes { #expect(try await outcome.result.get().status == 200) }
+        #expect(ContinuousClock.now - began < .seconds(2))
+        for task in tasks { task.cancel() }
+        for outcome in hung { #expect(await outcome.code == .cancelled) }
+        resolver_release()
+        await agent.shutdown()
+    }
+
+    @Test("R122: names and addresses, one after another, leave less than a megabyte", arguments: [true, false])
+    func hosts(areNames: Bool) async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent()
+        func send(_ index: Int) async throws {
+            // The port is closed, or the host's connection is kept until there are too many of them.
+            let address = "127.1.\(index / 250).\(index % 250 + 1):\(server.port)"
+            let host = areNames ? "r122-\(index).inside.test:\(server.port)" : address
+            let outcome = await agent.result(Probe(path: "http://\(host)/hello"))
+            #expect(outcome.error == nil || !areNames)
+        }
+        for index in 0..<50 { try await send(index) }
+        let before = allocations_in_use()
+        for index in 50..<3_050 { try await send(index) }
+        #expect(allocations_in_use() < before + 1_048_576, "\(allocations_in_use() - before) bytes")
+        await agent.shutdown()
+    }
+}
