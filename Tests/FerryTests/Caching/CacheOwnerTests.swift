@@ -1,3 +1,4 @@
+import CAllocations
 import FerryCache
 import FerryJSON
 import FerryTesting
@@ -52,6 +53,31 @@ import Testing
         agent.cookies.set(session)
         #expect(try await texts(agent, Kept(), Kept(), Kept()) == ["session=a", "nobody", "cached nobody"])
         #expect(await agent.cache.statistics.refusals[.unknownCredentials] == 1)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func aFullJarCostsALookUpNoMoreThanAnEmptyOne() async throws {
+        let server = try LoopbackServer()
+        server.handle("/set") { _ in LoopbackResponse(headers: ["Set-Cookie": "other=1; Path=/"]) }
+        let agent = agent(server)
+        let transport = agent.core.transport
+        func blocks() -> Int {
+            let before = allocations_of_thread()
+            for _ in 0..<100 { _ = agent.core.hasCookies }
+            return Int(allocations_of_thread() - before)
+        }
+        #expect(blocks() == 0 && !agent.core.hasCookies)
+        for index in 0..<1000 {
+            agent.cookies.set(Cookie(name: "n", value: "\(index)", domain: "h\(index).example"))
+        }
+        #expect(agent.core.hasCookies)
+        #expect(blocks() == 0 && transport.cookies.count == 1000)
+        // Nor does a response that sets another cookie make the next look-up dearer.
+        _ = try await agent.send(Get("/set"))
+        #expect(blocks() == 0 && transport.cookies.count == 1001)
+        agent.cookies.removeAll()
+        #expect(!agent.core.hasCookies && blocks() == 0)
         await agent.shutdown()
         server.stop()
     }
