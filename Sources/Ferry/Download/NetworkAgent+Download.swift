@@ -12,6 +12,11 @@ extension NetworkAgent {
     /// file is still the same; else it begins anew. What is at the target stays until the new file is complete; in a
     /// directory nothing is replaced.
     ///
+    /// Only the statuses 200, 203, 206 and 226 come with a file. Any other one is `invalidStatusCode`, also where the
+    /// configuration accepts it, and what is at the target stays; unless the request's own
+    /// ``Request/statusValidation`` names it: by ``StatusValidation/codes(_:)``, ``StatusValidation/custom(_:)`` or
+    /// ``StatusValidation/any``, or, outside of 200 to 299, by ``StatusValidation/range(_:)``.
+    ///
     /// Redirects, retries, adapters, the authenticator and observers have their part in it as in any run; status and
     /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the
     /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a
