@@ -176,6 +176,39 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Whoever reads a response as JSON holds its document, and the entry in memory does not.
+    @Test func noDocumentStaysThatIsReadLater() async throws {
+        struct Whole: Request {
+            var path: String { "/x" }
+            var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
+        }
+        let agent = bench.agent(StubTransport(always: .response(body: #"{"a": [1, 2, 3]}"#)))
+        for isHit in [false, true, true] {
+            weak var document: JSONDocument?
+            do {
+                let reply = try await agent.send(Whole())
+                #expect(reply.isFromCache == isHit)
+                let copy = reply.response
+                #expect(try reply.json?["a"]?[1]?.int == 2)
+                document = copy.reading as? JSONDocument
+                #expect(document != nil, "it is parsed once for all copies")
+                #expect(try reply.json?.document === document && copy.json?.document === document)
+                #expect(reply.response.result.reading == nil)
+            }
+            #expect(document == nil)
+            #expect(await agent.cache.statistics.memoryEntries == 1)
+        }
+        // One that is saved by hand is the caller's, too.
+        let other = NetworkAgent.with(StubTransport(always: .response(body: #"{"b": 4}"#)))
+        let foreign = try await other.send(Get()).response
+        #expect(await agent.cache.save(foreign, for: Whole()))
+        #expect(try foreign.json?["b"]?.int == 4)
+        let hit = try await agent.send(Whole())
+        #expect(hit.isFromCache && hit.response.result === foreign.result && foreign.result.reading == nil)
+        await other.shutdown()
+        await agent.shutdown()
+    }
+
     @Test func aNewerAnswerThatIsNotKeptTakesTheOlderAway() async throws {
         let stub = StubTransport {
             .response(headers: $0.number == 2 ? ["Cache-Control": "no-store"] : [:], body: "answer \($0.number)")
