@@ -1,6 +1,7 @@
 /* callbacks.c - what libcurl tells and asks while a transfer is under way:
  * lines of a head, pieces of a body, and the next bytes of ours. */
 #include "core.h"
+#include "jar.h"
 
 #include <string.h>
 
@@ -96,6 +97,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   t->last_ms = ferry__now(handle->loop);
   if (handle->tunnelling)
     return tunnel_line(handle, t, line, count) ? count : 0;
+  if (handle->loop->options.jar) /* it has what libcurl took from this line */
+    ferry__jar_line(handle->loop->options.jar, line, count);
   if (t->phase < FERRY_PHASE_HEAD)
     t->phase = FERRY_PHASE_HEAD;
   ferry__fault fault = before ? trailers(&handle->head, line, count)

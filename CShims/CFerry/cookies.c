@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /* A loop then keeps it until libcurl has returned. */
 static bool keeps_lock(const ferry_jar *jar, curl_lock_data what) {
@@ -77,6 +78,7 @@ void ferry_jar_free(ferry_jar *jar) {
     pthread_mutex_destroy(&jar->locks[i]);
   pthread_mutex_destroy(&jar->lock);
   ferry__domains_free(jar->domains);
+  free(jar->witness);
   free(jar);
 }
 
@@ -102,24 +104,104 @@ int ferry_jar_set(ferry_jar *jar, const char *line) {
   if (strpbrk(line, "\r\n"))
     return FERRY_E_INVALID_REQUEST;
   int code = put(jar, line);
+  ferry__jar_changed(jar);
   ferry__jar_count(jar, 1);
   return code;
 }
 
-int ferry_jar_clear(ferry_jar *jar) { return put(jar, "ALL"); }
+int ferry_jar_clear(ferry_jar *jar) {
+  int code = put(jar, "ALL");
+  ferry__jar_changed(jar);
+  return code;
+}
+
+/* Seconds since 1970, INT64_MAX for one that does not expire. Without the
+ * field, which libcurl always writes, it is as good as expired. */
+static int64_t expires(const char *line) {
+  for (int tabs = 0; tabs < 4; tabs++) {
+    line = strchr(line, '\t');
+    if (!line)
+      return 0;
+    line++;
+  }
+  long long at = strtoll(line, NULL, 10);
+  return at ? at : INT64_MAX;
+}
 
 int ferry_jar_list(ferry_jar *jar, void *context,
                    void (*visit)(void *context, const char *line)) {
   struct curl_slist *lines = NULL;
+  int64_t now = (int64_t)time(NULL);
+  CURL *easy = ferry__jar_open(jar);
+  if (!easy)
+    return FERRY_E_MEMORY;
+  /* With those that a server has removed: libcurl drops them later. */
+  curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
+  for (struct curl_slist *at = lines; at; at = at->next)
+    if (expires(at->data) >= now)
+      visit(context, at->data);
+  curl_slist_free_all(lines);
+  curl_easy_cleanup(easy);
+  return FERRY_OK;
+}
+
+/* ---- Whether there are any ----------------------------------------------- */
+
+void ferry__jar_changed(ferry_jar *jar) {
+  pthread_mutex_lock(&jar->lock);
+  atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
+  pthread_mutex_unlock(&jar->lock);
+}
+
+void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
+  static const char field[] = "Set-Cookie:";
+  size_t at = sizeof field - 1;
+  if (length <= at || strncasecmp(line, field, at))
+    return;
+  while (at < length && (line[at] == ' ' || line[at] == '\t'))
+    at++;
+  pthread_mutex_lock(&jar->lock);
+  /* domain, subdomains, path, TLS, end, name, value */
+  const char *name = jar->witness;
+  for (int tabs = 0; name && tabs < 5; tabs++)
+    name = (name = strchr(name, '\t')) ? name + 1 : NULL;
+  size_t n = name ? strcspn(name, "\t") : 0;
+  /* Any cookie whose name begins so, of whatever host. */
+  if (!n || (length - at >= n && !strncmp(line + at, name, n)))
+    atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
+  pthread_mutex_unlock(&jar->lock);
+}
+
+/* [under the lock] A change that libcurl makes meanwhile is told of later. */
+static int look_for_one(ferry_jar *jar, int64_t now) {
+  struct curl_slist *lines = NULL;
+  const char *last = NULL;
   CURL *easy = ferry__jar_open(jar);
   if (!easy)
     return FERRY_E_MEMORY;
   curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
   for (struct curl_slist *at = lines; at; at = at->next)
-    visit(context, at->data);
+    if (!last || expires(at->data) > expires(last))
+      last = at->data;
+  int64_t until = last && expires(last) >= now ? expires(last)
+                                               : FERRY__JAR_EMPTY;
+  free(jar->witness);
+  jar->witness = until ? strdup(last) : NULL; /* NULL: any change counts */
+  atomic_store(&jar->expires, until);
   curl_slist_free_all(lines);
   curl_easy_cleanup(easy);
-  return FERRY_OK;
+  return until != FERRY__JAR_EMPTY;
+}
+
+int ferry_jar_filled(ferry_jar *jar) {
+  int64_t now = (int64_t)time(NULL), until = atomic_load(&jar->expires);
+  /* libcurl sends a cookie for as long as its end is not before now. */
+  if (until == FERRY__JAR_EMPTY || until >= now)
+    return until != FERRY__JAR_EMPTY;
+  pthread_mutex_lock(&jar->lock);
+  int filled = look_for_one(jar, now);
+  pthread_mutex_unlock(&jar->lock);
+  return filled;
 }
 
 /* ---- On the handle ------------------------------------------------------- */

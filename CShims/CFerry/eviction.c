@@ -154,8 +154,10 @@ static void look(ferry_jar *jar, CURL *easy) {
     domains = old;
     curl_slist_free_all(lines);
     lines = NULL;
-    if (evicts) /* which throws away what is past its time */
+    if (evicts) { /* the list throws away what is past its time */
       curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
+      atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
+    }
   } /* else without memory: at the next look */
   ferry__domains_free(domains);
   free(all);

@@ -25,7 +25,13 @@ struct ferry_jar {
   pthread_mutex_t lock; /* of what follows */
   ferry__domains *domains; /* as of the last look */
   uint64_t tick;
+  /* Of all cookies the one that expires last, so that ferry_jar_filled() does
+   * not need a list of them. */
+  char *witness;           /* its line, as of ferry_jar_list() */
+  _Atomic int64_t expires; /* seconds since 1970, INT64_MAX for never; or one of
+                            * these. Written under the lock only. */
 };
+enum { FERRY__JAR_EMPTY = 0, FERRY__JAR_UNKNOWN = -1 };
 
 /* A handle that opens the jar, on whatever thread; NULL without memory. */
 CURL *ferry__jar_open(ferry_jar *jar);
@@ -33,6 +39,11 @@ CURL *ferry__jar_open(ferry_jar *jar);
 /* [any thread] So many cookies were set: now and then the jar is looked
  * through, and what is too much taken out. */
 void ferry__jar_count(ferry_jar *jar, unsigned fresh);
+/* [any thread] libcurl has read a line of a head: if it set a cookie, that may
+ * be the one that is remembered, with another end or none. */
+void ferry__jar_line(ferry_jar *jar, const char *line, size_t length);
+/* [any thread] Cookies were set, or taken out, in another way. */
+void ferry__jar_changed(ferry_jar *jar);
 /* [any thread] What it has for this host is sent. */
 void ferry__jar_use(ferry_jar *jar, const char *host);
 void ferry__domains_free(ferry__domains *domains);

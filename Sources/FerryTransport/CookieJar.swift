@@ -23,6 +23,9 @@ final class CookieJar: @unchecked Sendable {
         return cookies
     }
 
+    /// Costs the same whatever the jar holds; when memory is short it counts as filled.
+    var isEmpty: Bool { ferry_jar_filled(raw) == 0 }
+
     func set(_ cookie: TransferCookie) {
         guard let line = cookie.line else { return }
         ferry_jar_set(raw, line)

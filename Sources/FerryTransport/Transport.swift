@@ -32,6 +32,7 @@ package final class Transport: Transporting {
     }
 
     package var cookies: [TransferCookie] { jar?.cookies ?? [] }
+    package var hasCookies: Bool { jar.map { !$0.isEmpty } ?? false }
     package func setCookie(_ cookie: TransferCookie) { jar?.set(cookie) }
     package func removeCookies() { jar?.removeAll() }
 

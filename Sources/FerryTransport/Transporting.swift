@@ -39,8 +39,11 @@ package protocol Transporting: AnyObject, Sendable {
 
     var statistics: TransportStatistics { get }
 
-    /// What the jar holds; empty without one. Any thread, as the two below.
+    /// What the jar holds; empty without one. Any thread, as the three below.
     var cookies: [TransferCookie] { get }
+
+    /// Whether the jar holds a cookie that has not expired. Unlike a list of them it costs the same for every jar.
+    var hasCookies: Bool { get }
 
     /// Puts a cookie into the jar, in the place of one with its name, domain and path; nothing without a jar.
     func setCookie(_ cookie: TransferCookie)
@@ -76,6 +79,7 @@ extension Transporting {
     package func pause(_ id: TransferID) {}
     package func write(_ id: TransferID, to sink: TransferSink) {}
     package var cookies: [TransferCookie] { [] }
+    package var hasCookies: Bool { !cookies.isEmpty }
     package func setCookie(_ cookie: TransferCookie) {}
     package func removeCookies() {}
 }

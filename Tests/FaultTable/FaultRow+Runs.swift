@@ -11,6 +11,9 @@ extension FaultRow {
                 "R73", "a shutdown with runs at work, a second one, and a request after it",
                 "what ends within the grace is answered, the rest is told once"),
             FaultRow(
+                "R117", "code of the application's blocks the processing queue, or a report of the progress",
+                "other runs that are awaited end by their deadlines and cancels in time"),
+            FaultRow(
                 "R74", "a reader who leaves, an answer that nobody reads",
                 "a short rest is read, a long one closed, and the next request served"),
             FaultRow(
@@ -64,6 +67,9 @@ extension FaultRow {
                 "begun anew; a weak validator is never used"),
             FaultRow("R91", "the whole file instead of the rest", "taken as the whole"),
             FaultRow("R92", "416, as nothing is missing, or as the file is another", "done, or begun anew"),
+            FaultRow(
+                "R123", "a status that comes with no file, like 202, 204 or 205",
+                "an error, and the old file stays; unless the request names that status"),
             FaultRow("R94", "the disk is full", "an error with the system's number; no file, and the agent goes on"),
             FaultRow("R95", "the process is killed again and again", "gone on with, and whole in the end"),
             FaultRow(
@@ -84,6 +90,11 @@ extension FaultRow {
                 "R102", "the disk is full, fails, or may not be written to",
                 "the answer is delivered, the fault counted, and the cache left alone for a while"),
             FaultRow("R104", "answers for one user, and what must not be stored", "no other user sees them"),
+            FaultRow(
+                "R112",
+                "credentials that the request does not show (a provider's, a proxy's, a token, a cookie), and then a "
+                    + "redirect that drops them",
+                "the response is not stored: it is never a hit for anybody else"),
         ])
 
     static let secretsAndGroups = Area(

@@ -148,6 +148,51 @@ import Testing
         }
     }
 
+    @Test func whetherThereAreAnyIsKnownWithoutAList() async throws {
+        try await withJar { collector, server in
+            let transport = collector.transport
+            #expect(!transport.hasCookies)
+            // A server sets one, another beside it, and takes both away.
+            for (cookies, isFilled) in [
+                (["a=1"], true), (["b=2", "a=2"], true), (["a=; Max-Age=0"], true), (["c; Max-Age=0"], true),
+                (["b=; Max-Age=0"], false), (["d=4; Domain=other.example"], false),
+            ] {
+                _ = try await collector.get(server.baseURL + set(cookies.joined(separator: "|")))
+                #expect(transport.hasCookies == isFilled && transport.cookies.isEmpty != isFilled, "\(cookies)")
+            }
+            // So does the caller.
+            transport.setCookie(TransferCookie(name: "a", value: "1", domain: "127.0.0.1"))
+            #expect(transport.hasCookies)
+            transport.removeCookies()
+            #expect(!transport.hasCookies)
+            // The one that lasts longest expires, and another takes its place.
+            let now = Int64(Date.now.timeIntervalSince1970)
+            for (name, end) in [("short", now + 1), ("past", now - 10)] {
+                var cookie = TransferCookie(name: name, value: "1", domain: "127.0.0.1")
+                cookie.expires = end
+                transport.setCookie(cookie)
+            }
+            #expect(transport.hasCookies)
+            while transport.hasCookies { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(transport.cookies.allSatisfy { ($0.expires ?? 0) < Int64(Date.now.timeIntervalSince1970) })
+            _ = try await collector.get(server.baseURL + set("a=1"))
+            #expect(transport.hasCookies)
+        }
+    }
+
+    @Test func noneIsOverlookedThatIsSetMeanwhile() async throws {
+        try await withJar(loops: 2) { collector, server in
+            let transport = collector.transport
+            for round in 0..<50 {
+                async let run = collector.get(server.baseURL + set("a\(round % 3)=1"), loop: UInt64(round % 2))
+                transport.removeCookies()
+                _ = transport.hasCookies
+                _ = try await run
+                #expect(transport.hasCookies == !transport.cookies.isEmpty)
+            }
+        }
+    }
+
     @Test func theJarOutlivesAShutdown() async throws {
         try await withJar { collector, server in
             _ = try await collector.get(server.baseURL + set("a=1"))

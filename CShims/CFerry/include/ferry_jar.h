@@ -28,8 +28,14 @@ int ferry_jar_set(ferry_jar *_Nonnull jar, const char *_Nonnull line);
 /* [any thread] */
 int ferry_jar_clear(ferry_jar *_Nonnull jar);
 
-/* [any thread] Visits all on this thread, each as seven texts with tabs
- * between them: domain (behind "#HttpOnly_" for one that is), TRUE when its
+/* [any thread] 1 when there is a cookie that has not expired, 0 when there is
+ * none, or FERRY_E_MEMORY. What it costs does not depend on how many there
+ * are, except for the first call after the cookie that it remembers has
+ * expired, was set again, or was removed. */
+int ferry_jar_filled(ferry_jar *_Nonnull jar);
+
+/* [any thread] Visits all that have not expired on this thread, each as seven
+ * texts with tabs between them: domain (behind "#HttpOnly_" for one that is), TRUE when its
  * subdomains get it too, path, TRUE when it needs TLS, seconds since 1970 or
  * 0, name, value. */
 int ferry_jar_list(ferry_jar *_Nonnull jar, void *_Nullable context,

@@ -1,4 +1,5 @@
 import FerryTransport
+import Synchronization
 
 /// What became of a run.
 enum Answer: Sendable {
@@ -38,6 +39,9 @@ final class Trail: Sendable {
     let start: ContinuousClock.Instant?
     /// From there to the answer.
     let elapsed: Duration?
+    /// What was read out of the body, where the cache may hold the result: the front in memory does not count it, so it
+    /// must not stay with the result for as long as the entry does.
+    fileprivate let reading = Mutex<(any AnyObject & Sendable)?>(nil)
 
     init(
         url: String, redirects: [Redirect] = [], earlier: EarlierAttempts = EarlierAttempts(),
@@ -56,6 +60,43 @@ final class Trail: Sendable {
         elapsed = start.map { $0.duration(to: .now) }
     }
 
+    /// Keeps what was read, unless another thread was first. Gives what is kept.
+    fileprivate func keep(_ made: any AnyObject & Sendable) -> any AnyObject & Sendable {
+        reading.withLock { reading in
+            if let reading { return reading }
+            reading = made
+            return made
+        }
+    }
+
+    /// Lets go of what is kept, if nobody else holds it.
+    fileprivate func forgetReading() {
+        // Freed when the lock is left.
+        _ = reading.withLock { reading in isKnownUniquelyReferenced(&reading) ? reading.take() : nil }
+    }
+
     /// How often the request was (begun to be) sent, up to this answer.
     func attempts(_ last: TransferResult) -> Int { earlier.count + (isIntercepted ? 0 : last.attempts) }
+}
+
+extension Response {
+    /// Whether the cache, in memory, may hold the result too.
+    var mayBeKept: Bool { trail?.cache != nil }
+
+    /// What was read out of the body: of this response and its copies, where its result may be the cache's.
+    var reading: (any AnyObject & Sendable)? {
+        guard let trail, mayBeKept else { return result.reading }
+        return trail.reading.withLock { $0 }
+    }
+
+    /// Keeps what was read, unless another thread was first. Gives what is kept.
+    func keep(_ reading: any AnyObject & Sendable) -> any AnyObject & Sendable {
+        guard let trail, mayBeKept else { return result.keep(reading) }
+        return trail.keep(reading)
+    }
+
+    /// Its memory goes back, unless somebody has a view of it.
+    func forgetReading() {
+        if let trail, mayBeKept { trail.forgetReading() } else { result.forgetReading() }
+    }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 package import FerryTransport
 
 /// Sends requests: owns the connections, the queue of what waits, and the table of what runs.
@@ -77,8 +78,8 @@ extension AgentCore {
 
     @inline(never)
     func startAwaited<R: Request>(
-        _ request: R, progress: UploadMeter.Report? = nil, in group: GroupRun? = nil,
-        answering reader: AnswerReader? = nil
+        _ request: R, progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
+        in group: GroupRun? = nil, answering reader: AnswerReader? = nil
     ) -> AwaitedRun {
         var built: BuiltRequest
         let servers = builder.servers
@@ -98,7 +99,7 @@ extension AgentCore {
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers,
             reader: reader)
-        if let progress { run.meter = UploadMeter(of: built.transfer, on: processingQueue, progress) }
+        if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
             refuse(run, refusal)
         } else if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {

@@ -29,6 +29,7 @@ extension Travel {
         guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else { return nil }
         guard found.isUsable else { throw .unusableCredential(url: url) }
         leave(result)
+        hasUnknownCredentials = true
         switch asker {
         case .server: credential = Granted(credential: found, schemes: schemes)
         case .proxy:

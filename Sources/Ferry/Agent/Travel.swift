@@ -25,8 +25,10 @@ struct Travel {
     var hasAskedForToken = false
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
-    /// They have sent it elsewhere, by another method, or with another body.
-    private var isAltered = false
+    /// Some of what was sent carried credentials that are not the request's own: a token, a provider's credential,
+    /// a cookie, a secret field of an adapter, or whatever an adapter put elsewhere. It stays set until the end of the
+    /// run: a redirect drops the credentials, but its target can still be the answer to the user who sent them.
+    var hasUnknownCredentials = false
     /// They have set the body, which then is meant for the first server only, too.
     var hasAlteredBody = false
     var earlier = EarlierAttempts()
@@ -103,6 +105,8 @@ struct Travel {
         var built = try itinerary.build(leg)
         built.meter = itinerary.meter
         authorize(&built.transfer)
+        // The jar can be filled by one response of this run, and emptied by the next.
+        if core.hasCookies { hasUnknownCredentials = true }
         itinerary.watch?.sends(built)
         if let remaining {
             // Whatever held it up until now: too late it is not sent at all.
@@ -139,7 +143,9 @@ struct Travel {
         }
         added = outgoing.headers.filter { !bare.headers.contains($0) }
         hasAlteredBody = outgoing.changes != bare.changes
-        isAltered = outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody
+        if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {
+            hasUnknownCredentials = true
+        }
         return outgoing
     }
 
@@ -148,6 +154,7 @@ struct Travel {
         guard let session = core.tokens, !journey.isRefresh else { return outgoing }
         let prepared = try await session.prepared(outgoing, for: journey, until: deadline, of: itinerary.info.id)
         token = prepared.generation
+        hasUnknownCredentials = true
         return prepared.request
     }
 
@@ -171,14 +178,9 @@ struct Travel {
             start: start)
     }
 
-    /// Whether it carries credentials that are not the request's own: a token, an answer to a challenge, a secret field
-    /// of an adapter, or what an adapter may have put anywhere else.
-    private var hasUnknownCredentials: Bool {
-        if isAltered || token != nil || proxyCredential != nil || (credential != nil && itinerary.digest == nil) {
-            return true
-        }
+    private func hasSecrets(_ fields: [Headers.Field]) -> Bool {
         // With those of the configuration.
         let declared = itinerary.redirectPolicy.sensitiveHeaders
-        return added.contains { SecretHeaders.contains($0.name, declared: declared) }
+        return fields.contains { SecretHeaders.contains($0.name, declared: declared) }
     }
 }

@@ -15,16 +15,18 @@ extension NetworkAgent {
     }
 
     /// Sends a request and waits for its reply, and tells how its body leaves: when it begins, then at most every 50
-    /// milliseconds, and when all of it was handed to the network. That comes on the agent's processing queue, all of
-    /// it before this returns.
+    /// milliseconds, and when all of it was handed to the network. That comes on a serial queue of the run's own, all
+    /// of it before this returns; but a run that is cancelled, shut down or timed out does not wait for a report that
+    /// blocks.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
         _ request: R, uploadProgress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(RequestError) -> Reply<R.Value> {
-        let run = core.startAwaited(request, progress: uploadProgress)
+        let reports = ReportQueue()
+        let run = core.startAwaited(request, progress: (reports.queue, reports.gated(uploadProgress)))
         var answer = await core.answer(to: run)
         if !core.isSettled(answer, of: request) { answer = await core.goOn(request, run, after: answer) }
-        await core.drainReports()
+        await reports.drain(endsInTime: answer.isEarlyEnd)
         return try await core.concludeOffActor(request, answer, of: run)
     }
 }

@@ -106,5 +106,5 @@ extension AgentCore {
     }
 
     /// Whether a jar may have something to send along.
-    var hasCookies: Bool { configuration.keepsCookies && !transport.cookies.isEmpty }
+    var hasCookies: Bool { configuration.keepsCookies && transport.hasCookies }
 }

@@ -97,7 +97,6 @@ final class ResponseCache: Sendable {
     /// Keeps an answer. In memory it is there when this returns; `done` is called once when it is on the disk, or is
     /// not going to be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
-        kept.stored.result.dropReading()
         front.insert(kept.stored, for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
     }

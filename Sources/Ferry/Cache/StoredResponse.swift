@@ -11,6 +11,8 @@ final class StoredResponse: Sendable {
     private let touched: Atomic<CacheTime>
 
     init(_ result: TransferResult, _ marks: CacheEntry.Marks, _ attributes: CacheAttributes) {
+        // It is counted by its body and head; what a run reads out of it is that run's to hold.
+        result.keepNothing()
         self.result = result
         self.marks = marks
         self.attributes = attributes

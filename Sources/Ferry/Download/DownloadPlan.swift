@@ -47,10 +47,26 @@ struct DownloadPlan: Sendable {
         isGet = (request.custom?.method ?? request.method) == .get
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
         acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
+        let own = request.statusValidation
         check = { head, length, isStatusRight throws(RequestError) in
-            if !isStatusRight { try builder.checkStatus(head, of: request) }
+            if !isStatusRight {
+                try builder.checkStatus(head, of: request)
+                try Self.checkIsFile(head, own)
+            }
             try builder.checkType(head, bodyLength: length, of: request)
         }
+    }
+
+    /// The statuses whose body is the file (RFC 9110, 15.3; RFC 3229, 10.4.1). That of 201 or 202 is about the request,
+    /// and 204 and 205 have none.
+    private static let statusesOfFiles: Set<Int> = [200, 203, 206, 226]
+
+    private static func checkIsFile(_ head: Response, _ own: StatusValidation?) throws(RequestError) {
+        if statusesOfFiles.contains(head.status) || own?.names(head.status) == true { return }
+        throw RequestError(
+            .invalidStatusCode(head.status),
+            message: "the status \(head.status) does not come with a file; the request's statusValidation can name it",
+            response: head)
     }
 
     /// Throws for options that make no sense.

@@ -12,6 +12,11 @@ extension NetworkAgent {
     /// file is still the same; else it begins anew. What is at the target stays until the new file is complete; in a
     /// directory nothing is replaced.
     ///
+    /// Only the statuses 200, 203, 206 and 226 come with a file. Any other one is `invalidStatusCode`, also where the
+    /// configuration accepts it, and what is at the target stays; unless the request's own
+    /// ``Request/statusValidation`` names it: by ``StatusValidation/codes(_:)``, ``StatusValidation/custom(_:)`` or
+    /// ``StatusValidation/any``, or, outside of 200 to 299, by ``StatusValidation/range(_:)``.
+    ///
     /// Redirects, retries, adapters, the authenticator and observers have their part in it as in any run; status and
     /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the
     /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a
@@ -20,8 +25,9 @@ extension NetworkAgent {
     ///
     /// Of two runs to one target at once, in any processes, the second fails with `fileIO` and `EBUSY`.
     ///
-    /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on the agent's
-    /// processing queue, all of it before this returns. Cancelling the task cancels the run.
+    /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on a serial queue of the
+    /// run's own, all of it before this returns; but a run that is cancelled, shut down or timed out does not wait for
+    /// a report that blocks. Cancelling the task cancels the run.
     public nonisolated(nonsending) func download<R: Request>(
         _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
         progress: (@Sendable (DownloadProgress) -> Void)? = nil
@@ -37,9 +43,10 @@ extension NetworkAgent {
     ) async throws(RequestError) -> DownloadedFile {
         let (url, watch) = (start.url, start.watch)
         if let error = start.refusal { throw core.conclude(request, watch, RequestMetrics(), error) }
+        let reports = progress.map { _ in ReportQueue() }
         let download = Download(
             DownloadPlan(request, to: target, options, url: url, by: core.builder),
-            DownloadMeter(on: core.processingQueue, progress))
+            DownloadMeter(on: reports?.queue ?? core.callbackQueue, progress.flatMap { reports?.gated($0) }))
         let journey = Journey(tag: request.tag, of: core)
         let itinerary = core.itinerary(of: request, at: start.servers, url: url, watch: watch)
         let refusal = core.admit(journey, url: url)
@@ -49,7 +56,7 @@ extension NetworkAgent {
         } onCancel: {
             journey.end(.cancelled)
         }
-        if progress != nil { await core.drainReports() }
+        await reports?.drain(endsInTime: file.isEarlyEnd)
         core.note(file, answer, url: url)
         let metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
         switch file {
@@ -116,6 +123,10 @@ extension NetworkAgent {
         }
         return handle.made
     }
+}
+
+extension Result where Success == DownloadedFile, Failure == RequestError {
+    fileprivate var isEarlyEnd: Bool { if case .failure(let error) = self { error.isEarlyEnd } else { false } }
 }
 
 extension AgentCore {

@@ -4,23 +4,26 @@ extension NetworkAgent {
     /// Sends a batch or a chain and waits for its value. Cancelling the task cancels what runs in it.
     ///
     /// It runs in the caller's task and children of that, not on the caller's actor. `progress`, if there is one, is
-    /// told on the agent's processing queue whenever members have ended, all of it before this returns.
+    /// told on a serial queue of the run's own whenever members have ended, all of it before this returns; but a run
+    /// that is cancelled, shut down or timed out does not wait for a report that blocks.
     @discardableResult
     public nonisolated(nonsending) func send<G: RequestGroup>(
         _ group: G, progress: (@Sendable (GroupProgress) -> Void)? = nil
     ) async throws(RequestError) -> G.Value {
         let body = group.groupMember.member.body
-        let reporter = progress.map { ProgressReporter(on: core.processingQueue, $0) }
+        guard let progress else { return try await core.sendOffActor(body, core.begin(body, in: nil)).value.open() }
+        let reports = ReportQueue()
+        let reporter = ProgressReporter(on: reports.queue, reports.gated(progress))
         let run = core.begin(body, in: nil, reporter: reporter)
-        if reporter == nil { return try await core.sendOffActor(body, run).value.open() }
-        let result: Result<G.Value, RequestError>
+        let made: Made
         do throws(RequestError) {
-            result = .success(try await core.sendOffActor(body, run).value.open())
+            made = try await core.sendOffActor(body, run)
         } catch {
-            result = .failure(error)
+            await reports.drain(endsInTime: error.isEarlyEnd)
+            throw error
         }
-        await core.drainReports()
-        return try result.get()
+        await reports.drain(endsInTime: false)
+        return made.value.open()
     }
 
     /// Starts a batch or a chain; its result comes by `completion`, once, on `queue`, or on the configuration's

@@ -8,7 +8,7 @@ extension Response {
     /// them goes. Views keep the parsed document alive; `detached()` is for those that are kept for long.
     public var json: JSON? {
         get throws(RequestError) {
-            if let document = result.reading as? JSONDocument { return JSON(document) }
+            if let document = reading as? JSONDocument { return JSON(document) }
             let bytes = result.body
             if bytes.isEmpty { return nil }
             let parsed: JSON
@@ -17,7 +17,7 @@ extension Response {
             } catch {
                 throw RequestError(error, of: self)
             }
-            return (result.keep(parsed.document) as? JSONDocument).map { JSON($0) } ?? parsed
+            return (keep(parsed.document) as? JSONDocument).map { JSON($0) } ?? parsed
         }
     }
 
@@ -45,7 +45,7 @@ extension Response {
     }
 
     /// Its memory goes back to the parsers' pool, unless somebody has a view of it: it is many times the body's.
-    func forgetJSON() { result.forgetReading() }
+    func forgetJSON() { forgetReading() }
 }
 
 extension Reply {

@@ -33,13 +33,7 @@ extension RequestBuilder {
         try request.responseFormat.validate(response)
         let schema = request.jsonSchema
         // The document that is checked is kept for the value.
-        defer {
-            if response.isFromCache {
-                response.result.dropReading()
-            } else if schema != nil {
-                response.forgetJSON()
-            }
-        }
+        defer { if schema != nil { response.forgetJSON() } }
         if let schema { try response.check(by: schema) }
         times.beginDecoding()
         do {

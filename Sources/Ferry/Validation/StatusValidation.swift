@@ -25,6 +25,13 @@ public struct StatusValidation: Sendable {
         StatusValidation(rule: .closure(accepts))
     }
 
+    /// Whether this status was meant, and is not only one of all successes: a range that reaches into 200 to 299 does
+    /// not name the codes in there, unless it is ``any``.
+    func names(_ status: Int) -> Bool {
+        if case .range(let range) = rule, range != 0...Int.max, 200...299 ~= status { return false }
+        return accepts(status)
+    }
+
     /// Whether this status is a success.
     public func accepts(_ status: Int) -> Bool {
         switch rule {

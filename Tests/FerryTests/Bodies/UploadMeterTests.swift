@@ -155,7 +155,7 @@ import Testing
             let reports = Reports()
             let processing = agent.core.processingQueue
             try await agent.send(Put("/upload", body)) { progress in
-                dispatchPrecondition(condition: .onQueue(processing))
+                dispatchPrecondition(condition: .notOnQueue(processing))
                 reports.take(progress)
             }
             #expect(reports.sent.last == total && reports.sent == reports.sent.sorted())

@@ -1,3 +1,4 @@
+import CAllocations
 import FerryCache
 import FerryJSON
 import FerryTesting
@@ -52,6 +53,31 @@ import Testing
         agent.cookies.set(session)
         #expect(try await texts(agent, Kept(), Kept(), Kept()) == ["session=a", "nobody", "cached nobody"])
         #expect(await agent.cache.statistics.refusals[.unknownCredentials] == 1)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func aFullJarCostsALookUpNoMoreThanAnEmptyOne() async throws {
+        let server = try LoopbackServer()
+        server.handle("/set") { _ in LoopbackResponse(headers: ["Set-Cookie": "other=1; Path=/"]) }
+        let agent = agent(server)
+        let transport = agent.core.transport
+        func blocks() -> Int {
+            let before = allocations_of_thread()
+            for _ in 0..<100 { _ = agent.core.hasCookies }
+            return Int(allocations_of_thread() - before)
+        }
+        #expect(blocks() == 0 && !agent.core.hasCookies)
+        for index in 0..<1000 {
+            agent.cookies.set(Cookie(name: "n", value: "\(index)", domain: "h\(index).example"))
+        }
+        #expect(agent.core.hasCookies)
+        #expect(blocks() == 0 && transport.cookies.count == 1000)
+        // Nor does a response that sets another cookie make the next look-up dearer.
+        _ = try await agent.send(Get("/set"))
+        #expect(blocks() == 0 && transport.cookies.count == 1001)
+        agent.cookies.removeAll()
+        #expect(!agent.core.hasCookies && blocks() == 0)
         await agent.shutdown()
         server.stop()
     }
@@ -147,6 +173,39 @@ import Testing
         let second = try await agent.send(Parsed())
         #expect(second.isFromCache && second.value["a"]?.int == 1 && first.value["a"]?.int == 1)
         #expect(second.response.result === first.response.result && second.response.result.reading == nil)
+        await agent.shutdown()
+    }
+
+    /// Whoever reads a response as JSON holds its document, and the entry in memory does not.
+    @Test func noDocumentStaysThatIsReadLater() async throws {
+        struct Whole: Request {
+            var path: String { "/x" }
+            var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
+        }
+        let agent = bench.agent(StubTransport(always: .response(body: #"{"a": [1, 2, 3]}"#)))
+        for isHit in [false, true, true] {
+            weak var document: JSONDocument?
+            do {
+                let reply = try await agent.send(Whole())
+                #expect(reply.isFromCache == isHit)
+                let copy = reply.response
+                #expect(try reply.json?["a"]?[1]?.int == 2)
+                document = copy.reading as? JSONDocument
+                #expect(document != nil, "it is parsed once for all copies")
+                #expect(try reply.json?.document === document && copy.json?.document === document)
+                #expect(reply.response.result.reading == nil)
+            }
+            #expect(document == nil)
+            #expect(await agent.cache.statistics.memoryEntries == 1)
+        }
+        // One that is saved by hand is the caller's, too.
+        let other = NetworkAgent.with(StubTransport(always: .response(body: #"{"b": 4}"#)))
+        let foreign = try await other.send(Get()).response
+        #expect(await agent.cache.save(foreign, for: Whole()))
+        #expect(try foreign.json?["b"]?.int == 4)
+        let hit = try await agent.send(Whole())
+        #expect(hit.isFromCache && hit.response.result === foreign.result && foreign.result.reading == nil)
+        await other.shutdown()
         await agent.shutdown()
     }
 

@@ -13,7 +13,7 @@ import Testing
     /// A part is there, and a server plays `scripts`, one a request, the last for ever.
     private func withPart(
         _ scripts: [LoopbackScript], have: Int = 5, tag: String? = "\"v1\"", isAsked: Bool = true,
-        sourceLocation: SourceLocation = #_sourceLocation,
+        validation: StatusValidation? = nil, sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (borrowing Folder, LoopbackServer, Result<DownloadedFile, RequestError>) async throws -> Void
     ) async throws {
         for way in Form.download.ways {
@@ -24,7 +24,8 @@ import Testing
                 for (index, script) in scripts.enumerated() {
                     server.script(path: "/f", uses: index + 1 < scripts.count ? 1 : nil, script)
                 }
-                let result = await download(by: agent, to: .file(folder.file("f")), way, sourceLocation)
+                let result = await download(
+                    by: agent, to: .file(folder.file("f")), way, validation, sourceLocation)
                 if result.error != nil {
                     #expect(folder.bytes("f") == Array("old".utf8), "I3", sourceLocation: sourceLocation)
                 }
@@ -44,16 +45,18 @@ import Testing
     /// I1, I5 and I6 of one run, which is noted for the table.
     private func download(
         by agent: NetworkAgent, _ path: String = "/f", to target: DownloadTarget, _ way: Way,
-        _ sourceLocation: SourceLocation = #_sourceLocation
+        _ validation: StatusValidation? = nil, _ sourceLocation: SourceLocation = #_sourceLocation
     ) async -> Result<DownloadedFile, RequestError> {
+        var probe = Probe(path: path)
+        probe.statusValidation = validation
         let began = ContinuousClock.now
         let started = StartedDownload()
         let result: Result<DownloadedFile, RequestError>
         do throws(RequestError) {
             switch way {
-            case .awaited: result = .success(try await agent.download(Probe(path: path), to: target))
+            case .awaited: result = .success(try await agent.download(probe, to: target))
             case .closure:
-                agent.download(Probe(path: path), to: target, completion: started.take)
+                agent.download(probe, to: target, completion: started.take)
                 result = .success(try await started.file())
             }
         } catch {
@@ -117,6 +120,68 @@ import Testing
         try await withPart([short]) { folder, _, result in
             guard case .failure(.incompleteBody) = result else { return #expect(Bool(false), "\(result)") }
             #expect(folder.part("f") == Array("01234567".utf8))
+        }
+    }
+
+    @Test(
+        "R123: a status without a file leaves the old one",
+        arguments: ["201 Created", "202 Accepted", "204 No Content", "205 Reset Content", "207 Multi-Status"],
+        [nil, .range(200...299), .range(200...399), .codes([200, 206])] as [StatusValidation?])
+    func statusWithoutAFile(status: String, validation: StatusValidation?) async throws {
+        let hasBody = !status.hasPrefix("204") && !status.hasPrefix("205")
+        let fields = status.hasPrefix("204") ? [] : ["Content-Length: \(hasBody ? 10 : 0)\r\n"]
+        let script: LoopbackScript = [.send(head(status, fields.joined()) + (hasBody ? "in a while" : "")), .serve]
+        // With a part that could be gone on with, and without.
+        for have in [0, 5] {
+            try await withPart([script], have: have, validation: validation) { folder, _, result in
+                #expect(result.error?.code == .invalidStatusCode(Int(status.prefix(3)) ?? 0), "\(result)")
+                #expect(folder.bytes("f") == Array("old".utf8))
+                #expect(folder.part("f") == (have > 0 ? Array(ten.prefix(5)) : nil))
+            }
+        }
+    }
+
+    @Test("R123: a request that names it takes it", arguments: ["201 Created", "203 X", "226 IM Used", "202 Accepted"])
+    func namedStatus(status: String) async throws {
+        let code = Int(status.prefix(3)) ?? 0
+        for validation in [.codes([200, code]), .custom { $0 == code }, .any] as [StatusValidation] {
+            try await withPart([answer(status, "Content-Length: 10", body: "0123456789")], validation: validation) {
+                folder, _, result in
+                try expectWhole(folder, result)
+            }
+        }
+        // Two of them need no naming.
+        if code == 203 || code == 226 {
+            try await withPart([answer(status, "Content-Length: 10", body: "0123456789")]) { folder, _, result in
+                try expectWhole(folder, result)
+            }
+        }
+    }
+
+    @Test("R123: nor is one of an interceptor's, a segment's, or of the configuration's a file")
+    func statusesFromElsewhere() async throws {
+        let folder = try Folder()
+        try folder.write(Array("old".utf8), "f")
+        try await withFlow {
+            $0.statusValidation = .any
+            $0.interceptors = [
+                Intercept { request, _ in request.url.hasSuffix("/i") ? InterceptedResponse(status: 204) : nil }
+            ]
+        } _: { server, agent in
+            server.script(path: "/f", [.send(head("202 Accepted", "Content-Length: 4\r\n") + "wait"), .serve])
+            server.script(path: "/e", [.send(head("404 X", "Content-Length: 4\r\n") + "none"), .serve])
+            var segments = DownloadOptions(segments: 3)
+            segments.leastSegment = 5
+            for (path, options, code) in [
+                ("/i", DownloadOptions(), 204), ("/f", segments, 202), ("/f", DownloadOptions(), 202),
+                ("/e", DownloadOptions(), 404),
+            ] {
+                let error = await fault { () throws(RequestError) in
+                    try await agent.download(Call(path), to: .file(folder.file("f")), options: options)
+                }
+                #expect(error?.code == .invalidStatusCode(code) && folder.bytes("f") == Array("old".utf8), "\(path)")
+                #expect(folder.names == ["f"])
+            }
         }
     }
 
