@@ -11,6 +11,9 @@ extension FaultRow {
                 "R73", "a shutdown with runs at work, a second one, and a request after it",
                 "what ends within the grace is answered, the rest is told once"),
             FaultRow(
+                "R115", "a shutdown while a run is redirected, retried or challenged",
+                "within the grace it goes on, and ends by its own result"),
+            FaultRow(
                 "R74", "a reader who leaves, an answer that nobody reads",
                 "a short rest is read, a long one closed, and the next request served"),
         ])

@@ -23,7 +23,7 @@ extension NetworkAgent {
     ) async throws(RequestError) -> Reply<R.Value> {
         let run = core.startAwaited(request, progress: uploadProgress)
         var answer = await core.answer(to: run)
-        if !core.isSettled(answer, of: request) { answer = await core.goOn(request, run, after: answer) }
+        if !core.isEnd(answer, of: run, request) { answer = await core.goOn(request, run, after: answer) }
         await core.drainReports()
         return try await core.concludeOffActor(request, answer, of: run)
     }
