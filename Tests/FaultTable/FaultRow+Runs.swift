@@ -80,6 +80,14 @@ extension FaultRow {
             FaultRow("R104", "answers for one user, and what must not be stored", "no other user sees them"),
         ])
 
+    static let tokens = Area(
+        "Tokens",
+        [
+            FaultRow(
+                "R113", "the token of a download, in segments too, expires again and again, also in a pause",
+                "the file is whole, and there is one refresh for each token that has expired"),
+        ])
+
     static let secretsAndGroups = Area(
         "Secrets, batches and chains",
         [
