@@ -11,6 +11,8 @@ extension FaultRow {
                 "R73", "a shutdown with runs at work, a second one, and a request after it",
                 "what ends within the grace is answered, the rest is told once"),
             FaultRow(
+                "R115", "a shutdown while a run is redirected, retried or challenged",
+                "within the grace it goes on, and ends by its own result"),
                 "R117", "code of the application's blocks the processing queue, or a report of the progress",
                 "other runs that are awaited end by their deadlines and cancels in time"),
             FaultRow(
@@ -95,6 +97,14 @@ extension FaultRow {
                 "credentials that the request does not show (a provider's, a proxy's, a token, a cookie), and then a "
                     + "redirect that drops them",
                 "the response is not stored: it is never a hit for anybody else"),
+        ])
+
+    static let tokens = Area(
+        "Tokens",
+        [
+            FaultRow(
+                "R113", "the token of a download, in segments too, expires again and again, also in a pause",
+                "the file is whole, and there is one refresh for each token that has expired"),
         ])
 
     static let secretsAndGroups = Area(

@@ -32,6 +32,6 @@ public struct FaultRow: Sendable {
     /// All of it.
     public static let areas = [
         framing, bombs, redirects, requests, connections, trust, slowPeers, ends, reuse, http2, downloads, cache,
-        secretsAndGroups,
+        tokens, secretsAndGroups,
     ]
 }

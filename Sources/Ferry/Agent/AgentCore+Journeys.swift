@@ -34,16 +34,29 @@ extension AgentCore {
         return await travel.run(after: first)
     }
 
-    /// Makes sure that a journey is known which goes on. One that comes from a plain transfer began when the cancels of
-    /// all runs were at this number; since it was answered nobody could find it.
-    func enter(_ journey: Journey, since number: UInt32? = nil) {
+    /// Makes sure that a journey is known which goes on. One that comes from the plain transfer of `run` began when the
+    /// cancels of all runs were at its number; since it was answered nobody could find it.
+    func enter(_ journey: Journey, from run: Run? = nil) {
         let (isLate, isCancelled) = state.withLock { state in
             if state.journeys[ObjectIdentifier(journey)] == nil { state.enter(journey, self) }
-            return (state.isOver, number.map { state.cancels.covers(journey.tag, since: $0) } ?? false)
+            if let run { state.decided(run) }
+            return (state.isOver, run?.lastCancel.map { state.cancels.covers(journey.tag, since: $0) } ?? false)
         }
         if isCancelled { journey.end(.cancelled) }
         // It comes from a plain transfer that had been answered when all journeys were ended.
         if isLate { journey.end(.shutdown) }
+    }
+
+    /// Whether this is the end of a run that a task waits for. If not, the task has to go on.
+    func isEnd<R: Request>(_ answer: Answer, of run: AwaitedRun, _ request: R) -> Bool {
+        guard isSettled(answer, of: request) else { return false }
+        if run.isUndecided {
+            state.withLock { state in
+                state.decided(run)
+                return state.becameIdle()
+            }.act()
+        }
+        return true
     }
 
     /// A transfer of a journey counts for it.
@@ -58,5 +71,11 @@ extension AgentCore.State {
         journeys[ObjectIdentifier(journey)] = journey
         resting += 1
         keep = core
+    }
+
+    /// The task of a run has looked at its answer.
+    fileprivate mutating func decided(_ run: Run) {
+        if run.isUndecided { undecided -= 1 }
+        run.isUndecided = false
     }
 }

@@ -17,6 +17,8 @@ final class AgentCore: TransferReceiver {
         var groups: [ObjectIdentifier: GroupRun] = [:]
         /// Answered, and on their way to their callbacks.
         var undelivered = 0
+        /// Answered, and their tasks have yet to look whether they go on.
+        var undecided = 0
         var cancels = CancelLog()
         var isClosed = false
         /// What still runs is being ended.
@@ -174,9 +176,15 @@ final class AgentCore: TransferReceiver {
             defer { runs.deinitialize() }
             let idle = state.withLock { state in
                 for index in results.indices {
-                    let id = results[index].id
+                    let result = results[index]
+                    let id = result.id
                     guard let run = state.table.answer(id, keepsPlace: { $0.keepsPlace(as: id) }) else { continue }
-                    if run.goesByQueues { state.undelivered += 1 }
+                    if run.goesByQueues {
+                        state.undelivered += 1
+                    } else if !(result.succeeded && result.status < 300) && run.mayGoOn {
+                        state.undecided += 1
+                        run.isUndecided = true
+                    }
                     runs[index] = run
                 }
                 return state.becameIdle()

@@ -40,6 +40,9 @@ final class AwaitedRun: Run, @unchecked Sendable {
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 
+    /// A part of a journey has that, and a member of a group its group.
+    override var mayGoOn: Bool { servers != nil && group == nil }
+
     /// Waits for its answer. To end it early is the caller's to see to.
     nonisolated(nonsending) func answer() async -> Answer {
         #if FERRY_TSAN

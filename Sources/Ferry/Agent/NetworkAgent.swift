@@ -38,7 +38,7 @@ public final class NetworkAgent: Sendable {
         if core.asksCache(request) { return try await core.send(request, by: request.cacheMode) }
         let run = core.startAwaited(request)
         var answer = await core.answer(to: run)
-        if !core.isSettled(answer, of: request) {
+        if !core.isEnd(answer, of: run, request) {
             answer = await core.goOn(request, run, after: answer)
         }
         // A caller on no actor stays where it is: every hop asks the runtime for an executor.
@@ -63,8 +63,9 @@ public final class NetworkAgent: Sendable {
     public var taskExecutor: any TaskExecutor { core.transport.nextExecutor() ?? globalConcurrentExecutor }
 
     /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
-    /// then ends the rest with `shutdown`, and returns when every run has been answered. The members of groups in
-    /// flight and the runs of a token's refresh may begin in the grace. A callback that is still blocked, or stands in
+    /// then ends the rest with `shutdown`, and returns when every run has been answered. Within the grace a run goes on
+    /// to its last response, redirects, retries and challenges included; the members of groups in flight and the runs
+    /// of a token's refresh may begin. A callback that is still blocked, or stands in
     /// its queue, when the grace is over comes afterwards.
     ///
     /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
@@ -176,7 +177,7 @@ extension AgentCore {
 
     /// Goes on to the last answer. To end it early is the caller's to see to.
     func goOn<R: Request>(_ request: R, _ run: AwaitedRun, _ journey: Journey, after answer: Answer) async -> Answer {
-        enter(journey, since: run.lastCancel)
+        enter(journey, from: run)
         return await travel(
             itinerary(
                 of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter,

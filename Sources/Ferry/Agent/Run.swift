@@ -27,6 +27,10 @@ class Run: @unchecked Sendable {
     /// under the lock of the core, and before the transport knows of the run.
     final var lastCancel: UInt32?
 
+    /// It has an answer that may not be its last, and its task has yet to look at it. Set under the lock of the core,
+    /// before the run is answered, and from then on touched by that task only.
+    final var isUndecided = false
+
     private static let cancelledBefore: UInt64 = 1
 
     init(url: String, tag: String?, watch: RunWatch?, goesByQueues: Bool) {
@@ -64,6 +68,9 @@ class Run: @unchecked Sendable {
             expected: 0, desired: Self.cancelledBefore, ordering: .acquiringAndReleasing)
         return exchanged || id == Self.cancelledBefore ? nil : id
     }
+
+    /// Whether its task may go on behind an answer, with nothing else in the agent to show for it meanwhile.
+    var mayGoOn: Bool { false }
 
     /// The transfer has left the queue.
     func started() {}

@@ -28,7 +28,8 @@ extension Travel {
                 case .ended(let ended): last = ended
                 case .again:
                     leave(result)
-                    return .goOn
+                    // It may be long since: a signature or a token of that time would not be accepted any more.
+                    return .again
                 }
             }
             return try await retried(after: last) ?? .deliver(.arrived(last, trail(isFromCache: isFromCache)))
@@ -83,14 +84,17 @@ extension Travel {
 
     /// The token was not accepted: it is refreshed, once for all, and this is sent again, once.
     private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
-        guard let token, let session = core.tokens,
-            session.isRefused(Response(result, url: url, trail: trail()))
-        else { return nil }
+        guard let token, let session = core.tokens else { return nil }
+        guard session.isRefused(Response(result, url: url, trail: trail())) else {
+            // From here on it is another refusal: the token was good, and has expired since.
+            if (200..<300).contains(result.status) { hasAskedForToken = false }
+            return nil
+        }
         let asked = try asked()
         guard asked.body?.isReplayable ?? true else { return nil }
         let isReplayed = try await session.isReplayed(
-            url, generation: token, wasReplayed: hasAskedForToken, for: journey, until: deadline, of: itinerary.info.id)
-        // Once for each run, whatever comes of it: also where it is sent again for another reason.
+            url, generation: token, wasReplayed: hasAskedForToken, for: journey, until: deadline)
+        // Once until it is accepted, whatever comes of it: also where it is sent again for another reason.
         hasAskedForToken = true
         guard isReplayed else { return nil }
         leave(result)

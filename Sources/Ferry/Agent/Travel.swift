@@ -152,7 +152,7 @@ struct Travel {
     /// With the token of the moment, if the agent has an authenticator.
     mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
         guard let session = core.tokens, !journey.isRefresh else { return outgoing }
-        let prepared = try await session.prepared(outgoing, for: journey, until: deadline, of: itinerary.info.id)
+        let prepared = try await session.prepared(outgoing, for: journey, until: deadline)
         token = prepared.generation
         hasUnknownCredentials = true
         return prepared.request

@@ -25,7 +25,7 @@ extension NetworkAgent {
         let reports = ReportQueue()
         let run = core.startAwaited(request, progress: (reports.queue, reports.gated(uploadProgress)))
         var answer = await core.answer(to: run)
-        if !core.isSettled(answer, of: request) { answer = await core.goOn(request, run, after: answer) }
+        if !core.isEnd(answer, of: run, request) { answer = await core.goOn(request, run, after: answer) }
         await reports.drain(endsInTime: answer.isEarlyEnd)
         return try await core.concludeOffActor(request, answer, of: run)
     }

@@ -13,7 +13,7 @@ extension AgentCore {
         var run = CachedRun(request, mode, self, at: servers, in: group)
         if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory(request, self) { return reply }
         run.start = .now
-        if let cached { try await run.tell(cached, of: request, self) }
+        if let cached { await run.tell(cached, of: request, self) }
         return try await run.send(request, self, at: servers)
     }
 }
@@ -30,7 +30,8 @@ struct CachedRun: Sendable {
     private let began: ContinuousClock.Instant?
     /// Set when memory had nothing for it: from here on it may have to wait.
     fileprivate var start: ContinuousClock.Instant?
-    private var isAdmitted = false
+    /// Once it was let in: it is the same until the run is over, so that a shutdown waits for it.
+    private var journey: Journey?
     /// The batch or chain whose member it is.
     private let group: GroupRun?
 
@@ -100,14 +101,12 @@ struct CachedRun: Sendable {
     @concurrent
     mutating func tell<R: Request>(
         _ cached: @Sendable (Reply<R.Value>) -> Void, of request: R, _ core: AgentCore
-    ) async throws(RequestError) {
+    ) async {
         mode = .reload
         guard var plan else { return }
         plan.mode = .reload
         self.plan = plan
-        let journey = Journey(tag: request.tag, of: core)
-        guard core.admit(journey, url: url) == nil else { return }
-        defer { core.leave(journey) }
+        guard case .success(let journey) = admit(request, core) else { return }
         let end = end(of: request, core)
         let found = await withTaskCancellationHandler {
             await core.usable(plan, of: request, journey, until: end)
@@ -124,12 +123,10 @@ struct CachedRun: Sendable {
     mutating func send<R: Request>(
         _ request: R, _ core: AgentCore, at servers: Servers
     ) async throws(RequestError) -> Reply<R.Value> {
-        let journey = Journey(
-            tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
-        defer { core.leave(journey) }
+        defer { if let journey { core.leave(journey) } }
         var times = ProcessingTimes(isMeasured: watch != nil)
         while true {
-            let answer = await answer(request, core, at: servers, journey)
+            let answer = await answer(request, core, at: servers)
             times.begin()
             var reply = made(request, answer, core, &times)
             if case .failure = reply, answer.isHit, mode.asksNetwork {
@@ -137,25 +134,27 @@ struct CachedRun: Sendable {
                 continue
             }
             if case .success(let made) = reply, let plan, let kept = core.kept(made.response, of: request, plan) {
-                let end = end(of: request, core)
+                let (end, journey) = (end(of: request, core), journey)
                 await withTaskCancellationHandler {
-                    await core.keep(kept, plan, journey, until: end)
+                    if let journey { await core.keep(kept, plan, journey, until: end) }
                 } onCancel: {
-                    journey.end(.cancelled)
+                    journey?.end(.cancelled)
                 }
-                if journey.end == .cancelled { reply = .failure(journey.error(url: url)) }
+                if let journey, journey.end == .cancelled { reply = .failure(journey.error(url: url)) }
             }
             return try concluded(request, reply, answer, &times, core).get()
         }
     }
 
     private mutating func answer<R: Request>(
-        _ request: R, _ core: AgentCore, at servers: Servers, _ journey: Journey
+        _ request: R, _ core: AgentCore, at servers: Servers
     ) async -> Answer {
         if let error = refusal ?? group?.refusal(url: url) { return .refused(error) }
-        // It may come by a second time.
-        if !isAdmitted, let error = core.admit(journey, url: url) { return .refused(error) }
-        isAdmitted = true
+        let journey: Journey
+        switch admit(request, core) {
+        case .success(let admitted): journey = admitted
+        case .failure(let error): return .refused(error)
+        }
         let (plan, mode) = (plan, mode)
         let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, in: group, since: start)
         return await withTaskCancellationHandler {
@@ -163,6 +162,16 @@ struct CachedRun: Sendable {
         } onCancel: {
             journey.end(.cancelled)
         }
+    }
+
+    /// Lets it in, unless that has happened.
+    private mutating func admit<R: Request>(_ request: R, _ core: AgentCore) -> Result<Journey, RequestError> {
+        if let journey { return .success(journey) }
+        let journey = Journey(
+            tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
+        if let error = core.admit(journey, url: url) { return .failure(error) }
+        self.journey = journey
+        return .success(journey)
     }
 
     private func end<R: Request>(of request: R, _ core: AgentCore) -> ContinuousClock.Instant? {

@@ -58,7 +58,8 @@ extension AgentCore {
     private func launch<R: Request>(
         _ flight: Flight, _ key: FlightKey, _ request: R, at servers: Servers, _ itinerary: Itinerary
     ) {
-        if let error = admit(flight.journey, url: itinerary.url) { return flights.land(flight, key, .refused(error)) }
+        // It carries a run that was let in, and so needs not be let in itself.
+        enter(flight.journey)
         Task {
             let answer = await fetchAlone(request, at: servers, itinerary, flight.journey)
             leave(flight.journey)

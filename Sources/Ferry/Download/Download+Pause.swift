@@ -6,7 +6,7 @@ extension Download {
     func pause() {
         state.withLock { state in
             state.isPaused = true
-            state.wasPaused = true
+            state.paused = state.pouring
             for run in state.pouring { run.core.transport.pause(run.id) }
         }
     }
@@ -26,21 +26,28 @@ extension Download {
         state.withLock { state in
             state.pouring.append(run)
             run.core.transport.write(run.id, to: sink)
-            if state.isPaused { run.core.transport.pause(run.id) }
+            if state.isPaused {
+                state.paused.append(run)
+                run.core.transport.pause(run.id)
+            }
         }
     }
 
-    func hasPoured(_ run: StreamRun) { state.withLock { $0.pouring.removeAll { $0 === run } } }
+    /// The body of a run has ended. Whether it was paused meanwhile.
+    func hasPoured(_ run: StreamRun) -> Bool {
+        state.withLock { state in
+            state.pouring.removeAll { $0 === run }
+            let count = state.paused.count
+            state.paused.removeAll { $0 === run }
+            return state.paused.count < count
+        }
+    }
 
-    /// Whether a run that broke off may have done so because it was paused for long. Says so once.
+    /// Whether a run that was paused may have broken off because that took long, and the rest can be asked for.
     func excusesPause(_ failure: TransferFailure) -> Bool {
         switch failure.code {
-        case .connectionReset, .incompleteBody, .http2Stream: break
-        default: return false
-        }
-        return state.withLock { state in
-            defer { state.wasPaused = state.isPaused }
-            return state.wasPaused && state.metadata.validator != nil
+        case .connectionReset, .incompleteBody, .http2Stream: state.withLock { $0.metadata.validator != nil }
+        default: false
         }
     }
 }

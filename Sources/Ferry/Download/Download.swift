@@ -40,8 +40,8 @@ final class Download: Sendable {
         /// Whose bodies go to the part now.
         var pouring: [StreamRun] = []
         var isPaused = false
-        /// A server may have hung up on a run that was paused.
-        var wasPaused = false
+        /// Those of them that were paused: their servers may have hung up on them.
+        var paused: [StreamRun] = []
     }
 
     let plan: DownloadPlan

@@ -130,8 +130,8 @@ final class DownloadWorker: BodyCarrier {
             return try end(body, count: Int64(bytes.count), body.head.result)
         }
         if isLead && segment != nil { download.callHelpers(itinerary, journey, core) }
-        let result = try await pour(body, current, of: journey, by: core)
-        let taken = try await after(result, body, current)
+        let (result, wasPaused) = try await pour(body, current, of: journey, by: core)
+        let taken = try await after(result, wasPaused, body, current)
         guard isLead, segment != nil, case .ended(let result) = taken, result.succeeded else { return taken }
         if let next = download.claimSegment() {
             self.segment.withLock { $0 = next }
@@ -141,26 +141,26 @@ final class DownloadWorker: BodyCarrier {
         return taken
     }
 
-    /// Has the body written, all of it or as much as comes.
+    /// Has the body written, all of it or as much as comes. Whether it was paused meanwhile.
     private func pour(
         _ body: Body, _ current: Current, of journey: Journey, by core: AgentCore
-    ) async throws(RequestError) -> TransferResult {
+    ) async throws(RequestError) -> (result: TransferResult, wasPaused: Bool) {
         let most = body.length ?? download.plan.most.map { max($0 - body.offset, 1) } ?? 0
         let sink = TransferSink(
             descriptor: download.part.descriptor, offset: body.offset, most: UInt64(clamping: most))
         let answer = await journey.carryBody(of: current.run, by: core) { download.pour(current.run, to: sink) }
-        download.hasPoured(current.run)
+        let wasPaused = download.hasPoured(current.run)
         switch answer {
         case .result(let result), .arrived(let result, _):
             if result.isStillWriting { download.state.withLock { $0.isStuck = true } }
-            return result
+            return (result, wasPaused)
         case .refused(let error): throw error
         case .unsent, nil: throw journey.error(behind: body.head, countsAttempts: false)
         }
     }
 
     private func after(
-        _ result: TransferResult, _ body: Body, _ current: Current
+        _ result: TransferResult, _ wasPaused: Bool, _ body: Body, _ current: Current
     ) async throws(RequestError) -> TakenBody {
         guard let failure = result.failure else { return try end(body, count: current.count.value, result) }
         if isLead, let fault = download.helperFault { throw fault }
@@ -169,7 +169,7 @@ final class DownloadWorker: BodyCarrier {
             try await download.takeBack(to: body.offset, by: current.count.value, segment: segment.withLock { $0 })
             throw mismatch(.contradiction, body.head)
         }
-        return download.excusesPause(failure) ? .again : .ended(result)
+        return wasPaused && download.excusesPause(failure) ? .again : .ended(result)
     }
 
     private func end(_ body: Body, count: Int64, _ result: TransferResult) throws(RequestError) -> TakenBody {

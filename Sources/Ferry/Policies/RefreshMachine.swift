@@ -5,7 +5,7 @@
 /// brings it back with its 401, so that a 401 that was on its way while the token was refreshed is recognised as old
 /// news: it is sent again with the new token, or shares the fault of the refresh that was its own as well.
 struct RefreshMachine: Sendable {
-    /// Names a run.
+    /// Names a run that may have to wait; one that may wait in several places at once has a name for each.
     typealias RunID = UInt64
 
     /// What to do with the run that an event is about.

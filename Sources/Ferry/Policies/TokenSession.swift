@@ -6,7 +6,7 @@ protocol TokenSession: Sendable {
     /// The request with the token of the moment, and the generation of that token. Waits for a refresh that is under
     /// way, and starts one when there is no token yet.
     func prepared(
-        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?, of run: UInt64
+        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64)
 
     /// Whether the answer says that the token is not accepted.
@@ -15,7 +15,7 @@ protocol TokenSession: Sendable {
     /// Whether a run whose token was refused is to be sent again. Waits for the refresh, or starts it.
     func isReplayed(
         _ url: String, generation: UInt64, wasReplayed: Bool, for journey: Journey,
-        until deadline: ContinuousClock.Instant?, of run: UInt64
+        until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> Bool
 
     /// Nobody gets a token any more.
@@ -30,7 +30,9 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     fileprivate struct State {
         var machine = RefreshMachine()
         var token: A.Token?
+        /// By number: a run may wait in several places at once, as a download in segments does.
         var waiting: [UInt64: OneShot<Outcome>] = [:]
+        fileprivate var numbers: UInt64 = 0
         var refresh: Task<Void, Never>?
     }
 
@@ -39,6 +41,12 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         var action: RefreshMachine.Action
         /// Why there is no token.
         var fault: (any Error)?
+    }
+
+    /// A place among those that wait.
+    fileprivate struct Turn: Sendable {
+        let number: UInt64
+        let outcome: OneShot<Outcome>
     }
 
     private let state: Mutex<State>
@@ -56,18 +64,20 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }
 
     func prepared(
-        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?, of run: UInt64
+        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64) {
         if journey.isRefresh { return (request, 0) }
-        let (action, token, turn) = state.withLock { state -> (RefreshMachine.Action, A.Token?, OneShot<Outcome>?) in
-            var action = state.machine.starting(run, isRefresh: false)
+        let (action, token, turn) = state.withLock { state -> (RefreshMachine.Action, A.Token?, Turn?) in
+            let number = state.nextNumber()
+            var action = state.machine.starting(number, isRefresh: false)
             if case .send(let generation) = action, state.token == nil {
-                action = state.machine.unauthorized(run, generation: generation, wasReplayed: false, isRefresh: false)
+                action = state.machine.unauthorized(
+                    number, generation: generation, wasReplayed: false, isRefresh: false)
             }
-            return (action, state.token, state.keep(run, action))
+            return (action, state.token, state.keep(number, action))
         }
         if case .send(let generation) = action, let token { return (applied(token, to: request), generation) }
-        let outcome = try await outcome(of: action, turn, request.url, journey, deadline, run)
+        let outcome = try await outcome(of: action, turn, request.url, journey, deadline)
         switch (outcome.action, state.withLock { $0.token }) {
         case (.send(let generation), let token?), (.replay(let generation), let token?):
             return (applied(token, to: request), generation)
@@ -79,14 +89,15 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 
     func isReplayed(
         _ url: String, generation: UInt64, wasReplayed: Bool, for journey: Journey,
-        until deadline: ContinuousClock.Instant?, of run: UInt64
+        until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> Bool {
         let (action, turn) = state.withLock { state in
+            let number = state.nextNumber()
             let action = state.machine.unauthorized(
-                run, generation: generation, wasReplayed: wasReplayed, isRefresh: journey.isRefresh)
-            return (action, state.keep(run, action))
+                number, generation: generation, wasReplayed: wasReplayed, isRefresh: journey.isRefresh)
+            return (action, state.keep(number, action))
         }
-        if case .replay = try await outcome(of: action, turn, url, journey, deadline, run).action { return true }
+        if case .replay = try await outcome(of: action, turn, url, journey, deadline).action { return true }
         return false
     }
 
@@ -106,20 +117,20 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 
     /// Starts the refresh where that is this run's to do, and waits where it has to.
     private func outcome(
-        of action: RefreshMachine.Action, _ turn: OneShot<Outcome>?, _ url: String, _ journey: Journey,
-        _ deadline: ContinuousClock.Instant?, _ run: UInt64
+        of action: RefreshMachine.Action, _ turn: Turn?, _ url: String, _ journey: Journey,
+        _ deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> Outcome {
         guard let turn else { return Outcome(action: action) }
         if case .startRefresh(let number) = action { start(number) }
         do throws(RequestError) {
-            return try await journey.ask(url, until: deadline) { await turn.value() }
+            return try await journey.ask(url, until: deadline) { await turn.outcome.value() }
         } catch {
             state.withLock { state in
-                _ = state.machine.cancelled(run)
-                state.waiting[run] = nil
+                _ = state.machine.cancelled(turn.number)
+                state.waiting[turn.number] = nil
             }
             // Nobody else will: whoever still waits for it would wait for ever.
-            turn.finish(Outcome(action: .giveUp, fault: error))
+            turn.outcome.finish(Outcome(action: .giveUp, fault: error))
             throw error
         }
     }
@@ -169,15 +180,19 @@ extension RequestError {
 }
 
 extension AuthenticatorSession.State {
-    /// The place of a run that has to wait.
-    fileprivate mutating func keep(
-        _ run: UInt64, _ action: RefreshMachine.Action
-    ) -> OneShot<AuthenticatorSession.Outcome>? {
+    /// Never the same for two that may wait at once.
+    fileprivate mutating func nextNumber() -> UInt64 {
+        numbers += 1
+        return numbers
+    }
+
+    /// The place of one that has to wait.
+    fileprivate mutating func keep(_ number: UInt64, _ action: RefreshMachine.Action) -> AuthenticatorSession.Turn? {
         switch action {
         case .startRefresh, .wait:
-            let turn = OneShot<AuthenticatorSession.Outcome>()
-            waiting[run] = turn
-            return turn
+            let outcome = OneShot<AuthenticatorSession.Outcome>()
+            waiting[number] = outcome
+            return AuthenticatorSession.Turn(number: number, outcome: outcome)
         case .send, .replay, .giveUp: return nil
         }
     }

@@ -78,7 +78,7 @@ extension AgentCore {
     var isAtRest: Bool {
         state.withLock { state in
             state.table.count == 0 && state.table.all.isEmpty && state.journeys.isEmpty && state.resting == 0
-                && state.undelivered == 0
+                && state.undelivered == 0 && state.undecided == 0
         }
     }
 }

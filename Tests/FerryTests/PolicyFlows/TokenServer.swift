@@ -64,7 +64,7 @@ final class TokenServer: Sendable {
 
     func count(_ path: String) -> Int { server.requests.count { $0.path == path } }
 
-    private func isValid(_ request: LoopbackRequest) -> Bool {
+    func isValid(_ request: LoopbackRequest) -> Bool {
         let sent = [request.headers["Authorization"], request.headers["X-Session"].map { "Bearer " + $0 }]
         return state.withLock { state in state.valid.map { sent.contains("Bearer " + $0) } ?? false }
     }

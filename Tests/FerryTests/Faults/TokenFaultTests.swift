@@ -1,0 +1,158 @@
+import FaultTable
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Row R113: tokens that expire while a download is at work.
+@Suite(.timeLimit(.minutes(1)), .faultTable) struct TokenFaultTests {
+    // MARK: R113
+
+    /// A file that is sent in pieces which break off, and whose tokens expire twice meanwhile.
+    private final class ExpiringFile: Sendable {
+        private struct State {
+            var hasFirst = false
+            /// First bytes of the pieces that were broken off.
+            var broken: Set<Int> = []
+        }
+
+        let bytes: [UInt8]
+        /// First bytes of the pieces that break off after a thousand bytes.
+        private let starts: [Int]
+        private let segments: Int
+        /// Passed by the first refusals of all that load a segment.
+        private let refusals = Gate()
+        /// Passed before a piece is sent that breaks off.
+        let pieces = Gate()
+        private let opensPieces: Bool
+        private let state = Mutex(State())
+
+        init(segments: Int, opensPieces: Bool = true) {
+            self.segments = segments
+            self.opensPieces = opensPieces
+            // The first thousand bytes are asked for alone where there are segments.
+            starts = segments == 1 ? [0, 1000] : (0..<segments).map { 1000 + 2000 * $0 }
+            bytes = LoopbackServer.pattern(0..<(1000 + 2000 * segments))
+        }
+
+        func serve(on server: LoopbackServer, _ tokens: TokenServer) {
+            server.handle("/file") { [self] request in
+                let ends = request.headers["Range"]?.dropFirst(6).split(separator: "-").compactMap { Int($0) } ?? []
+                let first = ends.first ?? 0
+                let range = first...(ends.count > 1 ? ends[1] : bytes.count - 1)
+                guard tokens.isValid(request) else {
+                    if first > 0, segments > 1 { await refusals.pass(openingAt: segments) }
+                    return LoopbackResponse(status: 401)
+                }
+                let breaksOff = state.withLock { starts.contains(first) && !$0.broken.contains(first) }
+                if breaksOff { await pieces.pass(openingAt: !opensPieces ? .max : segments) }
+                let expires = state.withLock { state in
+                    if breaksOff { state.broken.insert(first) }
+                    defer { state.hasFirst = true }
+                    if segments == 1 { return breaksOff }
+                    return !state.hasFirst || breaksOff && state.broken.count == segments
+                }
+                if expires { tokens.expire() }
+                let body = Array(bytes[range])
+                var headers: LoopbackHeaders = ["ETag": "\"v\"", "Content-Length": "\(body.count)"]
+                if !ends.isEmpty {
+                    headers["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound)/\(bytes.count)"
+                }
+                if breaksOff { headers["Connection"] = "close" }
+                return LoopbackResponse(
+                    status: ends.isEmpty ? 200 : 206, headers: headers,
+                    body: breaksOff ? Array(body.prefix(1000)) : body)
+            }
+        }
+    }
+
+    private func options(_ segments: Int) -> DownloadOptions {
+        var options = DownloadOptions(segments: segments)
+        options.leastSegment = 1000
+        return options
+    }
+
+    /// Until no transfer is at work but the one that asks for this: then all others wait for the token.
+    private func noneButTheRefresh(_ agent: NetworkAgent) async {
+        _ = await eventually { agent.statistics.running == 1 }
+    }
+
+    @Test(
+        "R113: a download whose token expires again and again ends whole, with one refresh for each",
+        arguments: [1, 2, 4, 8])
+    func segments(count: Int) async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            let file = ExpiringFile(segments: count)
+            let tokens = TokenServer(on: server, givesOut: { await noneButTheRefresh(agent) })
+            file.serve(on: server, tokens)
+            let found = try await agent.download(Get("/file"), to: .file(folder.file("f")), options: options(count))
+            #expect(folder.bytes("f") == file.bytes && found.length == file.bytes.count && folder.names == ["f"])
+            #expect(tokens.issued == 3)
+        }
+    }
+
+    @Test("R113: likewise one that was paused, and on which the server has hung up meanwhile", arguments: [2, 4, 8])
+    func pausedSegments(count: Int) async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let file = ExpiringFile(segments: count, opensPieces: false)
+            let tokens = TokenServer(on: server, givesOut: { await noneButTheRefresh(agent) })
+            file.serve(on: server, tokens)
+            let started = StartedDownload()
+            let task = agent.download(
+                Get("/file"), to: .file(folder.file("f")), options: options(count), completion: started.take)
+            #expect(await eventually { file.pieces.arrived == count })
+            task.pause()
+            file.pieces.open()
+            // What is under way already may still come, or it is held until the end of the pause.
+            #expect(
+                await eventually { tokens.issued == 3 || task.download.state.withLock { $0.pouring.count } == count })
+            task.resume()
+            let found = try await started.file()
+            #expect(folder.bytes("f") == file.bytes && found.length == file.bytes.count && folder.names == ["f"])
+            #expect(tokens.issued == 3)
+        }
+    }
+
+    @Test("R113: a download in segments that waits for its token is cancelled, and ends at its deadline, at once")
+    func segmentsEnd() async throws {
+        let folder = try Folder()
+        for isCancelled in [true, false] {
+            try await withFlow {
+                $0.authenticator = Session(token: TokenServer.expired)
+            } _: { server, agent in
+                let (file, gate) = (ExpiringFile(segments: 4), Gate())
+                let isFirst = Mutex(true)
+                let tokens = TokenServer(
+                    on: server,
+                    givesOut: {
+                        let passes = isFirst.withLock { isFirst in
+                            defer { isFirst = false }
+                            return isFirst
+                        }
+                        if !passes { await gate.pass() }
+                    })
+                file.serve(on: server, tokens)
+                var call = Call("/file")
+                if !isCancelled { call.deadline = .seconds(1) }
+                let path = folder.file("f")
+                let task = Task { [call, options = options(4)] in
+                    await fault { () throws(RequestError) in
+                        try await agent.download(call, to: .file(path), options: options)
+                    }
+                }
+                #expect(await eventually { gate.arrived == 1 && agent.statistics.running == 1 })
+                if isCancelled { task.cancel() }
+                #expect(await task.value?.code == (isCancelled ? .cancelled : .timeout(.deadline)))
+                gate.open()
+            }
+        }
+    }
+}
