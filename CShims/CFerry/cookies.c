@@ -31,10 +31,7 @@ static void unlock(CURL *easy, curl_lock_data what, void *data) {
     pthread_mutex_unlock(&jar->locks[what]);
 }
 
-void ferry__jar_release(void) {
-  ferry_loop *loop = ferry__current;
-  if (!loop || !loop->jar_held)
-    return;
+void ferry__jar_unlock(ferry_loop *loop) {
   loop->jar_held = false;
   pthread_mutex_unlock(&loop->options.jar->locks[CURL_LOCK_DATA_COOKIE]);
 }
@@ -89,12 +86,18 @@ CURL *ferry__jar_open(ferry_jar *jar) {
   return easy;
 }
 
+void ferry__jar_close(CURL *easy) {
+  curl_easy_cleanup(easy);
+  if (ferry__current) /* in a callback, say, behind which it would sleep */
+    ferry__jar_release(ferry__current);
+}
+
 static int put(ferry_jar *jar, const char *what) {
   CURL *easy = ferry__jar_open(jar);
   int code = easy ? FERRY_OK : FERRY_E_MEMORY;
   if (easy && curl_easy_setopt(easy, CURLOPT_COOKIELIST, what))
     code = FERRY_E_INTERNAL;
-  curl_easy_cleanup(easy);
+  ferry__jar_close(easy);
   return code;
 }
 
@@ -118,7 +121,7 @@ int ferry_jar_list(ferry_jar *jar, void *context,
   for (struct curl_slist *at = lines; at; at = at->next)
     visit(context, at->data);
   curl_slist_free_all(lines);
-  curl_easy_cleanup(easy);
+  ferry__jar_close(easy);
   return FERRY_OK;
 }
 

@@ -29,6 +29,7 @@ struct ferry_jar {
 
 /* A handle that opens the jar, on whatever thread; NULL without memory. */
 CURL *ferry__jar_open(ferry_jar *jar);
+void ferry__jar_close(CURL *easy);
 
 /* [any thread] So many cookies were set: now and then the jar is looked
  * through, and what is too much taken out. */
