@@ -93,7 +93,7 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   ferry__transfer *t = handle->transfer;
   bool before = handle->head.complete;
   (void)size;
-  ferry__jar_release();
+  ferry__jar_release(handle->loop);
   t->last_ms = ferry__now(handle->loop);
   if (handle->tunnelling)
     return tunnel_line(handle, t, line, count) ? count : 0;
@@ -132,7 +132,7 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
   ferry__handle *handle = data;
   ferry__transfer *t = handle->transfer;
   (void)size;
-  ferry__jar_release();
+  ferry__jar_release(handle->loop);
   if (t->receive_paused)
     return withhold(t, bytes, count);
   if (t->head_held && !ferry__head_final(handle->loop, t))
@@ -155,7 +155,7 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
   ferry_options *o = &handle->loop->options;
   uint64_t left = t->body_length - t->pulled;
   size *= count;
-  ferry__jar_release();
+  ferry__jar_release(handle->loop);
   if (t->dry) {
     t->dry = false;
     t->send_paused = true;

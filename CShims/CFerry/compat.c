@@ -124,12 +124,12 @@ int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
 }
 
 /* libcurl sends again on a new connection. After REFUSED_STREAM it says so,
- * but up to 8.19 not on a connection that had served others before: there it
+ * but up to 8.18 not on a connection that had served others before: there it
  * has no words, where a broken connection would have had some; but from 8.0 to
- * 8.6 that has none, either. */
+ * 8.6 that has none, either, and from 8.19 on it says so in any case. */
 bool ferry__was_refused(const ferry__handle *handle) {
-  bool tells_breaks =
-      ferry__libcurl() < 0x080000 || ferry__libcurl() >= 0x080700;
+  unsigned v = ferry__libcurl();
+  bool tells_breaks = v < 0x080000 || (v >= 0x080700 && v < 0x081300);
   return handle->refused || (tells_breaks && handle->stream &&
                              !handle->left_in && !handle->words[0]);
 }

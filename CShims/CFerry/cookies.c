@@ -32,10 +32,7 @@ static void unlock(CURL *easy, curl_lock_data what, void *data) {
     pthread_mutex_unlock(&jar->locks[what]);
 }
 
-void ferry__jar_release(void) {
-  ferry_loop *loop = ferry__current;
-  if (!loop || !loop->jar_held)
-    return;
+void ferry__jar_unlock(ferry_loop *loop) {
   loop->jar_held = false;
   pthread_mutex_unlock(&loop->options.jar->locks[CURL_LOCK_DATA_COOKIE]);
 }
@@ -91,12 +88,18 @@ CURL *ferry__jar_open(ferry_jar *jar) {
   return easy;
 }
 
+void ferry__jar_close(CURL *easy) {
+  curl_easy_cleanup(easy);
+  if (ferry__current) /* in a callback, say, behind which it would sleep */
+    ferry__jar_release(ferry__current);
+}
+
 static int put(ferry_jar *jar, const char *what) {
   CURL *easy = ferry__jar_open(jar);
   int code = easy ? FERRY_OK : FERRY_E_MEMORY;
   if (easy && curl_easy_setopt(easy, CURLOPT_COOKIELIST, what))
     code = FERRY_E_INTERNAL;
-  curl_easy_cleanup(easy);
+  ferry__jar_close(easy);
   return code;
 }
 
@@ -141,7 +144,7 @@ int ferry_jar_list(ferry_jar *jar, void *context,
     if (expires(at->data) >= now)
       visit(context, at->data);
   curl_slist_free_all(lines);
-  curl_easy_cleanup(easy);
+  ferry__jar_close(easy);
   return FERRY_OK;
 }
 
@@ -189,7 +192,7 @@ static int look_for_one(ferry_jar *jar, int64_t now) {
   jar->witness = until ? strdup(last) : NULL; /* NULL: any change counts */
   atomic_store(&jar->expires, until);
   curl_slist_free_all(lines);
-  curl_easy_cleanup(easy);
+  ferry__jar_close(easy);
   return until != FERRY__JAR_EMPTY;
 }
 

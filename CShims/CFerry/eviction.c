@@ -45,7 +45,8 @@ void ferry__domains_free(ferry__domains *domains) {
 }
 
 void ferry__jar_use(ferry_jar *jar, const char *host) {
-  ferry__jar_release();
+  if (ferry__current)
+    ferry__jar_release(ferry__current);
   pthread_mutex_lock(&jar->lock);
   if (jar->domains) {
     jar->tick++;
@@ -168,12 +169,13 @@ void ferry__jar_count(ferry_jar *jar, unsigned fresh) {
   if (!fresh || atomic_fetch_add(&jar->fresh, fresh) + fresh < LOOK_EVERY)
     return;
   atomic_store(&jar->fresh, 0);
-  ferry__jar_release(); /* whoever looks takes this lock after the jar's own */
+  if (ferry__current) /* whoever looks takes it after the jar's own lock */
+    ferry__jar_release(ferry__current);
   CURL *easy = ferry__jar_open(jar);
   if (!easy)
     return;
   pthread_mutex_lock(&jar->lock);
   look(jar, easy);
   pthread_mutex_unlock(&jar->lock);
-  curl_easy_cleanup(easy);
+  ferry__jar_close(easy);
 }

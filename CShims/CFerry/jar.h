@@ -35,6 +35,7 @@ enum { FERRY__JAR_EMPTY = 0, FERRY__JAR_UNKNOWN = -1 };
 
 /* A handle that opens the jar, on whatever thread; NULL without memory. */
 CURL *ferry__jar_open(ferry_jar *jar);
+void ferry__jar_close(CURL *easy);
 
 /* [any thread] So many cookies were set: now and then the jar is looked
  * through, and what is too much taken out. */

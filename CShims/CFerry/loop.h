@@ -158,6 +158,13 @@ static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
   return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
 }
 
+/* libcurl has returned, or calls what may wait for others: nothing of the jar
+ * stays locked. */
+static inline void ferry__jar_release(ferry_loop *loop) {
+  if (loop->jar_held)
+    ferry__jar_unlock(loop);
+}
+
 /* [any thread] libcurl, once. */
 void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);

@@ -56,7 +56,7 @@ void ferry__shard_close(ferry__shard *shard) {
     shard->pool = handle->next;
     ferry__handle_free(handle);
   }
-  ferry__jar_release();
+  ferry__jar_release(shard->loop);
 }
 
 uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now) {
@@ -164,7 +164,7 @@ void ferry__shard_turn(ferry__shard *shard) {
   }
   if (shard->unheard && !shard->broken)
     go_on_connecting(shard);
-  ferry__jar_release(); /* before results, and what they start */
+  ferry__jar_release(shard->loop); /* before results, and what they start */
   collect(shard);
   if (shard->broken)
     give_up(shard);
@@ -174,7 +174,7 @@ void ferry__shard_turn(ferry__shard *shard) {
     ferry__hosts_forget(shard->loop, shard);
   }
   shard->loop->starved = false;
-  ferry__jar_release();
+  ferry__jar_release(shard->loop);
 }
 
 static bool has_room_for(const ferry__shard *shard, uint64_t identity) {

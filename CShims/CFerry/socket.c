@@ -351,7 +351,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     ferry__shard_heed(shard,
                       curl_multi_socket_action(shard->multi, s->fd,
                                                CURL_CSELECT_OUT, &running));
-  ferry__jar_release();
+  ferry__jar_release(loop);
   ferry__shard_touch(shard);
 }
 

@@ -276,8 +276,7 @@ ferry_jar *ferry__jar_hold(ferry_jar *jar);
 bool ferry__jar_constants(ferry__handle *handle);
 void ferry__jar_reset(ferry__handle *handle);
 bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
-/* libcurl has returned, or calls what may wait for others. */
-void ferry__jar_release(void);
+void ferry__jar_unlock(ferry_loop *loop);
 void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *transfer);
 
 /* ---- What few requests say (extras.c) ------------------------------------ */

@@ -13,6 +13,7 @@ extension FaultRow {
             FaultRow(
                 "R115", "a shutdown while a run is redirected, retried or challenged",
                 "within the grace it goes on, and ends by its own result"),
+            FaultRow(
                 "R117", "code of the application's blocks the processing queue, or a report of the progress",
                 "other runs that are awaited end by their deadlines and cancels in time"),
             FaultRow(
