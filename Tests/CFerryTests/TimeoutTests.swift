@@ -265,7 +265,7 @@ extension CoreTests {
                 case .connect: request.connect = 500
                 case .idle: request.idle = 500
                 case .total: request.total = 500
-                case .lowSpeed: (request.lowSpeedBytes, request.lowSpeedTime) = (1, 500)
+                case .lowSpeed: (request.lowSpeedBytes, request.lowSpeedTime) = (100, 500)
                 case .deadline: request.deadline = 500
                 }
             }
