@@ -168,7 +168,14 @@ void ferry__shard_turn(ferry__shard *shard) {
 }
 
 ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
-  /* Where its connections are, if there is room: a new one costs more. */
+  /* Where its connections are, if there is room: a new one costs more. Of
+   * those the lowest: as long as each is filled before the next one, there are
+   * no more connections than transfers at once. */
+  for (uint64_t left = host->shards; left; left &= left - 1) {
+    ferry__shard *shard = &loop->shards[__builtin_ctzll(left)];
+    if (shard->running < loop->per_shard)
+      return shard;
+  }
   if (host->home && host->home->running < loop->per_shard)
     return host->home;
   while (loop->first_free < loop->shard_count &&
@@ -180,5 +187,7 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, ferry__host *host) {
   if (!open_multi(shard))
     return NULL;
   host->home = shard;
+  if (shard->index < 64)
+    host->shards |= UINT64_C(1) << shard->index;
   return shard;
 }
