@@ -30,10 +30,10 @@ size_t mark_length(const uint8_t *text, size_t count) noexcept {
 
 bool is_digit(uint8_t c) noexcept { return c >= '0' && c <= '9'; }
 
-// simdjson refuses a document with an integer beyond 64 bits. Only then the text
-// is gone through again: each of them becomes the nearest double, as if it were
-// written with a fraction. Whoever reads it as an integer, or as a decimal, has
-// its digits in the text.
+// simdjson refuses a document with an integer beyond 64 bits. Only then the
+// text is gone through again: each of them becomes the nearest double, as if it
+// were written with a fraction. Whoever reads it as an integer, or as a
+// decimal, has its digits in the text.
 class LargeIntegers {
  public:
   LargeIntegers(ferry_json &document, const uint8_t *text,

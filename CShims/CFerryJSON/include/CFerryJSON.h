@@ -4,8 +4,8 @@
  * the form that simdjson's parser writes. The value begins at word 1; word 0 is
  * a note of the search for members. The upper 8 bits of a word are its tag:
  *
- *   l u d   a signed, an unsigned integer, a double; the next word is its value;
- *           an integer beyond 64 bits is the nearest double
+ *   l u d   a signed, an unsigned integer, a double; the next word is its
+ *           value; an integer beyond 64 bits is the nearest double
  *   "       a string; the lower bits are the place of its length (4 bytes, the
  *           machine's order), bytes and a NUL in the buffer
  *   t f n   true, false, null

@@ -10,7 +10,7 @@ public struct RequestMetrics: Sendable, Hashable {
     public var queue: Duration
     /// From there until the name was known.
     public var nameLookup: Duration?
-    /// From there until a connection stood; `nil` on a kept one.
+    /// From there until a connection stood; `nil` on a kept one, and where TLS failed on it.
     public var connect: Duration?
     /// From there until TLS stood; `nil` likewise.
     public var tls: Duration?

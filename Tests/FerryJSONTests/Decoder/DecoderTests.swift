@@ -47,10 +47,12 @@ import Testing
         #expect(try decoder.decode([Decimal].self, from: Data("[18446744073709551615]".utf8)) == [Decimal(UInt64.max)])
     }
 
-    @Test("An integer beyond 64 bits is decoded as Foundation does", arguments: [
-        "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "36893488147419107329",
-        "-18446744073709551615",
-    ])
+    @Test(
+        "An integer beyond 64 bits is decoded as Foundation does",
+        arguments: [
+            "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "36893488147419107329",
+            "-18446744073709551615",
+        ])
     func integersBeyond64Bits(number: String) throws {
         let text = Data(#"{"a":"x","id":\#(number),"n":1}"#.utf8)
         func decoded<T: Decodable & Equatable>(_ type: T.Type) -> (ours: T?, theirs: T?) {
