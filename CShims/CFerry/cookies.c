@@ -46,6 +46,7 @@ int ferry_jar_make(ferry_jar **out) {
   for (int i = 0; i < CURL_LOCK_DATA_LAST; i++)
     pthread_mutex_init(&jar->locks[i], NULL);
   pthread_mutex_init(&jar->lock, NULL);
+  pthread_mutex_init(&jar->witness_lock, NULL);
   atomic_store(&jar->owners, 1);
   jar->share = curl_share_init();
   if (!jar->share ||
@@ -74,6 +75,7 @@ void ferry_jar_free(ferry_jar *jar) {
   for (int i = 0; i < CURL_LOCK_DATA_LAST; i++)
     pthread_mutex_destroy(&jar->locks[i]);
   pthread_mutex_destroy(&jar->lock);
+  pthread_mutex_destroy(&jar->witness_lock);
   ferry__domains_free(jar->domains);
   free(jar->witness);
   free(jar);
@@ -151,9 +153,10 @@ int ferry_jar_list(ferry_jar *jar, void *context,
 /* ---- Whether there are any ----------------------------------------------- */
 
 void ferry__jar_changed(ferry_jar *jar) {
-  pthread_mutex_lock(&jar->lock);
+  pthread_mutex_lock(&jar->witness_lock);
+  jar->changes++;
   atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
-  pthread_mutex_unlock(&jar->lock);
+  pthread_mutex_unlock(&jar->witness_lock);
 }
 
 void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
@@ -163,7 +166,8 @@ void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
     return;
   while (at < length && (line[at] == ' ' || line[at] == '\t'))
     at++;
-  pthread_mutex_lock(&jar->lock);
+  pthread_mutex_lock(&jar->witness_lock);
+  jar->changes++;
   /* domain, subdomains, path, TLS, end, name, value */
   const char *name = jar->witness;
   for (int tabs = 0; name && tabs < 5; tabs++)
@@ -172,25 +176,32 @@ void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
   /* Any cookie whose name begins so, of whatever host. */
   if (!n || (length - at >= n && !strncmp(line + at, name, n)))
     atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
-  pthread_mutex_unlock(&jar->lock);
+  pthread_mutex_unlock(&jar->witness_lock);
 }
 
-/* [under the lock] A change that libcurl makes meanwhile is told of later. */
+/* Of a jar that changes meanwhile nothing is remembered. */
 static int look_for_one(ferry_jar *jar, int64_t now) {
   struct curl_slist *lines = NULL;
   const char *last = NULL;
   CURL *easy = ferry__jar_open(jar);
   if (!easy)
     return FERRY_E_MEMORY;
+  pthread_mutex_lock(&jar->witness_lock);
+  uint64_t before = jar->changes;
+  pthread_mutex_unlock(&jar->witness_lock);
   curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
   for (struct curl_slist *at = lines; at; at = at->next)
     if (!last || expires(at->data) > expires(last))
       last = at->data;
   int64_t until = last && expires(last) >= now ? expires(last)
                                                : FERRY__JAR_EMPTY;
-  free(jar->witness);
-  jar->witness = until ? strdup(last) : NULL; /* NULL: any change counts */
-  atomic_store(&jar->expires, until);
+  pthread_mutex_lock(&jar->witness_lock);
+  if (jar->changes == before) {
+    free(jar->witness);
+    jar->witness = until ? strdup(last) : NULL; /* NULL: any change counts */
+    atomic_store(&jar->expires, until);
+  }
+  pthread_mutex_unlock(&jar->witness_lock);
   curl_slist_free_all(lines);
   ferry__jar_close(easy);
   return until != FERRY__JAR_EMPTY;
@@ -201,10 +212,7 @@ int ferry_jar_filled(ferry_jar *jar) {
   /* libcurl sends a cookie for as long as its end is not before now. */
   if (until == FERRY__JAR_EMPTY || until >= now)
     return until != FERRY__JAR_EMPTY;
-  pthread_mutex_lock(&jar->lock);
-  int filled = look_for_one(jar, now);
-  pthread_mutex_unlock(&jar->lock);
-  return filled;
+  return look_for_one(jar, now);
 }
 
 /* ---- On the handle ------------------------------------------------------- */

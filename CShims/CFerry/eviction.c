@@ -157,7 +157,7 @@ static void look(ferry_jar *jar, CURL *easy) {
     lines = NULL;
     if (evicts) { /* the list throws away what is past its time */
       curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
-      atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
+      ferry__jar_changed(jar);
     }
   } /* else without memory: at the next look */
   ferry__domains_free(domains);

@@ -22,9 +22,14 @@ void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
     r->flags |= FERRY_RESULT_REUSED;
   /* libcurl's clock begins where ours had found the name. */
   if (connects) {
-    r->metrics.connect = name + microseconds(easy, CURLINFO_CONNECT_TIME_T);
-    if (t->host->secure)
-      r->metrics.tls = name + microseconds(easy, CURLINFO_APPCONNECT_TIME_T);
+    /* 0 for a phase that did not end; where TLS failed, libcurl does not tell
+     * when TCP was connected either. */
+    uint64_t connected = microseconds(easy, CURLINFO_CONNECT_TIME_T);
+    uint64_t secured = microseconds(easy, CURLINFO_APPCONNECT_TIME_T);
+    if (connected)
+      r->metrics.connect = name + connected;
+    if (secured && t->host->secure)
+      r->metrics.tls = name + secured;
   }
 }
 

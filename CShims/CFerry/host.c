@@ -180,6 +180,8 @@ void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard) {
     host->fed[shard->index] = 0;
     if (host->home == shard)
       host->home = NULL;
+    if (shard->index < 64)
+      host->shards &= ~(UINT64_C(1) << shard->index);
   }
 }
 

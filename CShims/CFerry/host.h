@@ -22,7 +22,8 @@ struct ferry__host {
   uint16_t port;
   unsigned running, waiting;
   unsigned held; /* transfers that go through it as their proxy */
-  ferry__shard *home;
+  ferry__shard *home; /* the last one that it was given a connection in */
+  uint64_t shards;    /* of the first 64, those that have one */
   ferry__fifo parked[FERRY__RINGS];
   ferry__host *open_prev[FERRY__RINGS], *open_next[FERRY__RINGS];
   bool is_open[FERRY__RINGS];

@@ -26,10 +26,12 @@ struct ferry_jar {
   ferry__domains *domains; /* as of the last look */
   uint64_t tick;
   /* Of all cookies the one that expires last, so that ferry_jar_filled() does
-   * not need a list of them. */
+   * not need a list of them. Written under a lock of its own, which nobody
+   * holds for long: loops take it for each cookie that a server sets. */
+  pthread_mutex_t witness_lock;
+  uint64_t changes;        /* of the jar, so far */
   char *witness;           /* its line, as of ferry_jar_list() */
-  _Atomic int64_t expires; /* seconds since 1970, INT64_MAX for never; or one of
-                            * these. Written under the lock only. */
+  _Atomic int64_t expires; /* seconds since 1970, INT64_MAX for never; or: */
 };
 enum { FERRY__JAR_EMPTY = 0, FERRY__JAR_UNKNOWN = -1 };
 

@@ -210,7 +210,14 @@ static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
 ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *host = t->host;
   uint64_t identity = t->extras ? t->extras->identity : 0;
-  /* Where its connections are, if there is room: a new one costs more. */
+  /* Where its connections are, if there is room: a new one costs more. Of
+   * those the lowest: as long as each is filled before the next one, there are
+   * no more connections than transfers at once. */
+  for (uint64_t left = host->shards; left; left &= left - 1) {
+    ferry__shard *shard = &loop->shards[__builtin_ctzll(left)];
+    if (shard->multi && has_room_for(shard, identity) && !is_worn(shard))
+      return shard;
+  }
   if (has_room_for(host->home, identity) && host->home->multi &&
       !is_worn(host->home))
     return host->home;
@@ -224,7 +231,10 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
     shard = &loop->shards[loop->first_free];
   if (!open_multi(shard))
     return NULL;
-  if (!identity)
-    host->home = shard;
+  if (identity)
+    return shard;
+  host->home = shard;
+  if (shard->index < 64)
+    host->shards |= UINT64_C(1) << shard->index;
   return shard;
 }

@@ -1,6 +1,8 @@
 // parse.cc - from text to tape.
 #include "document.h"
 
+#include <charconv>
+
 namespace {
 
 int code_of(simdjson::error_code error) noexcept {
@@ -25,6 +27,96 @@ int code_of(simdjson::error_code error) noexcept {
 size_t mark_length(const uint8_t *text, size_t count) noexcept {
   return count >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
+
+bool is_digit(uint8_t c) noexcept { return c >= '0' && c <= '9'; }
+
+// simdjson refuses a document with an integer beyond 64 bits. Only then the
+// text is gone through again: each of them becomes the nearest double, as if it
+// were written with a fraction. Whoever reads it as an integer, or as a
+// decimal, has its digits in the text.
+class LargeIntegers {
+ public:
+  LargeIntegers(ferry_json &document, const uint8_t *text,
+                size_t count) noexcept
+      : document(document), parser(*document.parser), text(text),
+        size(count) {}
+
+  // Parses once more, with a number of the same length in the place of each;
+  // `parsed` is the text that the last parse has seen.
+  simdjson::error_code parse(const uint8_t *&parsed) noexcept {
+    uint8_t *copy = nullptr;
+    for (size_t i = 0; i < parser.n_structural_indexes; i++) {
+      size_t offset = parser.structural_indexes[i], length = large_at(i);
+      double value;
+      if (!length || !read(offset, length, value))
+        continue;
+      if (!copy) {
+        if (!document.padded(text, size, 0))
+          return simdjson::MEMALLOC;
+        copy = document.copy.get();
+      }
+      memset(copy + offset, '0', length);
+      copy[offset + 1] = '.';  // 0.000…
+    }
+    if (!copy)
+      return simdjson::NUMBER_ERROR;
+    parsed = copy;
+    auto error = parser.parse(copy, size, document.document);
+    if (!error)
+      put_values();
+    return error;
+  }
+
+ private:
+  ferry_json &document;
+  simdjson::internal::dom_parser_implementation &parser;
+  const uint8_t *text;
+  size_t size;
+
+  // The length of the token, if it is an integer beyond 64 bits; otherwise 0.
+  size_t large_at(size_t token) const noexcept {
+    size_t start = parser.structural_indexes[token];
+    size_t next = token + 1 < parser.n_structural_indexes
+                      ? parser.structural_indexes[token + 1]
+                      : size;
+    size_t first = start + (text[start] == '-'), end = first;
+    while (end < next && is_digit(text[end]))
+      end++;
+    size_t digits = end - first, most = first > start ? 19 : 20;
+    const char *bound = first > start ? "9223372036854775808"
+                                      : "18446744073709551615";
+    if (digits < most || text[first] == '0' ||
+        (digits == most && memcmp(text + first, bound, most) <= 0))
+      return 0;
+    for (size_t i = end; i < next; i++)
+      if (text[i] != ' ' && text[i] != '\t' && text[i] != '\n' &&
+          text[i] != '\r')
+        return 0;
+    return end - start;
+  }
+
+  // False for one that is beyond the doubles, too.
+  bool read(size_t offset, size_t length, double &value) const noexcept {
+    auto start = reinterpret_cast<const char *>(text + offset);
+    return std::from_chars(start, start + length, value).ec == std::errc();
+  }
+
+  // Every token but colons and commas has one element of the tape, in order.
+  void put_values() noexcept {
+    uint64_t *tape = document.document.tape.get();
+    size_t index = 1;
+    for (size_t i = 0; i < parser.n_structural_indexes; i++) {
+      size_t offset = parser.structural_indexes[i], length;
+      double value;
+      if (text[offset] == ':' || text[offset] == ',')
+        continue;
+      uint8_t tag = static_cast<uint8_t>(tape[index] >> 56);
+      if (tag == 'd' && (length = large_at(i)) && read(offset, length, value))
+        memcpy(&tape[index + 1], &value, sizeof value);
+      index += tag == 'l' || tag == 'u' || tag == 'd' ? 2 : 1;
+    }
+  }
+};
 
 }  // namespace
 
@@ -51,6 +143,8 @@ int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
   }
 
   auto error = taken->parser->parse(padded, count, taken->document);
+  if (error == simdjson::NUMBER_ERROR)
+    error = LargeIntegers(*taken, text, count).parse(padded);
   if (error) {
     code = code_of(error);
     *offset = mark + ferry__json_locate(*taken, padded, count, error);

@@ -46,7 +46,8 @@ public struct RequestError: Error, Sendable {
     /// the last.
     public var bytesReceived: UInt64 { storage.facts.bytesReceived }
 
-    /// How often the request was (begun to be) sent.
+    /// How often the request was tried: sent, or begun to be sent, or an attempt that failed before a connection stood.
+    /// One that was cancelled, or forbidden by the ``AddressPolicy``, before that does not count.
     public var attempts: Int { storage.facts.attempts }
 
     /// Whether a server may have acted on the request, in this attempt or in one before it.

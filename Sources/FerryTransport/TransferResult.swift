@@ -73,7 +73,21 @@ package final class TransferResult: @unchecked Sendable {
     package var status: Int { Int(raw.pointee.status) }
     /// 10, 11 or 20.
     package var httpVersion: Int { Int(raw.pointee.http_version) }
-    package var attempts: Int { Int(raw.pointee.attempts) }
+    /// How often it was tried. The core counts those for which a connection stood.
+    package var attempts: Int { Int(raw.pointee.attempts) + (hasFailedBeforeSending ? 1 : 0) }
+
+    /// The last attempt did not come to a connection, and neither the caller nor a policy had forbidden it.
+    private var hasFailedBeforeSending: Bool {
+        guard let code = TransferFailure.Code(rawValue: raw.pointee.code) else { return false }
+        switch code {
+        case .cancelled, .shutdown, .addressForbidden: return false
+        default: break
+        }
+        switch phase {
+        case .dns, .connect, .tls: return true
+        default: return false
+        }
+    }
     package var isReusedConnection: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_REUSED) != 0 }
     package var mayHaveBeenProcessed: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_PROCESSED) != 0 }
     package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }

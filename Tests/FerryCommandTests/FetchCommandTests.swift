@@ -88,6 +88,13 @@ import Testing
         }
     }
 
+    @Test func anAttemptThatReachesNoServerCounts() async throws {
+        let one = try await fetch("http://127.0.0.1:1/", "--json")
+        #expect(one.text.hasPrefix("{\"attempts\":1,"), "\(one.text)")
+        let three = try await fetch("http://127.0.0.1:1/", "--json", "--retries", "2")
+        #expect(three.text.hasPrefix("{\"attempts\":3,"), "\(three.text)")
+    }
+
     @Test func standardInputIsTheBody() async throws {
         try await withLoopbackServer { server in
             let url = server.baseURL + "/hello"

@@ -112,9 +112,28 @@ import Testing
         }
     }
 
-    @Test func anIntegerBeyond64BitsIsRefusedNotRounded() {
-        let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: #"{"a":[1,18446744073709551616]}"#) }
-        #expect(error == JSONSyntaxError(reason: .invalidNumber, offset: 8))
+    @Test func anIntegerBeyond64BitsIsADoubleAndNoInteger() throws {
+        let text = #"{"a":[1,18446744073709551616 ,-9223372036854775809],"b":184467440737095516150000,"c":7}"#
+        for json in [try JSON(parsing: text), try JSON(parsing: Array(text.utf8))] {
+            #expect(json["a"]?[1]?.double == 0x1p64 && json["a"]?[1]?.int == nil)
+            #expect(json["a"]?[2]?.double == -0x1p63 && json["a"]?[2]?.int == nil)
+            #expect(json["b"]?.double == Double("184467440737095516150000") && json["c"]?.int == 7)
+            #expect(throws: JSONMismatch.self) { try json.value("b", as: Int.self) }
+        }
+        #expect(try JSON(parsing: "-18446744073709551616").double == -0x1p64)
+        // The nearest double, by all of the digits: one above the middle between two.
+        #expect(try JSON(parsing: "36893488147419107329").double == 0x1.0000000000001p65)
+    }
+
+    @Test func aWrongNumberBesideOneIsFoundWhereItStands() {
+        for (text, offset) in [
+            (#"{"a":[18446744073709551616,01]}"#, 27), (#"[18446744073709551616,1e999]"#, 22),
+            (#"[01,18446744073709551616]"#, 1), (#"[18446744073709551616,nul]"#, 22),
+            ("[" + String(repeating: "9", count: 310) + "]", 1),
+        ] {
+            let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text) }
+            #expect(error?.offset == offset, "\(text)")
+        }
     }
 
     @Test func ofAKeyThatStandsTwiceTheLastCounts() throws {

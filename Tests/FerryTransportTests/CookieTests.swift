@@ -135,7 +135,7 @@ import Testing
                 #expect(sent(server) == ["a=1"], "loop \(loop)")
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for i in 0..<120 {
+                for i in 0..<110 {
                     group.addTask {
                         if i % 10 == 0 { _ = collector.transport.cookies }
                         let url = server.baseURL + self.set("k\(i)=\(i)")
@@ -144,7 +144,8 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            #expect(collector.transport.cookies.count == 121)
+            // Fewer than a jar may begin to leave out.
+            #expect(collector.transport.cookies.count == 111)
         }
     }
 

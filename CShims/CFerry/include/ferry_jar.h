@@ -35,9 +35,9 @@ int ferry_jar_clear(ferry_jar *_Nonnull jar);
 int ferry_jar_filled(ferry_jar *_Nonnull jar);
 
 /* [any thread] Visits all that have not expired on this thread, each as seven
- * texts with tabs between them: domain (behind "#HttpOnly_" for one that is), TRUE when its
- * subdomains get it too, path, TRUE when it needs TLS, seconds since 1970 or
- * 0, name, value. */
+ * texts with tabs between them: domain (behind "#HttpOnly_" for one that is),
+ * TRUE when its subdomains get it too, path, TRUE when it needs TLS, seconds
+ * since 1970 or 0, name, value. */
 int ferry_jar_list(ferry_jar *_Nonnull jar, void *_Nullable context,
                    void (*_Nonnull visit)(void *_Nullable context,
                                           const char *_Nonnull line));

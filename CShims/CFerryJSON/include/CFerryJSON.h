@@ -4,7 +4,8 @@
  * the form that simdjson's parser writes. The value begins at word 1; word 0 is
  * a note of the search for members. The upper 8 bits of a word are its tag:
  *
- *   l u d   a signed, an unsigned integer, a double; the next word is its value
+ *   l u d   a signed, an unsigned integer, a double; the next word is its
+ *           value; an integer beyond 64 bits is the nearest double
  *   "       a string; the lower bits are the place of its length (4 bytes, the
  *           machine's order), bytes and a NUL in the buffer
  *   t f n   true, false, null
@@ -53,7 +54,7 @@ enum ferry_json_error {
   FERRY_JSON_CONTROL = -6,   /* a control character within a string */
   FERRY_JSON_UNCLOSED = -7,  /* a string that does not end */
   FERRY_JSON_ESCAPE = -8,    /* an escape that is none, a lone surrogate */
-  FERRY_JSON_NUMBER = -9,    /* no number, or one that 64 bits cannot hold */
+  FERRY_JSON_NUMBER = -9,    /* no number, or one beyond the doubles */
   FERRY_JSON_LITERAL = -10,  /* almost true, false or null */
   FERRY_JSON_STRUCTURE = -11 /* anything else: what stands there cannot */
 };

@@ -2,7 +2,7 @@ import FerryTransport
 
 /// What of a run was sent before the answer at hand, redirects included.
 struct EarlierAttempts: Sendable {
-    /// How often it was (begun to be) sent.
+    /// How often it was tried.
     private(set) var count = 0
     /// A server may have acted on one of them.
     private(set) var mayHaveBeenProcessed = false

@@ -11,7 +11,8 @@ public struct CacheRefusal: RawRepresentable, Sendable, Hashable, CustomStringCo
     /// `Cache-Control: private` or a `Set-Cookie`, and nothing in the request or its policy says whose it is.
     public static let nobodysOwn = CacheRefusal(rawValue: "nobodysOwn")
     /// It was sent with credentials that the request does not show (of an adapter, an authenticator, a credential
-    /// provider or a cookie jar), and the policy has no sensitive data.
+    /// provider or a cookie jar), and the policy has no sensitive data. Nor is a response kept that such credentials
+    /// led to, by a redirect that dropped them or past a proxy that asked for them.
     public static let unknownCredentials = CacheRefusal(rawValue: "unknownCredentials")
     /// `Vary: *`
     public static let vary = CacheRefusal(rawValue: "vary")

@@ -1,6 +1,7 @@
 package import FerryTransport
 
-/// What was measured of one run. A member that is `nil` stands for something that did not happen.
+/// What was measured of one run. A member that is `nil` stands for something that did not happen, or did not come to
+/// its end.
 ///
 /// A run that was redirected or sent again has taken several attempts: ``queue`` to ``firstByte`` are those of the last
 /// one, ``total`` and the counts are of all.
@@ -9,7 +10,7 @@ public struct RequestMetrics: Sendable, Hashable {
     public var queue: Duration
     /// From there until the name was known.
     public var nameLookup: Duration?
-    /// From there until a connection stood; `nil` on a kept one.
+    /// From there until a connection stood; `nil` on a kept one, and where TLS failed on it.
     public var connect: Duration?
     /// From there until TLS stood; `nil` likewise.
     public var tls: Duration?
@@ -22,7 +23,8 @@ public struct RequestMetrics: Sendable, Hashable {
     /// Head and body of the answer, before decoding, and of those before it that were not the last.
     public var bytesReceived: UInt64
 
-    /// How often the request was (begun to be) sent, redirects not counted; 0 for a run that never left.
+    /// How often the request was tried, redirects not counted; an attempt that did not reach a server counts. 0 for a
+    /// run that never left.
     public var attempts: Int
     /// Redirects that were followed.
     public var redirects = 0

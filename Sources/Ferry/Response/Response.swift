@@ -109,7 +109,7 @@ public struct Response: Sendable {
     /// Whether it came over a kept connection.
     public var isReusedConnection: Bool { result.isReusedConnection && trail?.cache?.isHit != true }
 
-    /// How often the request was (begun to be) sent, redirects and retries included.
+    /// How often the request was tried, redirects and retries included; an attempt that did not reach a server counts.
     public var attempts: Int { trail?.attempts(result) ?? result.attempts }
 
     /// Times and bytes. How long a hit in the cache took is not known here: observers are told.

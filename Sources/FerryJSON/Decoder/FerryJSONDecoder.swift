@@ -3,11 +3,11 @@ public import FoundationEssentials
 /// Decodes values from JSON, with the strategies and results of Foundation's `JSONDecoder`.
 ///
 /// A value type: configure a copy. It differs from Foundation's where a document is concerned, not a type: of a key
-/// that stands twice the last value counts, a comma before a closing bracket is an error, the text is UTF-8, an integer
-/// beyond 64 bits makes the document invalid, `-0` is the integer 0 also as a `Double`, and up to 1,023 containers may
-/// stand within one another (512 there). A `Float` is the nearest to the nearest `Double`, which now and then is not
-/// the nearest to what is written. Errors are `DecodingError`s with the same coding paths; a text that is not JSON is
-/// `dataCorrupted` with a `JSONSyntaxError` beneath.
+/// that stands twice the last value counts, a comma before a closing bracket is an error, the text is UTF-8, a number
+/// beyond all doubles makes the document invalid, `-0` is the integer 0 also as a `Double`, and up to 1,023 containers
+/// may stand within one another (512 there). A `Float` is the nearest to the nearest `Double`, which now and then is
+/// not the nearest to what is written. Errors are `DecodingError`s with the same coding paths; a text that is not JSON
+/// is `dataCorrupted` with a `JSONSyntaxError` beneath.
 public struct FerryJSONDecoder: Sendable {
     /// How dates are written. The default is `deferredToDate`, seconds since 2001.
     public var dateDecodingStrategy = DateDecodingStrategy.deferredToDate

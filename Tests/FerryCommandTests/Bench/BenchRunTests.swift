@@ -68,6 +68,17 @@ import Testing
         }
     }
 
+    /// One event loop has several libcurl handles, of 64 transfers each.
+    @Test(arguments: [("100", 100), ("150", 150), ("400", 100)])
+    func noMoreConnectionsAreOpenedThanAskedFor(concurrency: String, connections: Int) async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(
+                server.baseURL + "/hello", "-n", "6000", "-c", concurrency, "--connections", "\(connections)")
+            #expect(report.ok == 6000 && report.connections <= connections, "\(report.connections)")
+            #expect(server.connectionCount <= connections)
+        }
+    }
+
     @Test func theWarmUpDoesNotCount() async throws {
         try await withLoopbackServer { server in
             let report = try await report(server.baseURL + "/hello", "-n", "5", "-c", "1", "-w", "0.2")

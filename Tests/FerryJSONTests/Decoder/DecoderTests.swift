@@ -47,6 +47,31 @@ import Testing
         #expect(try decoder.decode([Decimal].self, from: Data("[18446744073709551615]".utf8)) == [Decimal(UInt64.max)])
     }
 
+    @Test(
+        "An integer beyond 64 bits is decoded as Foundation does",
+        arguments: [
+            "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "36893488147419107329",
+            "-18446744073709551615",
+        ])
+    func integersBeyond64Bits(number: String) throws {
+        let text = Data(#"{"a":"x","id":\#(number),"n":1}"#.utf8)
+        func decoded<T: Decodable & Equatable>(_ type: T.Type) -> (ours: T?, theirs: T?) {
+            (
+                try? FerryJSONDecoder().decode(Numbered<T>.self, from: text).id,
+                try? JSONDecoder().decode(Numbered<T>.self, from: text).id
+            )
+        }
+        let (double, decimal) = (decoded(Double.self), decoded(Decimal.self))
+        #expect(double.ours == double.theirs && double.ours == Double(number))
+        #expect(decimal.ours == decimal.theirs && decimal.ours == Decimal(string: number))
+        let (int, unsigned) = (decoded(Int.self), decoded(UInt64.self))
+        #expect(int.ours == nil && int.theirs == nil && unsigned.ours == nil && unsigned.theirs == nil)
+        #expect(decoded(Int128.self).ours == Int128(number))
+        // The rest of the document is of use.
+        #expect(try FerryJSONDecoder().decode(Numbered<Double>.self, from: text).n == 1)
+        #expect(throws: DecodingError.self) { try FerryJSONDecoder().decode(Numbered<Int>.self, from: text) }
+    }
+
     @Test func anIntegerIsReadFromItsDigitsOrNotAtAll() throws {
         let decoder = FerryJSONDecoder()
         func decoded<T: Decodable>(_ type: T.Type, _ text: String) -> T? {
@@ -127,4 +152,9 @@ import Testing
         }
         #expect(growth < mostGrowth)
     }
+}
+
+private struct Numbered<T: Decodable>: Decodable {
+    var id: T
+    var n: Int
 }

@@ -162,7 +162,7 @@ import Testing
     private func expectProxyFault(_ fault: RequestError.Code.ProxyFault, _ outcome: FaultOutcome) {
         let error = outcome.error
         #expect(error?.code == .proxy(fault) && error?.mayHaveBeenProcessed == false, "\(outcome)")
-        #expect(error?.phase == .connect && error?.attempts == 0, "\(outcome)")
+        #expect(error?.phase == .connect && error?.attempts == 1, "\(outcome)")
     }
 
     @Test("R55: a redirect takes the proxy of its own target, and a server's secrets stay off it")

@@ -12,7 +12,7 @@ import Testing
     ) async throws {
         let certificate = try ServerCertificate()
         try await expectFault(
-            [], code, .tls, .connect, processed: false, attempts: 0, received: 0, sourceLocation: sourceLocation,
+            [], code, .tls, .connect, processed: false, attempts: 1, received: 0, sourceLocation: sourceLocation,
             setUp: {
                 $0.server.certificate = certificate
                 $0.configuration.tls.authorityFile = certificate.authorityFile

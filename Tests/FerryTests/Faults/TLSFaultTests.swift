@@ -13,7 +13,7 @@ import Testing
     ) async throws {
         let certificate = try ServerCertificate(kind)
         try await expectFault(
-            script, code, phase, processed: false, attempts: 0, received: 0, sourceLocation: sourceLocation,
+            script, code, phase, processed: false, attempts: 1, received: 0, sourceLocation: sourceLocation,
             setUp: {
                 $0.server.certificate = certificate
                 $0.configuration.tls.authorityFile = certificate.authorityFile

@@ -45,6 +45,46 @@ import Testing
         return (error, metrics)
     }
 
+    /// Over a network: what the core measures.
+    private func measured(
+        _ path: String, _ way: Way, _ configure: (inout NetworkConfiguration) -> Void = { _ in }
+    ) async throws -> (RequestError, RequestMetrics) {
+        let figures = Figures()
+        var configuration = NetworkConfiguration()
+        configure(&configuration)
+        configuration.observers = [figures]
+        let agent = NetworkAgent(configuration: configuration)
+        let error: RequestError? =
+            switch way {
+            case .awaited: await agent.result(Call(path), .awaited).error
+            case .closure: await agent.result(Call(path), .closure).error
+            case .streamed: await agent.streamFailure(Call(path))
+            }
+        await agent.shutdown()
+        return (try #require(error), try #require(figures.all.first))
+    }
+
+    @Test("A phase that did not end has no time, and each attempt counts", arguments: Way.allCases)
+    func phasesThatDidNotEnd(way: Way) async throws {
+        for host in ["127.0.0.1", "localhost"] {
+            for retries in [1, 3] {
+                let (error, metrics) = try await measured("http://\(host):1/", way) {
+                    $0.retryPolicy = .exponential(attempts: retries, base: .milliseconds(1))
+                }
+                #expect(error.code == .connect(.refused) && error.attempts == retries && metrics.attempts == retries)
+                #expect(metrics.connect == nil && metrics.tls == nil && metrics.firstByte == nil, "\(metrics)")
+            }
+            let server = try LoopbackServer(.init(certificate: try ServerCertificate(.untrusted)))
+            let (error, metrics) = try await measured("https://\(host):\(server.port)/", way)
+            #expect(error.code.name == "tls" && error.attempts == 1 && metrics.attempts == 1, "\(error)")
+            #expect(metrics.tls == nil && metrics.firstByte == nil, "\(metrics)")
+            server.stop()
+        }
+        let (error, metrics) = try await measured("http://x.invalid/", way)
+        #expect(error.code == .dns(.notFound) && metrics.attempts == 1)
+        #expect(metrics.nameLookup == nil && metrics.connect == nil, "\(metrics)")
+    }
+
     @Test("Redirects that lead nowhere are counted", arguments: Way.allCases)
     func tooManyRedirects(way: Way) async throws {
         let (error, metrics) = try await failure(
