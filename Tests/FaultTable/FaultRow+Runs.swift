@@ -86,6 +86,9 @@ extension FaultRow {
             FaultRow(
                 "R113", "the token of a download, in segments too, expires again and again, also in a pause",
                 "the file is whole, and there is one refresh for each token that has expired"),
+            FaultRow(
+                "R114", "a resource that refuses every token, again and again, in turn or at once",
+                "three refreshes in a minute at most; runs of other resources are served"),
         ])
 
     static let secretsAndGroups = Area(

@@ -21,8 +21,8 @@ struct Travel {
     var proxyCredential: Granted?
     /// Of the token that the leg carries; `nil` without one.
     var token: UInt64?
-    /// A token that was not accepted was to be replaced on its account.
-    var hasAskedForToken = false
+    /// What followed when its token was refused; `nil` when it was not, or was accepted since.
+    var refusal: TokenRefusal?
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
     /// They have sent it elsewhere, by another method, or with another body.
