@@ -28,6 +28,9 @@ extension FaultRow {
                 "R77", "the same, of a request that must not be sent twice",
                 "it is not, unless the request says it may be"),
             FaultRow(
+                "R116", "an `Idempotency-Key` that the request computes, and a retry, a 307, a token or a challenge",
+                "the same key in every attempt, and so all else that the request says"),
+            FaultRow(
                 "R78", "503 with `Retry-After` in seconds, as a date, or as nonsense; and 401",
                 "waited for up to the policy's cap; nonsense is ignored; 401 is not tried again"),
             FaultRow(

@@ -52,10 +52,7 @@ extension Travel {
 
     func asked() throws(RequestError) -> OutgoingRequest {
         if let leg { return leg }
-        var asked = try itinerary.outgoing()
-        // A path may be another one each time it is asked for.
-        asked.url = url
-        return asked
+        return try itinerary.outgoing()
     }
 
     private mutating func redirected(by result: TransferResult) throws(RequestError) -> Next? {

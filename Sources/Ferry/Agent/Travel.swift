@@ -14,7 +14,7 @@ struct Travel {
     let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
     var retries: RetryMachine
-    /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
+    /// What was sent last, or follows a redirect; `nil` when adapters have to be asked anew.
     var leg: OutgoingRequest?
     /// What challenges of the server and of the proxy are met with.
     var credential: Granted?
@@ -42,7 +42,7 @@ struct Travel {
 
     enum Next {
         case deliver(Answer)
-        /// Ask the request anew, adapters and all.
+        /// Ask adapters and the authenticator anew.
         case again
         /// Send what `leg` holds.
         case goOn
@@ -100,7 +100,7 @@ struct Travel {
             let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
-        var built = try itinerary.build(leg)
+        var built = try itinerary.build(leg, by: core.builder)
         built.meter = itinerary.meter
         authorize(&built.transfer)
         itinerary.watch?.sends(built)
