@@ -40,6 +40,9 @@ extension FaultRow {
                 "R77", "the same, of a request that must not be sent twice",
                 "it is not, unless the request says it may be"),
             FaultRow(
+                "R116", "an `Idempotency-Key` that the request computes, and a retry, a 307, a token or a challenge",
+                "the same key in every attempt, and so all else that the request says"),
+            FaultRow(
                 "R78", "503 with `Retry-After` in seconds, as a date, or as nonsense; and 401",
                 "waited for up to the policy's cap; nonsense is ignored; 401 is not tried again"),
             FaultRow(
@@ -106,6 +109,9 @@ extension FaultRow {
             FaultRow(
                 "R113", "the token of a download, in segments too, expires again and again, also in a pause",
                 "the file is whole, and there is one refresh for each token that has expired"),
+            FaultRow(
+                "R114", "a resource that refuses every token, again and again, in turn or at once",
+                "three refreshes in a minute at most; runs of other resources are served"),
         ])
 
     static let secretsAndGroups = Area(

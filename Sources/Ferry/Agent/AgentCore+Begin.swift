@@ -22,13 +22,14 @@ extension AgentCore {
     /// Likewise, of a run that travels: what is asked of its request in the caller's thread.
     func beginOutgoing<R: Request>(_ request: R) -> OutgoingStart {
         let servers = builder.servers
-        // Built twice, once for the observers: what cannot be sent fails before they hear of it, or after.
         do throws(RequestError) {
-            let url = try builder.outgoing(request, at: servers).url
-            return OutgoingStart(servers: servers, url: url, watch: begin(request, url: url))
+            let snapshot = try builder.snapshot(of: request, at: servers)
+            let url = snapshot.transfer.url
+            return OutgoingStart(
+                servers: servers, url: url, watch: begin(request, url: url), snapshot: .success(snapshot))
         } catch {
             return OutgoingStart(
-                servers: servers, url: error.url, watch: begin(request, url: error.url), refusal: error)
+                servers: servers, url: error.url, watch: begin(request, url: error.url), snapshot: .failure(error))
         }
     }
 
@@ -74,8 +75,8 @@ struct OutgoingStart: Sendable {
     let servers: Servers
     let url: String
     let watch: RunWatch?
-    /// It cannot be sent, and why.
-    var refusal: RequestError?
+    /// The request, or why it cannot be sent.
+    let snapshot: Result<RequestSnapshot, RequestError>
 }
 
 extension RunOutcome {

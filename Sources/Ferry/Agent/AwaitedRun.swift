@@ -29,14 +29,17 @@ final class AwaitedRun: Run, @unchecked Sendable {
     let journey: Journey?
     /// What it began with; `nil` of a part of a journey.
     let servers: Servers?
+    /// Its request as it was then; `nil` where it cannot be sent, too.
+    let snapshot: RequestSnapshot?
 
     init(
         url: String, tag: String?, watch: RunWatch? = nil, journey: Journey? = nil, servers: Servers? = nil,
-        reader: AnswerReader? = nil
+        snapshot: RequestSnapshot? = nil, reader: AnswerReader? = nil
     ) {
         slot = Mutex(reader.map { .reader($0) } ?? .empty)
         self.journey = journey
         self.servers = servers
+        self.snapshot = snapshot
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
 

@@ -3,12 +3,15 @@ import FerryTransport
 /// What a journey needs to know of its request, whatever the request's type.
 struct Itinerary: Sendable {
     let info: RunInfo
+    /// The request as it was read when the run began, or why it cannot be sent. `nil` until it is asked for by a run
+    /// that looks into the cache first.
+    var snapshot: Result<RequestSnapshot, RequestError>?
     /// `nil` when nobody observes it.
     var watch: RunWatch?
     let url: String
-    let tag: String?
+    var tag: String?
     /// Over everything, retries and pauses included.
-    let deadline: Duration?
+    var deadline: Duration?
     /// When the run began, where that was noted; else it is reckoned from its first answer.
     var start: ContinuousClock.Instant?
     /// That of the groups it is in, or of the run it is a part of.
@@ -20,14 +23,31 @@ struct Itinerary: Sendable {
     /// Where a token may go; none where it may go anywhere.
     let tokenOrigins: [HostKey]
     let isIdempotent: Bool
-    /// Answers a challenge of the server's.
-    let digest: Credential?
     /// Counts what leaves of its body, where somebody may ask.
     var meter: UploadMeter?
-    /// The request as it would leave without adapters. Asked anew for every attempt: a body can be a new one.
-    let outgoing: @Sendable () throws(RequestError) -> OutgoingRequest
+
+    /// Answers a challenge of the server's.
+    var digest: Credential? {
+        guard let credentials = try? snapshot?.get().transfer.credentials else { return nil }
+        return Credential(user: credentials.user, password: credentials.password)
+    }
+
+    /// The request as it would leave without adapters.
+    func outgoing() throws(RequestError) -> OutgoingRequest { try read().outgoing }
+
     /// What is to leave, in the form the transport takes.
-    let build: @Sendable (OutgoingRequest) throws(RequestError) -> BuiltRequest
+    func build(_ outgoing: OutgoingRequest, by builder: RequestBuilder) throws(RequestError) -> BuiltRequest {
+        var built = try builder.build(outgoing, of: try read(), by: proxy)
+        // What is left of the deadline is set right before it is sent. A shared transfer has none: it does not end at
+        // that of the run that began it.
+        if deadline == nil && groupDeadline == nil { built.transfer.timeouts.deadline = 0 }
+        return built
+    }
+
+    func read() throws(RequestError) -> RequestSnapshot {
+        guard let snapshot else { preconditionFailure("a request is to be sent that was not read") }
+        return try snapshot.get()
+    }
 }
 
 extension AgentCore {
@@ -61,57 +81,31 @@ extension AgentCore {
     }
 
     func itinerary<R: Request>(
-        of request: R, at servers: Servers, url: String, watch: RunWatch?, number: UInt64? = nil,
-        meter: UploadMeter? = nil, in group: GroupRun? = nil, since start: ContinuousClock.Instant? = nil
+        of request: R, _ snapshot: Result<RequestSnapshot, RequestError>?, at servers: Servers, url: String,
+        watch: RunWatch?, number: UInt64? = nil, meter: UploadMeter? = nil, in group: GroupRun? = nil,
+        since start: ContinuousClock.Instant? = nil
     ) -> Itinerary {
-        let builder = builder
         let takesToken = tokens != nil && request.usesAuthenticator
         return Itinerary(
-            info: watch?.info ?? info(of: request, url: url, number: number, in: group), watch: watch, url: url,
-            tag: request.tag,
+            info: watch?.info ?? info(of: request, url: url, number: number, in: group), snapshot: snapshot,
+            watch: watch, url: url, tag: request.tag,
             deadline: request.deadline ?? configuration.deadline, start: start, groupDeadline: group?.deadline,
             redirectPolicy: builder.redirectPolicy(of: request),
             retryPolicy: builder.retryPolicy(of: request), proxy: request.proxy ?? configuration.proxy,
             usesAuthenticator: takesToken, tokenOrigins: takesToken ? servers.ownOrigins(of: request) : [],
-            isIdempotent: request.isIdempotent, digest: builder.digest(of: request),
-            meter: meter,
-            outgoing: { () throws(RequestError) in try builder.outgoing(request, at: servers) },
-            build: { outgoing throws(RequestError) in try builder.build(outgoing, as: request) })
+            isIdempotent: request.isIdempotent, meter: meter)
     }
 }
 
 extension RequestBuilder {
     func retryPolicy<R: Request>(of request: R) -> RetryPolicy { request.retryPolicy ?? retryPolicy }
 
-    /// What challenges of the server are answered with, if the request says so and no header of its own does more.
-    func digest<R: Request>(of request: R) -> Credential? {
-        guard let digest = request.authorization?.digest, request.custom == nil,
-            !request.headers.contains("Authorization")
-        else { return nil }
-        return digest
-    }
-
     /// Whether there is a policy that retries; without looking at all of it.
     func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.attempts > 1 } ?? retries }
 
-    /// The request in the form that adapters change: as it is sent when they leave it alone.
-    func outgoing<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> OutgoingRequest {
-        let built = try build(request, at: servers, opensBody: false)
-        let transfer = built.transfer
-        let body: RequestBody? =
-            switch transfer.body {
-            case .none: nil
-            case .bytes(let bytes): .bytes(bytes)
-            case .data(let data): .data(data)
-            case .pull: built.pulled
-            }
-        var outgoing = OutgoingRequest(
-            method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
-        // A type among the headers of its own was meant for whatever body it has.
-        if body != nil, !(request.custom?.headers ?? request.headers).contains("Content-Type") {
-            outgoing.noteBodyType()
-        }
-        return outgoing
+    /// The request as it is now. Its body is not opened.
+    func snapshot<R: Request>(of request: R, at servers: Servers) throws(RequestError) -> RequestSnapshot {
+        RequestSnapshot(try build(request, at: servers, opensBody: false))
     }
 }
 

@@ -44,7 +44,8 @@ extension NetworkAgent {
             let journey = travels ? Journey(tag: request.tag, of: core) : nil
             run = RequestRun(
                 request, url: url, watch: core.begin(request, url: url, number: number), number: number, queue: queue,
-                core: core, journey: journey, servers: servers, receiver: receiver)
+                core: core, journey: journey, servers: servers, snapshot: .success(RequestSnapshot(built)),
+                receiver: receiver)
             if let journey {
                 run.meter = built.meter
                 core.handOver(run, to: journey)

@@ -99,7 +99,7 @@ extension AgentCore {
             ? Journey(tag: request.tag, of: self, in: group, inherits: group != nil && request.inheritsPriority) : nil
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers,
-            reader: reader)
+            snapshot: RequestSnapshot(built), reader: reader)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
             refuse(run, refusal)
@@ -180,8 +180,8 @@ extension AgentCore {
         enter(journey, from: run)
         return await travel(
             itinerary(
-                of: request, at: run.servers ?? builder.servers, url: run.url, watch: run.watch, meter: run.meter,
-                in: run.group),
+                of: request, run.snapshot.map { .success($0) }, at: run.servers ?? builder.servers, url: run.url,
+                watch: run.watch, meter: run.meter, in: run.group),
             journey, after: answer)
     }
 }

@@ -17,6 +17,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     let request: R
     let servers: Servers
+    /// The request as it was at the start; `nil` of one that is answered without it.
+    private let snapshot: Result<RequestSnapshot, RequestError>?
     /// `nil` when neither the cache nor other runs have a part in it. Set before the run begins.
     var caching: Caching?
     private var receiver: Receiver?
@@ -25,10 +27,12 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     init(
         _ request: R, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
-        journey: Journey? = nil, servers: Servers, receiver: Receiver
+        journey: Journey? = nil, servers: Servers, snapshot: Result<RequestSnapshot, RequestError>? = nil,
+        receiver: Receiver
     ) {
         self.request = request
         self.servers = servers
+        self.snapshot = snapshot
         self.receiver = receiver
         super.init(
             url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
@@ -41,7 +45,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
             return nil
         }
         return core.itinerary(
-            of: request, at: servers, url: url, watch: watch, number: number, meter: meter, since: start)
+            of: request, snapshot, at: servers, url: url, watch: watch, number: number, meter: meter, since: start)
     }
 
     override func carry(

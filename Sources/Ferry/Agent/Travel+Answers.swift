@@ -52,10 +52,7 @@ extension Travel {
 
     func asked() throws(RequestError) -> OutgoingRequest {
         if let leg { return leg }
-        var asked = try itinerary.outgoing()
-        // A path may be another one each time it is asked for.
-        asked.url = url
-        return asked
+        return try itinerary.outgoing()
     }
 
     private mutating func redirected(by result: TransferResult) throws(RequestError) -> Next? {
@@ -86,17 +83,20 @@ extension Travel {
     private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let token, let session = core.tokens else { return nil }
         guard session.isRefused(Response(result, url: url, trail: trail())) else {
-            // From here on it is another refusal: the token was good, and has expired since.
-            if (200..<300).contains(result.status) { hasAskedForToken = false }
+            if (200..<300).contains(result.status), !isIntercepted {
+                session.accepted(generation: token, after: refusal?.refresh)
+                // The next refusal is another matter: the token was good, and has expired since.
+                refusal = nil
+            }
             return nil
         }
         let asked = try asked()
-        guard asked.body?.isReplayable ?? true else { return nil }
-        let isReplayed = try await session.isReplayed(
-            url, generation: token, wasReplayed: hasAskedForToken, for: journey, until: deadline)
+        let next = try await session.refused(
+            url, generation: token, wasReplayed: refusal != nil, isReplayable: asked.body?.isReplayable ?? true,
+            for: journey, until: deadline)
         // Once until it is accepted, whatever comes of it: also where it is sent again for another reason.
-        hasAskedForToken = true
-        guard isReplayed else { return nil }
+        refusal = TokenRefusal(isReplayed: next.isReplayed, refresh: next.refresh ?? refusal?.refresh)
+        guard next.isReplayed else { return nil }
         leave(result)
         if redirects.history.isEmpty { return .again }
         leg = try await withToken(asked)

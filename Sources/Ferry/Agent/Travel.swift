@@ -14,15 +14,15 @@ struct Travel {
     let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
     var retries: RetryMachine
-    /// What was sent last, or follows a redirect; `nil` when the request has to be asked anew.
+    /// What was sent last, or follows a redirect; `nil` when adapters have to be asked anew.
     var leg: OutgoingRequest?
     /// What challenges of the server and of the proxy are met with.
     var credential: Granted?
     var proxyCredential: Granted?
     /// Of the token that the leg carries; `nil` without one.
     var token: UInt64?
-    /// A token that was not accepted was to be replaced on its account.
-    var hasAskedForToken = false
+    /// What followed when its token was refused; `nil` when it was not, or was accepted since.
+    var refusal: TokenRefusal?
     /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
     var added: [Headers.Field] = []
     /// Some of what was sent carried credentials that are not the request's own: a token, a provider's credential,
@@ -44,7 +44,7 @@ struct Travel {
 
     enum Next {
         case deliver(Answer)
-        /// Ask the request anew, adapters and all.
+        /// Ask adapters and the authenticator anew.
         case again
         /// Send what `leg` holds.
         case goOn
@@ -102,7 +102,7 @@ struct Travel {
             let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
-        var built = try itinerary.build(leg)
+        var built = try itinerary.build(leg, by: core.builder)
         built.meter = itinerary.meter
         authorize(&built.transfer)
         // The jar can be filled by one response of this run, and emptied by the next.

@@ -111,23 +111,25 @@ extension AgentCore {
         _ request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
         enter(journey)
+        var itinerary = itinerary
+        if itinerary.snapshot == nil {
+            itinerary.snapshot = Result { () throws(RequestError) in try builder.snapshot(of: request, at: servers) }
+        }
         // Whose body is counted, sends it.
         let mayShare = request.coalesces && itinerary.meter == nil
-        if mayShare, let key = flightKey(of: request, at: servers, itinerary, journey) {
-            return await share(request, key, at: servers, itinerary, journey)
+        if mayShare, let key = flightKey(of: request, itinerary, journey) {
+            return await share(request, key, itinerary, journey)
         }
-        return await fetchAlone(request, at: servers, itinerary, journey)
+        return await fetchAlone(request, itinerary, journey)
     }
 
     /// As a run without a cache goes: one plain transfer, and a journey only when it takes more. Who calls it lets the
     /// journey go in the end.
-    func fetchAlone<R: Request>(
-        _ request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
-    ) async -> Answer {
+    func fetchAlone<R: Request>(_ request: R, _ itinerary: Itinerary, _ journey: Journey) async -> Answer {
         if travelsFirst(request) || journey.group != nil { return await travel(itinerary, journey, after: .unsent) }
         var built: BuiltRequest
         do throws(RequestError) {
-            built = try builder.build(request, at: servers)
+            built = try itinerary.read().open()
         } catch {
             return .refused(error)
         }

@@ -156,7 +156,8 @@ struct CachedRun: Sendable {
         case .failure(let error): return .refused(error)
         }
         let (plan, mode) = (plan, mode)
-        let itinerary = core.itinerary(of: request, at: servers, url: url, watch: watch, in: group, since: start)
+        let itinerary = core.itinerary(
+            of: request, nil, at: servers, url: url, watch: watch, in: group, since: start)
         return await withTaskCancellationHandler {
             await core.answer(request, plan, mode: mode, at: servers, itinerary, journey)
         } onCancel: {

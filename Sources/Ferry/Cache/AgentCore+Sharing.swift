@@ -5,14 +5,13 @@ import FoundationEssentials
 extension AgentCore {
     /// `nil` for a request whose transfer cannot be shared.
     func flightKey<R: Request>(
-        of request: R, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
+        of request: R, _ itinerary: Itinerary, _ journey: Journey
     ) -> FlightKey? {
         // They may give each run credentials of its own. And of two rules nobody knows whether they are the same.
         guard configuration.adapters.isEmpty, configuration.credentialProvider == nil, !hasCookies,
             request.redirectPolicy?.decide == nil, request.retryPolicy?.decide == nil,
-            let built = try? builder.build(request, at: servers, opensBody: false)
+            let transfer = try? itinerary.read().transfer
         else { return nil }
-        let transfer = built.transfer
         var material: [UInt8] = []
         material.appendCounted(transfer.method)
         material.appendCounted(transfer.url)
@@ -44,10 +43,10 @@ extension AgentCore {
 
     /// Waits for a transfer that others may wait for, too, and no longer than until the run's own deadline.
     func share<R: Request>(
-        _ request: R, _ key: FlightKey, at servers: Servers, _ itinerary: Itinerary, _ journey: Journey
+        _ request: R, _ key: FlightKey, _ itinerary: Itinerary, _ journey: Journey
     ) async -> Answer {
         let (flight, number, isNew) = flights.board(key) { Flight(Journey(tag: nil, of: self)) }
-        if isNew { launch(flight, key, request, at: servers, itinerary.shared) }
+        if isNew { launch(flight, key, request, itinerary.shared) }
         let answer: Answer? = await journey.wait(until: itinerary.end) { done in flight.wait(number, done) }
         if let answer { return answer }
         flights.leave(flight, key, number)
@@ -56,12 +55,12 @@ extension AgentCore {
 
     /// In a task of its own, as it outlives whoever began it.
     private func launch<R: Request>(
-        _ flight: Flight, _ key: FlightKey, _ request: R, at servers: Servers, _ itinerary: Itinerary
+        _ flight: Flight, _ key: FlightKey, _ request: R, _ itinerary: Itinerary
     ) {
         // It carries a run that was let in, and so needs not be let in itself.
         enter(flight.journey)
         Task {
-            let answer = await fetchAlone(request, at: servers, itinerary, flight.journey)
+            let answer = await fetchAlone(request, itinerary, flight.journey)
             leave(flight.journey)
             flights.land(flight, key, answer)
         }
@@ -71,17 +70,10 @@ extension AgentCore {
 extension Itinerary {
     /// For a transfer that is nobody's own: those who wait for it have their deadlines, it has none.
     fileprivate var shared: Itinerary {
-        let build = build
-        return Itinerary(
-            info: info, watch: nil, url: url, tag: nil, deadline: nil, groupDeadline: nil,
-            redirectPolicy: redirectPolicy, retryPolicy: retryPolicy, proxy: proxy,
-            usesAuthenticator: usesAuthenticator, tokenOrigins: tokenOrigins, isIdempotent: isIdempotent,
-            digest: digest, meter: nil, outgoing: outgoing,
-            build: { outgoing throws(RequestError) in
-                var built = try build(outgoing)
-                built.transfer.timeouts.deadline = 0
-                return built
-            })
+        var shared = self
+        (shared.watch, shared.tag, shared.meter) = (nil, nil, nil)
+        (shared.deadline, shared.start, shared.groupDeadline) = (nil, nil, nil)
+        return shared
     }
 }
 

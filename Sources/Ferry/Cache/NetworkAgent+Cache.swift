@@ -15,7 +15,9 @@ extension NetworkAgent {
     /// The kept answer and then the network's: calls `cached` with the reply from the cache, if there is one that is
     /// fresh, in the caller's task, and returns or throws what the network brings, which is kept in turn.
     ///
-    /// The hooks and observers see the run, not what comes before it.
+    /// The hooks and observers see the run, not what comes before it. The label has to be written: a trailing closure
+    /// is ``send(_:uploadProgress:)``'s.
+    @_disfavoredOverload
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
         _ request: R, cached: @escaping @Sendable (Reply<R.Value>) -> Void
@@ -44,7 +46,9 @@ extension NetworkAgent {
     /// fresh, and then `completion` with the run's one result, which is the network's. Both come on `queue`, in this
     /// order.
     ///
-    /// The hooks and observers see the run, not what comes before it.
+    /// The hooks and observers see the run, not what comes before it. The label has to be written: a first trailing
+    /// closure is ``start(_:on:uploadProgress:completion:)``'s.
+    @_disfavoredOverload
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil, cached: @escaping @Sendable (Reply<R.Value>) -> Void,

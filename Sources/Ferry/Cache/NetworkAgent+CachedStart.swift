@@ -10,10 +10,12 @@ extension NetworkAgent {
         let queue = queue ?? core.callbackQueue
         let number = core.nextNumber
         let servers = core.builder.servers
-        func makeRun(_ url: String, _ journey: Journey? = nil) -> RequestRun<R> {
+        func makeRun(
+            _ url: String, _ journey: Journey? = nil, _ snapshot: Result<RequestSnapshot, RequestError>? = nil
+        ) -> RequestRun<R> {
             RequestRun(
                 request, url: url, watch: core.begin(request, url: url, number: number), number: number, queue: queue,
-                core: core, journey: journey, servers: servers, receiver: receiver)
+                core: core, journey: journey, servers: servers, snapshot: snapshot, receiver: receiver)
         }
         let target: CacheTarget
         do throws(RequestError) {
@@ -33,32 +35,23 @@ extension NetworkAgent {
             return RequestTask(run: run)
         }
         let journey = Journey(tag: request.tag, of: core)
-        let run = makeRun(target.url, journey)
+        // Here, as it may see what only the caller's thread or task has.
+        let snapshot = Result { () throws(RequestError) in try core.builder.snapshot(of: request, at: servers) }
+        let run = makeRun(target.url, journey, snapshot)
         run.caching = caching
-        run.meter = meter(of: request, at: servers, on: queue, progress)
+        run.meter = meter(of: request, snapshot, on: queue, progress)
         core.handOver(run, to: journey)
         return RequestTask(run: run)
     }
 
     /// Counts a body that the run sends itself; what may share its transfer only where somebody is to be told.
     private func meter<R: Request>(
-        of request: R, at servers: Servers, on queue: DispatchQueue, _ progress: UploadMeter.Report?
+        of request: R, _ snapshot: Result<RequestSnapshot, RequestError>, on queue: DispatchQueue,
+        _ progress: UploadMeter.Report?
     ) -> UploadMeter? {
-        guard progress != nil || request.mayHaveBody,
-            let built = try? core.builder.build(request, at: servers, opensBody: false),
-            progress != nil || !request.coalesces || built.pulled != nil
+        guard let snapshot = try? snapshot.get(),
+            progress != nil || !snapshot.transfer.body.isNone && (!request.coalesces || snapshot.isPulled)
         else { return nil }
-        return UploadMeter(of: built.transfer, on: queue, progress)
-    }
-}
-
-extension Request {
-    /// Without making it.
-    fileprivate var mayHaveBody: Bool {
-        if let custom { return custom.body != nil }
-        if body != nil { return true }
-        let isInQuery =
-            argumentEncoding == .query || (argumentEncoding == .automatic && method.carriesArgumentsInQuery)
-        return !isInQuery && !arguments.isEmpty
+        return UploadMeter(of: snapshot.transfer, on: queue, progress)
     }
 }

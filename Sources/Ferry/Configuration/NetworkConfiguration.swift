@@ -82,6 +82,9 @@ public struct NetworkConfiguration: Sendable {
     /// Puts a token on requests and refreshes it. The default is `nil`.
     public var authenticator: (any Authenticator)?
 
+    /// How often a token that is refused is refreshed. The default is 3 refreshes in 60 seconds that do not help.
+    public var refreshLimit = RefreshLimit()
+
     /// Answers the challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
     public var credentialProvider: (any CredentialProvider)?
 

@@ -17,6 +17,8 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     private let request: R
     private let servers: Servers
+    /// The request as it was at the start; `nil` of one that cannot be sent.
+    private let snapshot: RequestSnapshot?
     private let download: Download
     private var receiver: Receiver?
     private var figures: RequestMetrics?
@@ -24,11 +26,12 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     init(
         _ request: R, _ download: Download, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue,
-        core: AgentCore, journey: Journey?, servers: Servers, receiver: Receiver
+        core: AgentCore, journey: Journey?, servers: Servers, snapshot: RequestSnapshot?, receiver: Receiver
     ) {
         self.request = request
         self.download = download
         self.servers = servers
+        self.snapshot = snapshot
         self.receiver = receiver
         super.init(
             url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
@@ -36,7 +39,9 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
         guard case .unsent = answer else { return nil }
-        return core.itinerary(of: request, at: servers, url: url, watch: watch, number: number, since: start)
+        return core.itinerary(
+            of: request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, number: number,
+            since: start)
     }
 
     override func carry(

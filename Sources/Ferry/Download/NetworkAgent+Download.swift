@@ -42,13 +42,13 @@ extension NetworkAgent {
         _ progress: (@Sendable (DownloadProgress) -> Void)?
     ) async throws(RequestError) -> DownloadedFile {
         let (url, watch) = (start.url, start.watch)
-        if let error = start.refusal { throw core.conclude(request, watch, RequestMetrics(), error) }
+        if case .failure(let error) = start.snapshot { throw core.conclude(request, watch, RequestMetrics(), error) }
         let reports = progress.map { _ in ReportQueue() }
         let download = Download(
             DownloadPlan(request, to: target, options, url: url, by: core.builder),
             DownloadMeter(on: reports?.queue ?? core.callbackQueue, progress.flatMap { reports?.gated($0) }))
         let journey = Journey(tag: request.tag, of: core)
-        let itinerary = core.itinerary(of: request, at: start.servers, url: url, watch: watch)
+        let itinerary = core.itinerary(of: request, start.snapshot, at: start.servers, url: url, watch: watch)
         let refusal = core.admit(journey, url: url)
         let (answer, file) = await withTaskCancellationHandler {
             if let refusal { return (Answer.refused(refusal), Result<DownloadedFile, RequestError>.failure(refusal)) }
@@ -104,22 +104,23 @@ extension NetworkAgent {
         let servers = core.builder.servers
         let handle = DownloadHandle()
         let meter = DownloadMeter(on: queue, report { handle.task })
-        func made(_ url: String, _ journey: Journey?) -> DownloadRun<R> {
+        func made(_ url: String, _ snapshot: RequestSnapshot?, _ journey: Journey?) -> DownloadRun<R> {
             let plan = DownloadPlan(request, to: target, options, url: url, by: core.builder)
             let download = Download(plan, meter)
             let run = DownloadRun(
                 request, download, url: url, watch: core.begin(request, url: url, number: number), number: number,
-                queue: queue, core: core, journey: journey, servers: servers, receiver: receiver)
+                queue: queue, core: core, journey: journey, servers: servers, snapshot: snapshot, receiver: receiver)
             handle.set(DownloadTask(run: run, download: download))
             return run
         }
         do throws(RequestError) {
             let journey = Journey(tag: request.tag, of: core)
-            let run = made(try core.builder.outgoing(request, at: servers).url, journey)
+            let snapshot = try core.builder.snapshot(of: request, at: servers)
+            let run = made(snapshot.transfer.url, snapshot, journey)
             core.handOver(run, to: journey)
         } catch {
             // The same way as any other result.
-            core.refuse(made(error.url, nil), error)
+            core.refuse(made(error.url, nil, nil), error)
         }
         return handle.made
     }

@@ -16,7 +16,7 @@ extension NetworkAgent {
     ///
     /// Throws what a run of the request would fail with before anything is sent, like `invalidURL`.
     public func curlCommand<R: Request>(for request: R, redacted: Bool = true) throws(RequestError) -> String {
-        let outgoing = try core.builder.outgoing(request, at: core.builder.servers)
+        let outgoing = try core.builder.snapshot(of: request, at: core.builder.servers).outgoing
         var headers = outgoing.headers
         if let agent = configuration.userAgent, !headers.contains("User-Agent") { headers.append("User-Agent", agent) }
         return CurlCommand(

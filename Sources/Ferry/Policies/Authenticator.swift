@@ -13,9 +13,13 @@
 ///
 /// Runs that a refresh starts itself, in its own task, carry no token and wait for no refresh, so it cannot wait for
 /// itself. A run is sent again once; when the new token is not accepted either, or the refresh fails, it ends with the
-/// answer it has: so do all that were under way with the same token, without another refresh. A run that never had a
-/// token ends with the code and the message of what the refresh threw, in the phase `preparing`, with that as its
+/// answer it has: so do all that were under way with the same token, without another refresh. One whose body can be
+/// read only once is not sent again; the token is refreshed for those that follow. A run that never had a token ends
+/// with the code and the message of what the refresh threw, in the phase `preparing`, with that as its
 /// ``RequestError/cause``.
+///
+/// Some resources refuse every token. ``NetworkConfiguration/refreshLimit`` bounds the refreshes that they cause. While
+/// other runs are accepted with a token, a resource that has refused it when it was new does not have it replaced.
 ///
 /// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself.
 /// To an absolute URL of another origin it does not go, also where an adapter has sent the request there, and a refusal
@@ -37,6 +41,26 @@ public protocol Authenticator<Token>: Sendable {
 
     /// Whether this answer says that the token is not accepted. The default is status 401.
     func isRefused(_ response: Response) -> Bool
+}
+
+/// How often a refused token is refreshed, so that a resource that refuses every token does not have tokens fetched for
+/// ever.
+///
+/// A refresh counts unless it helped: unless the run that started it was then accepted. So a token that expires is
+/// always replaced, however often that is. The fetch of the first token does not count. A run that is refused when the
+/// limit is reached ends with the response it has.
+public struct RefreshLimit: Sendable, Hashable {
+    /// How many refreshes there may be within ``window``. The default is 3; 0 refreshes no token that is refused.
+    public var maxRefreshes: Int
+
+    /// The default is 60 seconds.
+    public var window: Duration
+
+    /// A limit with the defaults, and what is named here.
+    public init(maxRefreshes: Int = 3, window: Duration = .seconds(60)) {
+        self.maxRefreshes = maxRefreshes
+        self.window = window
+    }
 }
 
 extension Authenticator {

@@ -4,7 +4,13 @@
 /// Refreshes are counted in generations, those that fail too. A run is sent with the generation of the moment and
 /// brings it back with its 401, so that a 401 that was on its way while the token was refreshed is recognised as old
 /// news: it is sent again with the new token, or shares the fault of the refresh that was its own as well.
+///
+/// A resource may refuse every token. So there is a limit for refreshes that have not been shown to help. A refresh has
+/// helped when the run that started it is accepted with the new token. While others accept a new token, a resource that
+/// refuses it does not have it replaced.
 struct RefreshMachine: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
     /// Names a run that may have to wait; one that may wait in several places at once has a name for each.
     typealias RunID = UInt64
 
@@ -41,6 +47,22 @@ struct RefreshMachine: Sendable {
     private(set) var generation: UInt64 = 0
     /// The generation in which the token came that is to be sent now.
     private var renewed: UInt64 = 0
+    /// The refresh that it came by.
+    private var renewal: UInt64?
+
+    private let limit: RefreshLimit
+    /// Refreshes for tokens that were refused, and when they were started: those that have not been shown to help.
+    private var unproven: [(number: UInt64, time: Instant)] = []
+    /// Resources that have refused the token of the moment to a run that was sent again with it.
+    private var refusing: Set<Int> = []
+    /// When that token was accepted last.
+    private var accepted: Instant?
+
+    /// For so long a token that was accepted is taken for good.
+    static let trust = Duration.seconds(10)
+    private static let mostResources = 1000
+
+    init(_ limit: RefreshLimit = RefreshLimit()) { self.limit = limit }
 
     /// Runs that are kept.
     var waitingCount: Int { waiting.count }
@@ -58,21 +80,54 @@ struct RefreshMachine: Sendable {
         return .wait
     }
 
+    /// A run is about to be sent, and there was never a token. Nobody has refused one, so there is no limit for this
+    /// refresh.
+    mutating func missing(_ run: RunID) -> Action {
+        if isShutDown { return .giveUp }
+        keep(run, wasSent: true)
+        return underWay == nil ? begin() : .wait
+    }
+
     /// A run that was sent in a generation was answered with 401. One that was replayed before is not helped by another
     /// token, and one that belongs to the refresh would wait for itself: both give up. So does one whose token a
-    /// refresh that has failed was to replace.
-    mutating func unauthorized(_ run: RunID, generation sent: UInt64, wasReplayed: Bool, isRefresh: Bool) -> Action {
-        if isShutDown || wasReplayed || isRefresh { return .giveUp }
+    /// refresh that has failed was to replace, and one for which a refresh is not worth while.
+    ///
+    /// `waits` is false for a run that cannot be sent again: it is not kept, and starts the refresh for those to come.
+    mutating func unauthorized(
+        _ run: RunID, generation sent: UInt64, wasReplayed: Bool, isRefresh: Bool, by resource: Int = 0,
+        waits: Bool = true, now: Instant = .now
+    ) -> Action {
+        if isShutDown || isRefresh { return .giveUp }
+        if wasReplayed {
+            if sent >= renewed, refusing.count < Self.mostResources { refusing.insert(resource) }
+            return .giveUp
+        }
         if underWay != nil {
+            if !waits { return .giveUp }
             keep(run, wasSent: true)
             return .wait
         }
         if sent < renewed { return .replay(generation: generation) }
         if sent < generation { return .giveUp }
+        if refusing.contains(resource), let accepted, now - accepted < Self.trust { return .giveUp }
+        unproven.removeAll { [limit] in now - $0.time >= limit.window }
+        if unproven.count >= limit.maxRefreshes { return .giveUp }
+        unproven.append((refreshes + 1, now))
+        if waits { keep(run, wasSent: true) }
+        return begin()
+    }
+
+    private mutating func begin() -> Action {
         refreshes += 1
         underWay = refreshes
-        keep(run, wasSent: true)
         return .startRefresh(refreshes)
+    }
+
+    /// A run that was sent in a generation was accepted. `number` is that of the refresh that it has started itself.
+    mutating func accepted(generation sent: UInt64, after number: UInt64?, now: Instant = .now) {
+        guard sent >= renewed else { return }
+        accepted = now
+        if let number, number == renewal { unproven.removeAll { $0.number == number } }
     }
 
     /// The refresh of that number brought a token. Returns all that waited, in the order they came. Of a refresh that
@@ -81,7 +136,8 @@ struct RefreshMachine: Sendable {
         guard underWay == number else { return [] }
         underWay = nil
         generation += 1
-        renewed = generation
+        (renewed, renewal) = (generation, number)
+        (refusing, accepted) = ([], nil)
         let generation = generation
         return release { $0.wasSent ? .replay(generation: generation) : .send(generation: generation) }
     }

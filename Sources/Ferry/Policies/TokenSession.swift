@@ -12,11 +12,15 @@ protocol TokenSession: Sendable {
     /// Whether the answer says that the token is not accepted.
     func isRefused(_ response: Response) -> Bool
 
-    /// Whether a run whose token was refused is to be sent again. Waits for the refresh, or starts it.
-    func isReplayed(
-        _ url: String, generation: UInt64, wasReplayed: Bool, for journey: Journey,
+    /// The token of a run was refused. Waits for the refresh, or starts it; a run that cannot be sent again does not
+    /// wait.
+    func refused(
+        _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for journey: Journey,
         until deadline: ContinuousClock.Instant?
-    ) async throws(RequestError) -> Bool
+    ) async throws(RequestError) -> TokenRefusal
+
+    /// The token of a run was accepted. `refresh` is the number of the one that the run has started itself.
+    func accepted(generation: UInt64, after refresh: UInt64?)
 
     /// Nobody gets a token any more.
     func shutDown()
@@ -25,10 +29,18 @@ protocol TokenSession: Sendable {
     var generation: UInt64 { get }
 }
 
+/// What follows when the token of a run was refused.
+struct TokenRefusal: Sendable {
+    /// It is to be sent again.
+    var isReplayed = false
+    /// The number of the refresh that it has started.
+    var refresh: UInt64?
+}
+
 /// The session of one authenticator.
 final class AuthenticatorSession<A: Authenticator>: TokenSession {
     fileprivate struct State {
-        var machine = RefreshMachine()
+        var machine: RefreshMachine
         var token: A.Token?
         /// By number: a run may wait in several places at once, as a download in segments does.
         var waiting: [UInt64: OneShot<Outcome>] = [:]
@@ -56,7 +68,8 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     init(_ authenticator: A, _ core: AgentCore) {
         self.authenticator = authenticator
         self.core = core
-        state = Mutex(State(token: authenticator.token))
+        state = Mutex(
+            State(machine: RefreshMachine(core.configuration.refreshLimit), token: authenticator.token))
     }
 
     var generation: UInt64 { state.withLock { $0.machine.generation } }
@@ -70,13 +83,13 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         let (action, token, turn) = state.withLock { state -> (RefreshMachine.Action, A.Token?, Turn?) in
             let number = state.nextNumber()
             var action = state.machine.starting(number, isRefresh: false)
-            if case .send(let generation) = action, state.token == nil {
-                action = state.machine.unauthorized(
-                    number, generation: generation, wasReplayed: false, isRefresh: false)
+            if case .send = action, state.token == nil {
+                action = state.machine.missing(number)
             }
             return (action, state.token, state.keep(number, action))
         }
         if case .send(let generation) = action, let token { return (applied(token, to: request), generation) }
+        if case .startRefresh(let number) = action { start(number) }
         let outcome = try await outcome(of: action, turn, request.url, journey, deadline)
         switch (outcome.action, state.withLock { $0.token }) {
         case (.send(let generation), let token?), (.replay(let generation), let token?):
@@ -87,18 +100,32 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         }
     }
 
-    func isReplayed(
-        _ url: String, generation: UInt64, wasReplayed: Bool, for journey: Journey,
+    func refused(
+        _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for journey: Journey,
         until deadline: ContinuousClock.Instant?
-    ) async throws(RequestError) -> Bool {
+    ) async throws(RequestError) -> TokenRefusal {
+        let resource = url.prefix { $0 != "?" && $0 != "#" }.hashValue
         let (action, turn) = state.withLock { state in
             let number = state.nextNumber()
             let action = state.machine.unauthorized(
-                number, generation: generation, wasReplayed: wasReplayed, isRefresh: journey.isRefresh)
-            return (action, state.keep(number, action))
+                number, generation: generation, wasReplayed: wasReplayed, isRefresh: journey.isRefresh, by: resource,
+                waits: isReplayable)
+            return (action, isReplayable ? state.keep(number, action) : nil)
         }
-        if case .replay = try await outcome(of: action, turn, url, journey, deadline).action { return true }
-        return false
+        var refusal = TokenRefusal()
+        if case .startRefresh(let number) = action {
+            start(number)
+            refusal.refresh = number
+        }
+        guard isReplayable else { return refusal }
+        if case .replay = try await outcome(of: action, turn, url, journey, deadline).action {
+            refusal.isReplayed = true
+        }
+        return refusal
+    }
+
+    func accepted(generation: UInt64, after refresh: UInt64?) {
+        state.withLock { $0.machine.accepted(generation: generation, after: refresh) }
     }
 
     func shutDown() {
@@ -115,13 +142,12 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         return request
     }
 
-    /// Starts the refresh where that is this run's to do, and waits where it has to.
+    /// Waits for what becomes of a run that has to wait.
     private func outcome(
         of action: RefreshMachine.Action, _ turn: Turn?, _ url: String, _ journey: Journey,
         _ deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> Outcome {
         guard let turn else { return Outcome(action: action) }
-        if case .startRefresh(let number) = action { start(number) }
         do throws(RequestError) {
             return try await journey.ask(url, until: deadline) { await turn.outcome.value() }
         } catch {

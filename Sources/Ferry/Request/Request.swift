@@ -2,6 +2,9 @@ public import FerryJSON
 
 /// The description of one HTTP exchange: immutable, and started as often as one likes, at once or in turn.
 ///
+/// What is sent (path, headers, arguments, body) is read once for each run, when that begins, in the caller's thread or
+/// task: every attempt of the run says the same.
+///
 /// Say only what differs; everything but ``path`` has a default. Requests are structs or final classes, and a
 /// refinement with defaults of its own is how an application shares settings:
 ///

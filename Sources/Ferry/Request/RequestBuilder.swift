@@ -83,11 +83,12 @@ final class RequestBuilder: Sendable {
         let method = request.method
         let joined = try servers.join(request.path, of: request)
         var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
-        try describe(request, method: method, in: &built.transfer)
+        try describe(request, method: method, in: &built)
         let contentType = try fill(
             &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
         let own = request.headers
+        if !own.isEmpty { built.ownsContentType = own.contains("Content-Type") }
         let authorization = request.authorization
         if let digest = authorization?.digest, !own.contains("Authorization") {
             guard digest.isUsable else { throw .unusableCredential(url: joined.url) }
@@ -110,23 +111,39 @@ final class RequestBuilder: Sendable {
 
     /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
     /// configuration's headers, have no part in it.
-    func build<R: Request>(
-        _ complete: OutgoingRequest, as request: R, opensBody: Bool = true
+    private func build<R: Request>(
+        _ complete: OutgoingRequest, as request: R, opensBody: Bool
     ) throws(RequestError) -> BuiltRequest {
         let joined = try join(complete.url)
         var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
-        try describe(request, method: complete.method, in: &built.transfer)
-        // What the request says of sending it twice, it says of the method it describes.
-        if complete.method != request.custom?.method ?? request.method {
-            built.transfer.isIdempotent = complete.method.isIdempotent
-        }
+        try describe(request, method: complete.method, in: &built)
+        built.ownsContentType = complete.headers.contains("Content-Type")
+        try place(complete, credentials: joined.credentials, in: &built)
+        return built
+    }
+
+    /// One attempt of a run: what adapters, the authenticator and redirects have made of its request.
+    func build(
+        _ outgoing: OutgoingRequest, of snapshot: RequestSnapshot, by proxy: ProxyConfiguration
+    ) throws(RequestError) -> BuiltRequest {
+        let joined = try join(outgoing.url)
+        try check(outgoing.method, url: joined.url)
+        var built = snapshot.with(outgoing, to: joined.url)
+        built.transfer.proxy = try proxy.route(for: joined.url)?.transfer
+        try place(outgoing, credentials: joined.credentials, in: &built)
+        return built
+    }
+
+    /// Places header and body of a request that is complete.
+    private func place(
+        _ complete: OutgoingRequest, credentials: Authorization?, in built: inout BuiltRequest
+    ) throws(RequestError) {
         let contentType = try fill(
             &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
         built.transfer.headers = try pack(
-            complete.headers, adding: Headers(), authorization: nil, credentials: joined.credentials,
+            complete.headers, adding: Headers(), authorization: nil, credentials: credentials,
             contentType: contentType, for: built)
         if complete.headers.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
-        return built
     }
 
     /// The server does what has this key once only, however often it comes.
@@ -158,27 +175,34 @@ final class RequestBuilder: Sendable {
 
     /// All that is neither header nor body.
     private func describe<R: Request>(
-        _ request: R, method: HTTPMethod, in transfer: inout TransferRequest
+        _ request: R, method: HTTPMethod, in built: inout BuiltRequest
     ) throws(RequestError) {
+        let url = built.transfer.url
+        try check(method, url: url)
+        built.transfer.method = method.rawValue
+        built.transfer.timeouts = request.timeouts.map(packed) ?? timeouts
+        if let deadline = request.deadline { built.transfer.timeouts.deadline = milliseconds(deadline) }
+        built.transfer.ring = request.priority.ring
+        built.transfer.maxHeadBytes = maxHeadBytes
+        built.transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
+        built.isIdempotent = request.isIdempotent
+        built.transfer.isIdempotent = built.isIdempotent
+        built.transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
+        if let encodings = request.acceptedEncodings {
+            built.transfer.acceptedEncodings = TransferEncodings(encodings)
+        }
+        if let proxy = request.proxy ?? proxy { built.transfer.proxy = try proxy.route(for: url)?.transfer }
+    }
+
+    private func check(_ method: HTTPMethod, url: String) throws(RequestError) {
         guard method.isToken else {
-            throw RequestError(
-                preparing: .invalidRequest(.method), message: "the method is not a token", url: transfer.url)
+            throw RequestError(preparing: .invalidRequest(.method), message: "the method is not a token", url: url)
         }
         // What follows an answer to it is no HTTP (RFC 9110, 9.3.6).
         if method.rawValue == "CONNECT" {
             throw RequestError(
-                preparing: .invalidRequest(.method), message: "CONNECT is spoken to proxies only", url: transfer.url)
+                preparing: .invalidRequest(.method), message: "CONNECT is spoken to proxies only", url: url)
         }
-        transfer.method = method.rawValue
-        transfer.timeouts = request.timeouts.map(packed) ?? timeouts
-        if let deadline = request.deadline { transfer.timeouts.deadline = milliseconds(deadline) }
-        transfer.ring = request.priority.ring
-        transfer.maxHeadBytes = maxHeadBytes
-        transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
-        transfer.isIdempotent = request.isIdempotent
-        transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
-        if let encodings = request.acceptedEncodings { transfer.acceptedEncodings = TransferEncodings(encodings) }
-        if let proxy = request.proxy ?? proxy { transfer.proxy = try proxy.route(for: transfer.url)?.transfer }
     }
 
     private func packed(_ timeouts: Timeouts) -> TransferRequest.Timeouts {

@@ -25,14 +25,14 @@ extension AgentCore {
         _ request: R, _ start: OutgoingStart
     ) async throws(RequestError) -> StreamedResponse {
         let ending = StreamEnd(of: request, start.watch)
-        if let error = start.refusal {
+        if case .failure(let error) = start.snapshot {
             ending.failed(error, RequestMetrics())
             throw error
         }
         let url = start.url
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let journey = Journey(tag: request.tag, of: self)
-        let itinerary = itinerary(of: request, at: start.servers, url: url, watch: start.watch)
+        let itinerary = itinerary(of: request, start.snapshot, at: start.servers, url: url, watch: start.watch)
         let refusal = admit(journey, url: url)
         let answer = await withTaskCancellationHandler {
             if let refusal { return Answer.refused(refusal) }

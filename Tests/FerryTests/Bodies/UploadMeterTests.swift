@@ -124,6 +124,34 @@ import Testing
         ]
     }
 
+    /// Of the overloads that take such a closure it is the one that is meant: without a label the call compiles.
+    @Test func aTrailingClosureWithoutALabelIsToldOfTheUpload() async throws {
+        try await withLoopbackServer { server in
+            let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+            let sent = Mutex<[UInt64]>([])
+            try await agent.send(Put("/upload", .string("12345"))) { progress in
+                let count = progress.bytesSent
+                sent.withLock { $0.append(count) }
+            }
+            #expect(sent.withLock { $0.last } == 5)
+            try await agent.send(Put("/upload", .string("12345"))) { p in _ = p }
+            let outcome = Outcome<Response>()
+            agent.start(Put("/upload", .string("123456"))) { progress in
+                let count = progress.bytesSent
+                sent.withLock { $0.append(count) }
+            } completion: { result in
+                outcome.take(result)
+            }
+            _ = try await outcome.result.get()
+            #expect(sent.withLock { $0.last } == 6)
+            agent.start(Put("/upload", .string("1"))) { p in
+                _ = p
+            } completion: { _ in
+            }
+            await agent.shutdown()
+        }
+    }
+
     @Test func aClosuresReportsComeOnItsQueueAndBeforeTheResult() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))

@@ -51,6 +51,7 @@ import Testing
     private static func configured(_ baseURL: String) -> NetworkConfiguration {
         var configuration = NetworkConfiguration(baseURL: baseURL)
         configuration.authenticator = Bearer()
+        configuration.refreshLimit = RefreshLimit(maxRefreshes: 1, window: .seconds(30))
         configuration.credentialProvider = Vault()
         configuration.adapters = [TraceHeader()]
         configuration.interceptors = [Maintenance()]

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Row R113: tokens that expire while a download is at work.
+/// Rows R113 and R114: tokens that expire while runs are at work, and tokens that a resource never accepts.
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct TokenFaultTests {
     // MARK: R113
 
@@ -153,6 +153,100 @@ import Testing
                 #expect(await task.value?.code == (isCancelled ? .cancelled : .timeout(.deadline)))
                 gate.open()
             }
+        }
+    }
+
+    // MARK: R114
+
+    /// Sends to a resource that never accepts a token, in turn or at once, and tells how often a token was fetched.
+    private func refreshes(
+        _ count: Int, atOnce: Bool, withHealthyRuns: Bool, path: @escaping @Sendable (Int) -> String = { _ in "/never" }
+    ) async throws -> Int {
+        let issued = Mutex(0)
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            for index in 0..<count { server.handle(path(index)) { _ in LoopbackResponse(status: 401) } }
+            let healthy = Task { () -> [RequestError] in
+                var errors: [RequestError] = []
+                while withHealthyRuns, !Task.isCancelled {
+                    if let error = await agent.result(Call("/data")).error, error.code != .cancelled {
+                        errors.append(error)
+                    }
+                }
+                return errors
+            }
+            let refuse: @Sendable (Int) async -> Void = { index in
+                let way = Way.allCases[index % 2]
+                #expect(await agent.result(Call(path(index)), way).error?.code == .invalidStatusCode(401))
+            }
+            if atOnce {
+                await withTaskGroup { group in
+                    for index in 0..<count { group.addTask { await refuse(index) } }
+                }
+            } else {
+                for index in 0..<count { await refuse(index) }
+            }
+            healthy.cancel()
+            #expect(await healthy.value.isEmpty, "healthy runs are not held up")
+            #expect(await agent.result(Call("/data")).error == nil)
+            issued.withLock { $0 = tokens.issued }
+        }
+        return issued.withLock { $0 }
+    }
+
+    @Test("R114: for a resource that refuses every token, three are fetched in a minute at most")
+    func refusedForEver() async throws {
+        #expect(try await refreshes(100, atOnce: false, withHealthyRuns: false) == 3)
+        #expect(try await refreshes(100, atOnce: true, withHealthyRuns: false) <= 3)
+    }
+
+    @Test("R114: likewise while other runs show that the token is good", arguments: [true, false])
+    func refusedBesideHealthyRuns(atOnce: Bool) async throws {
+        #expect(try await refreshes(100, atOnce: atOnce, withHealthyRuns: true) <= 3)
+        #expect(try await refreshes(100, atOnce: atOnce, withHealthyRuns: true) { "/never/\($0)" } <= 3)
+    }
+
+    @Test("R114: a token that expires for good is replaced each time, however often that is")
+    func expiresOften() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            for _ in 0..<10 {
+                for result in await agent.resultsOfBothWays(Call("/data")) {
+                    let reply = try result.get()
+                    #expect(reply.status == 200)
+                }
+                tokens.expire()
+            }
+            #expect(tokens.issued == 10)
+        }
+    }
+
+    // MARK: Bodies that are read once
+
+    @Test("An upload that can be read once is not sent again, and has the token refreshed for the next one")
+    func uploadThatIsReadOnce() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.handle("/upload") { request in
+                LoopbackResponse(status: tokens.isValid(request) ? 200 : 401, text: request.text)
+            }
+            for way in Way.allCases {
+                var call = Call("/upload", method: .put)
+                call.body = .stream(once: Pieces(pieces: [[1], [2]]))
+                let error = try #require(await agent.result(call, way).error)
+                #expect(error.code == .invalidStatusCode(401) && error.attempts == 1)
+                call.body = .stream(once: Pieces(pieces: [[3], [4]]))
+                let reply = try await agent.result(call, way).get()
+                #expect(reply.attempts == 1 && reply.bytes == [3, 4])
+                tokens.expire()
+            }
+            #expect(tokens.issued == 2)
         }
     }
 }

@@ -203,11 +203,105 @@ import Testing
         #expect([started, refused] == [.giveUp, .giveUp])
     }
 
+    // MARK: Refreshes that do not help
+
+    private static let start = ContinuousClock.now
+
+    /// A refresh whose token is refused, too, by the same resource.
+    private func refreshInVain(
+        _ machine: inout RefreshMachine, at seconds: Int = 0, by resource: Int = 0
+    ) -> RefreshMachine.Action {
+        let generation = machine.generation
+        let now = Self.start + .seconds(seconds)
+        let action = machine.unauthorized(
+            1, generation: generation, wasReplayed: false, isRefresh: false, by: resource, now: now)
+        guard case .startRefresh(let number) = action else { return action }
+        _ = machine.refreshed(number)
+        let again = machine.unauthorized(
+            1, generation: generation + 1, wasReplayed: true, isRefresh: false, by: resource, now: now)
+        #expect(again == .giveUp)
+        return action
+    }
+
+    @Test func refreshesThatDoNotHelpAreLimitedInTheirWindow() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 2, window: .seconds(60)))
+        let actions = [0, 30, 31, 59, 60, 61, 89, 90].map { refreshInVain(&machine, at: $0) }
+        let (gaveUp, started) = (RefreshMachine.Action.giveUp, (1...4).map { RefreshMachine.Action.startRefresh($0) })
+        #expect(actions == [started[0], started[1], gaveUp, gaveUp, started[2], gaveUp, gaveUp, started[3]])
+        var none = RefreshMachine(RefreshLimit(maxRefreshes: 0))
+        let refused = refreshInVain(&none)
+        #expect(refused == .giveUp)
+    }
+
+    @Test func refreshesThatFailAreLimitedToo() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1))
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshFailed(1)
+        let next = unauthorized(&machine, 2, generation: 1)
+        #expect(next == .giveUp)
+    }
+
+    @Test func aRefreshThatHelpedWhoStartedItDoesNotCount() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1))
+        for number in UInt64(1)...20 {
+            let action = unauthorized(&machine, number, generation: number - 1)
+            #expect(action == .startRefresh(number))
+            _ = machine.refreshed(number)
+            machine.accepted(generation: number, after: number)
+        }
+        let last = unauthorized(&machine, 21, generation: 20)
+        #expect(last == .startRefresh(21))
+        _ = machine.refreshed(21)
+        // That others are accepted, or that it was another refresh's, does not show it.
+        machine.accepted(generation: 21, after: nil)
+        machine.accepted(generation: 21, after: 20)
+        let next = unauthorized(&machine, 22, generation: 21)
+        #expect(next == .giveUp)
+    }
+
+    @Test func whatRefusesANewTokenDoesNotReplaceItWhileOthersAcceptIt() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: .max))
+        let first = refreshInVain(&machine, at: 0, by: 7)
+        machine.accepted(generation: 1, after: nil, now: Self.start + .seconds(1))
+        let again = refreshInVain(&machine, at: 10, by: 7)
+        #expect([first, again] == [.startRefresh(1), .giveUp])
+        // To another resource it may have expired.
+        let other = refreshInVain(&machine, at: 10, by: 8)
+        #expect(other == .startRefresh(2))
+        // And nobody has accepted the next one.
+        let late = refreshInVain(&machine, at: 10, by: 7)
+        #expect(late == .startRefresh(3))
+        machine.accepted(generation: 3, after: nil, now: Self.start + .seconds(11))
+        let later = refreshInVain(&machine, at: 21, by: 7)
+        #expect(later == .startRefresh(4))
+    }
+
+    @Test func oneThatCannotBeSentAgainStartsTheRefreshAndDoesNotWait() {
+        var machine = RefreshMachine()
+        var actions = [UInt64(1), 2].map {
+            machine.unauthorized($0, generation: 0, wasReplayed: false, isRefresh: false, waits: false)
+        }
+        #expect(actions == [.startRefresh(1), .giveUp] && machine.waitingCount == 0)
+        actions = [machine.starting(3, isRefresh: false)]
+        let released = machine.refreshed(1)
+        #expect(actions == [.wait] && same(released, [3: .send(generation: 1)]))
+    }
+
+    @Test func aTokenThatNeverWasIsFetchedWithoutALimit() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 0))
+        for number in UInt64(1)...5 {
+            let actions = [machine.missing(1), machine.missing(2)]
+            #expect(actions == [.startRefresh(number), .wait])
+            let released = machine.refreshFailed(number)
+            #expect(same(released, [1: .giveUp, 2: .giveUp]))
+        }
+    }
+
     /// Any order of events: nobody is kept twice or forgotten, and there is one refresh at a time.
     @Test(arguments: 0..<200)
     func anyOrderOfEventsEndsWithEverybodyServed(_ seed: UInt64) {
         var generator = SplitMix(state: seed)
-        var machine = RefreshMachine()
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: .max))
         var kept: Set<UInt64> = []
         var underWay: UInt64?
         var next: UInt64 = 0

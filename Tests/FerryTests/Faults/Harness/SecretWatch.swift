@@ -78,7 +78,8 @@ final class SecretWatch: RequestObserver {
 
     /// As it would be shown; empty for one that cannot be made.
     private func command(for request: Probe, _ core: AgentCore) -> String {
-        guard let made = try? core.builder.outgoing(request, at: core.builder.servers) else { return "" }
+        let (builder, servers) = (core.builder, core.builder.servers)
+        guard let made = try? builder.snapshot(of: request, at: servers).outgoing else { return "" }
         return curlCommand(
             method: made.method, url: made.url, headers: made.headers, body: .bytes(Array(Canary.body.utf8)),
             sensitiveHeaders: core.configuration.sensitiveHeaders)
