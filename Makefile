@@ -22,8 +22,8 @@ NOTES = $(CURDIR)/.build/faults.jsonl
 FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryFlow|RetryWay|RepeatedRequest|BatchTests
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # What may differ with the version of libcurl.
-LIBCURL = CFerryTests|FerryTransportTests|FaultTests|SlowPeer|BrokenUpload|ReplayedUpload|RepeatedRequest|RedirectSecret
-LIBCURL := $(LIBCURL)|Cookie|Proxy|TLS|HTTP2
+LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
+LIBCURL := $(LIBCURL)|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test test-package test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean

@@ -1,6 +1,6 @@
 /* compat.c - everything that depends on the version of libcurl: what it only
  * says in messages, what it counts, and what it does without telling. What is
- * here was read in, and tested with, the versions from 7.88 to 8.22. */
+ * here was read in the versions from 7.88 to 8.22. */
 #include "core.h"
 
 #include <fcntl.h>

@@ -73,7 +73,7 @@ static bool may_use(const ferry__transfer *t, const ferry__socket *s,
 
 /* Another attempt is not begun. */
 void ferry__refuse_attempt(ferry__transfer *t) {
-  t->untouched = ferry__was_refused(t->handle);
+  t->untouched = t->untouched || ferry__was_refused(t->handle);
   t->fault = t->untouched ? (ferry__fault){FERRY_E_HTTP2_STREAM,
                                            FERRY_D_HTTP2_REFUSED}
                           : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
@@ -122,7 +122,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     ferry__remember_port(handle, peer, peer_port, port);
   if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again, by itself, on a new connection. */
-    bool refused = ferry__was_refused(handle);
+    bool refused = t->untouched || ferry__was_refused(handle);
     bool safe =
         !handle->reached || refused || (t->flags & FERRY_IDEMPOTENT);
     if (!safe || t->pulled || /* it cannot be pulled again */
@@ -132,6 +132,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
       return CURL_PREREQFUNC_ABORT;
     }
     t->reached |= handle->reached && !refused;
+    t->untouched = false;
     handle->reached = handle->refused = handle->left_in = 0;
     handle->stream = handle->stream_error = 0;
     ferry__head_expect_status(&handle->head);

@@ -227,7 +227,9 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   ferry__transfer *t = handle->transfer;
   (void)purpose;
   handle->shard->unheard++;
-  if (handle->attempts >= FERRY__MAX_ATTEMPTS && !t->head_held) {
+  /* A server that goes away twice is not asked a third time. */
+  unsigned most = t->untouched ? 2 : FERRY__MAX_ATTEMPTS;
+  if (handle->attempts >= most && !t->head_held) {
     ferry__refuse_attempt(t);
     return CURL_SOCKET_BAD;
   }

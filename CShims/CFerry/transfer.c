@@ -288,6 +288,8 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (code == CURLE_SEND_ERROR && t->late && !t->fault.code &&
       !t->handle->head.received && ferry__late_answer(t))
     code = CURLE_OK;
+  if (code == CURLE_COULDNT_CONNECT && t->fault.code)
+    t->handle->words[0] = 0; /* it was not to: ferry__on_open() */
   if (!code)
     t->handle->words[0] = 0; /* a reset behind an answer explains nothing */
   t->result.curl_code = (int32_t)code;

@@ -46,8 +46,8 @@ extension CoreTests {
             return sockets
         }
 
-        /// libcurl 7.88 closes a socket that never got connected without telling. What is known of it outlives the shard
-        /// of its transfer, which closes when it has been idle; the next socket has its number.
+        /// libcurl 7.88 closes a socket that never got connected without telling. What is known of it outlives the
+        /// shard of its transfer, which closes when it has been idle; the next socket has its number.
         @Test func whoUsedASocketThatWasClosedWithoutTellingIsForgotten() async throws {
             var options = CoreLoop.Options()
             options.idle = 30

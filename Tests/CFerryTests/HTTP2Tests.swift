@@ -183,7 +183,8 @@ extension CoreTests {
             try await withFrames { core, server in
                 server.script(
                     LoopbackScript([
-                        .expectBytes(Frame.opening), .sendBytes(Frame.settings + Frame.headers(1) + Frame.data(1, "first")),
+                        .expectBytes(Frame.opening),
+                        .sendBytes(Frame.settings + Frame.headers(1) + Frame.data(1, "first")),
                         .expectBytes(40), .close,
                     ]))
                 #expect(try await core.run(get(server)).text == "first")
