@@ -257,15 +257,22 @@ enum ferry_json_kind {
 #define FERRY_JSON_NO_RULE UINT32_MAX
 #define FERRY_JSON_NO_LIMIT UINT32_MAX
 
-/* A regular expression: POSIX extended, in UTF-8. */
+/* A longer regular expression is refused, and so is one whose compiled form
+ * takes more memory; both in bytes. */
+#define FERRY_JSON_PATTERN_LENGTH 32768
+#define FERRY_JSON_PATTERN_MEMORY (2 << 20)
+
+/* A regular expression of ECMA-262 in UTF-8. Finding it in a text takes time in
+ * the text's length. */
 typedef struct ferry_json_pattern ferry_json_pattern;
 
-/* NULL when it is not one; then `message` (of `capacity` bytes) says why.
- * `one_pass` finds the same, but from the text's beginning only: for an
- * expression that could go far from every place of a long text. */
+/* NULL when it is not one, or one that cannot be used; then `message` (of
+ * `capacity` bytes) says why. */
 ferry_json_pattern *_Nullable ferry_json_pattern_create(
-    const char *expression, const char *_Nullable one_pass, char *message,
+    const uint8_t *_Nullable expression, size_t count, char *message,
     size_t capacity);
+/* Bytes that it takes at most, what it keeps for later searches included. */
+size_t ferry_json_pattern_memory(const ferry_json_pattern *pattern);
 void ferry_json_pattern_free(ferry_json_pattern *pattern);
 
 /* What one value must be. Indexes are places in the arrays of the schema. */

@@ -18,9 +18,8 @@ extension JSONSchema {
     public static let any = JSONSchema(SchemaShape(.any))
 
     /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to
-    /// have it cover the whole. Patterns are ECMAScript's without look-around, lazy quantifiers, back-references and
-    /// Unicode classes; they take time in the length of the text, not more. One that is not understood ends the
-    /// program.
+    /// have it cover the whole. Patterns are those of ECMA-262 without look-around and back-references; finding one
+    /// takes time in the length of the text. A pattern that cannot be used ends the program.
     public static func string(
         minLength: Int = 0, maxLength: Int? = nil, matching pattern: String? = nil
     ) -> JSONSchema {
