@@ -22,7 +22,17 @@ struct ferry_json_pattern {
 namespace {
 
 // What the common expressions need, and the others may have.
-constexpr size_t budgets[] = {256 << 10, FERRY_JSON_PATTERN_MEMORY};
+constexpr size_t budgets[] = {64 << 10, 256 << 10, FERRY_JSON_PATTERN_MEMORY};
+
+// With less for each instruction RE2 has no room for the states it goes through,
+// and is slow.
+constexpr size_t memory_per_instruction = 256;
+
+bool suffices(size_t memory, const RE2 &expression) {
+  auto instructions = static_cast<size_t>(expression.ProgramSize());
+  return memory == FERRY_JSON_PATTERN_MEMORY ||
+         memory >= memory_per_instruction * instructions;
+}
 
 RE2::Options options_with(size_t memory) {
   RE2::Options options;
@@ -67,13 +77,14 @@ ferry_json_pattern *ferry_json_pattern_create(const uint8_t *expression,
         new (std::nothrow) ferry_json_pattern(read.text, options_with(memory));
     if (!pattern)
       return refuse("no memory", message, capacity);
-    if (pattern->expression.ok()) {
+    bool is_well = pattern->expression.ok();
+    if (is_well && suffices(memory, pattern->expression)) {
       pattern->memory = memory;
       return pattern;
     }
     refuse(message_of(pattern->expression), message, capacity);
     bool may_have_more =
-        pattern->expression.error_code() == RE2::ErrorPatternTooLarge;
+        is_well || pattern->expression.error_code() == RE2::ErrorPatternTooLarge;
     delete pattern;
     if (!may_have_more)
       break;
