@@ -411,6 +411,8 @@ bool Expression::property(bool is_negated, Set &set) {
   const char *sign = is_negated ? "\\P{" : "\\p{";
   // RE2 knows the scripts, and refuses others.
   if (has_value && (name == "Script" || name == "sc")) {
+    if (value.size() < 3 || value == "Any")
+      return wrong("an unknown script");
     set += sign + value + "}";
     return true;
   }

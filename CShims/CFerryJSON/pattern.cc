@@ -60,11 +60,8 @@ ferry_json_pattern *refuse(const std::string &reason, char *message,
   return nullptr;
 }
 
-}  // namespace
-
-ferry_json_pattern *ferry_json_pattern_create(const uint8_t *expression,
-                                              size_t count, char *message,
-                                              size_t capacity) {
+ferry_json_pattern *create(const uint8_t *expression, size_t count,
+                           char *message, size_t capacity) noexcept {
   if (count > FERRY_JSON_PATTERN_LENGTH)
     return refuse("is too long", message, capacity);
   Expression read(expression, count);
@@ -90,6 +87,14 @@ ferry_json_pattern *ferry_json_pattern_create(const uint8_t *expression,
       break;
   }
   return nullptr;
+}
+
+}  // namespace
+
+ferry_json_pattern *ferry_json_pattern_create(const uint8_t *expression,
+                                              size_t count, char *message,
+                                              size_t capacity) {
+  return create(expression, count, message, capacity);
 }
 
 size_t ferry_json_pattern_memory(const ferry_json_pattern *pattern) {

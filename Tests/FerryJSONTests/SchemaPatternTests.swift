@@ -69,7 +69,7 @@ import Testing
             (#"^[\u4e00-\u9fff]$"#, "中", "x"),
             ("^[^]$", "\n", ""), ("^(?:a|[])$", "a", ""), (#"^\p{L}+$"#, "aéж中", "a1"), (#"^[\p{Lu}\d]+$"#, "ÉA1", "é"),
             (#"^\p{Script=Greek}+$"#, "αβ", "ab"), (#"^\P{Letter}$"#, "1", "a"), (#"^\p{gc=Nd}$"#, "٣", "x"),
-            (#"^\p{ASCII}$"#, "a", "é"),
+            (#"^\p{ASCII}$"#, "a", "é"), (#"^\p{Any}|\P{Any}$"#, "é", ""),
         ])
     func classes(_ pattern: String, _ text: String, _ other: String) {
         #expect(matches(pattern, text))
@@ -150,6 +150,7 @@ import Testing
             ("(a{100}){100}", "repetitions within one another of more than 1000 in all are not supported"),
             (#"\p{Emoji}"#, "the Unicode property Emoji is not supported"),
             (#"\p{Script=Elvish}"#, "an unknown script"),
+            (#"\p{sc=Lu}"#, "an unknown script"),
             (
                 "(?:(?:.{1,30}a){1,30}|(?:.{1,30}b){1,30}){1,1}(?:.{900}|.{800}c.{100}|.{1,900}d.{1,99})(?:.{999}){1}(?:.{999}e)",
                 "needs too much memory"

@@ -92,6 +92,31 @@ import Testing
         #expect(error?.pointer == pointer)
     }
 
+    /// Two ways to write one letter are two keys.
+    @Test func keysAreTheSameOnlyScalarByScalar() throws {
+        let names = ["\u{e9}", "e\u{301}", "~\u{301}", "/\u{301}"]
+        let pointers = ["%C3%A9", "e%CC%81", "~0%CC%81", "~1%CC%81"]
+        for (number, pointer) in pointers.enumerated() {
+            let schema = try JSONSchema(
+                document: [
+                    "$defs": [
+                        names[0]: ["const": 0], names[1]: ["const": 1], names[2]: ["const": 2], names[3]: ["const": 3],
+                    ],
+                    "$ref": .init("#/$defs/\(pointer)"),
+                ])
+            #expect(try fits(schema, "\(number)"))
+            #expect(try !fits(schema, "\(number + 1)"))
+        }
+        let both = try schema(
+            "{\"properties\":{\"\u{e9}\":{\"const\":0},\"e\u{301}\":{\"const\":1}},\"required\":[\"\u{e9}\"]}")
+        #expect(try fits(both, "{\"\u{e9}\":0,\"e\u{301}\":1}"))
+        #expect(try !fits(both, "{\"e\u{301}\":1}"))
+        #expect(try !fits(both, "{\"\u{e9}\":1}"))
+        let patterns = try schema("{\"allOf\":[{\"pattern\":\"\u{e9}\"},{\"pattern\":\"e\u{301}\"}]}")
+        #expect(try fits(patterns, "\"\u{e9}e\u{301}\""))
+        #expect(try !fits(patterns, "\"\u{e9}\""))
+    }
+
     @Test func schemasAreNested64Deep() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: #"{"items":"#, count: depth) + "true" + String(repeating: "}", count: depth)

@@ -21,8 +21,8 @@ public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertibl
     private var path: JSONPath {
         var path = JSONPath()
         var isKey = false
-        for token in pointer.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
-            let step = String(token).replacing("~1", with: "/").replacing("~0", with: "~")
+        for token in pointer.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst() {
+            let step = String(Substring(token)).replacing("~1", with: "/").replacing("~0", with: "~")
             if !isKey, let position = Int(step) {
                 path.append(.position(position))
             } else {

@@ -8,17 +8,17 @@ struct SchemaAddress {
 
     init(_ text: String) {
         var rest = Substring(text)
-        if let mark = rest.firstIndex(of: "#") {
-            fragment = String(rest[rest.index(after: mark)...])
+        if let mark = rest.unicodeScalars.firstIndex(of: "#") {
+            fragment = String(rest.unicodeScalars[rest.unicodeScalars.index(after: mark)...])
             rest = rest[..<mark]
         }
-        if let mark = rest.firstIndex(of: "?") {
-            query = String(rest[rest.index(after: mark)...])
+        if let mark = rest.unicodeScalars.firstIndex(of: "?") {
+            query = String(rest.unicodeScalars[rest.unicodeScalars.index(after: mark)...])
             rest = rest[..<mark]
         }
-        if let mark = rest.firstIndex(of: ":"), Self.isScheme(rest[..<mark]) {
+        if let mark = rest.unicodeScalars.firstIndex(of: ":"), Self.isScheme(rest[..<mark]) {
             scheme = rest[..<mark].lowercased()
-            rest = rest[rest.index(after: mark)...]
+            rest = rest[rest.unicodeScalars.index(after: mark)...]
         }
         if rest.hasPrefix("//") {
             rest = rest.dropFirst(2)

@@ -1,3 +1,19 @@
+/// A text that equals only the same scalars, as the strings of JSON do; a `String` equals other ways to write a letter.
+struct ExactText: Hashable {
+    let text: String
+
+    init(_ text: String) {
+        self.text = text
+    }
+
+    static func == (a: ExactText, b: ExactText) -> Bool { a.text.utf8.elementsEqual(b.text.utf8) }
+
+    func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+}
+
 /// What the schemas of one document call themselves, and how they refer to one another. Filled while the document is
 /// read; a value of its own reader only.
 final class SchemaLinks {
@@ -17,13 +33,13 @@ final class SchemaLinks {
     private(set) var dialect = SchemaDialect.draft2020
     let assertsFormats: Bool
     /// The schemas by their JSON Pointers.
-    private var schemas: [String: Int] = [:]
+    private var schemas: [ExactText: Int] = [:]
     /// The JSON Pointers of the schemas that have an identifier of their own, by it.
-    private var resources: [String: String] = [:]
-    private var anchors: [String: Int] = [:]
+    private var resources: [ExactText: String] = [:]
+    private var anchors: [ExactText: Int] = [:]
     private var references: [Reference] = []
     private var steps: [Int: [Step]] = [:]
-    private var patterns: [String: SchemaPattern] = [:]
+    private var patterns: [ExactText: SchemaPattern] = [:]
     private var patternMemory = 0
 
     /// The patterns of one document may take so many bytes.
@@ -32,11 +48,11 @@ final class SchemaLinks {
     init(dialect: SchemaDialect, assertsFormats: Bool) {
         self.dialect = dialect
         self.assertsFormats = assertsFormats
-        resources[""] = ""
+        resources[ExactText("")] = ""
     }
 
     func add(schema node: Int, at pointer: String) {
-        schemas[pointer] = node
+        schemas[ExactText(pointer)] = node
     }
 
     /// Gives the base of the references in it.
@@ -51,7 +67,7 @@ final class SchemaLinks {
             try add(anchor: name, keyword: "$id", of: node, at: pointer, base: address)
         }
         if identifier.hasPrefix("#") { return base }
-        let document = address.document
+        let document = ExactText(address.document)
         // The outermost schema may be called by its name or by none.
         guard resources[document].map({ $0 == pointer }) ?? true else {
             throw JSONSchemaError(pointer: pointer, keyword: "$id", message: "stands twice in the document")
@@ -63,7 +79,7 @@ final class SchemaLinks {
     func add(anchor: String, keyword: String, of node: Int, at pointer: String, base: SchemaAddress)
         throws(JSONSchemaError)
     {
-        guard anchors.updateValue(node, forKey: base.document + "#" + anchor) == nil else {
+        guard anchors.updateValue(node, forKey: ExactText(base.document + "#" + anchor)) == nil else {
             throw JSONSchemaError(pointer: pointer, keyword: keyword, message: "stands twice in the document")
         }
     }
@@ -83,13 +99,13 @@ final class SchemaLinks {
 
     /// The same pattern is compiled once.
     func pattern(_ text: String) throws(SchemaPatternError) -> SchemaPattern {
-        if let pattern = patterns[text] { return pattern }
+        if let pattern = patterns[ExactText(text)] { return pattern }
         let pattern = try SchemaPattern(text)
         patternMemory += pattern.memory
         guard patternMemory <= Self.mostPatternMemory else {
             throw SchemaPatternError(message: "the patterns of the schema need too much memory")
         }
-        patterns[text] = pattern
+        patterns[ExactText(text)] = pattern
         return pattern
     }
 
@@ -103,14 +119,17 @@ final class SchemaLinks {
 
     private func target(of reference: Reference) throws(JSONSchemaError) -> Int {
         let document = reference.target.document
-        guard let resource = resources[document] else {
+        guard let resource = resources[ExactText(document)] else {
             throw fault(reference, "refers to another document, which is not supported: \(document)")
         }
         guard let fragment = reference.target.plainFragment else {
             throw fault(reference, "has a percent-encoding that is none")
         }
-        let isPointer = fragment.isEmpty || fragment.hasPrefix("/")
-        guard let node = isPointer ? schemas[resource + fragment] : anchors[document + "#" + fragment] else {
+        let isPointer = fragment.isEmpty || fragment.utf8.first == UInt8(ascii: "/")
+        guard
+            let node = isPointer
+                ? schemas[ExactText(resource + fragment)] : anchors[ExactText(document + "#" + fragment)]
+        else {
             throw fault(reference, "leads to no schema: #\(fragment)")
         }
         return node

@@ -9,7 +9,7 @@ struct SchemaReader {
     private var base: SchemaAddress
     private var shape = SchemaShape(.any)
     /// Of a keyword that stands twice the last value counts.
-    private var members: [String: JSON] = [:]
+    private var members: [ExactText: JSON] = [:]
 
     private static let deepest = 64
     private static let types: [String: SchemaKinds] = [
@@ -50,20 +50,23 @@ struct SchemaReader {
         if ferry_json_stack_is_low() { throw error("schema", "is nested too deeply for the stack of this thread") }
         guard depth < Self.deepest else { throw error("schema", "is nested more than \(Self.deepest) deep") }
         var keywords: [String] = []
-        for (keyword, value) in object where members.updateValue(value, forKey: keyword) == nil {
+        for (keyword, value) in object where members.updateValue(value, forKey: ExactText(keyword)) == nil {
             keywords.append(keyword)
         }
         // In draft-07 nothing counts beside a reference, but it may stand beside what it leads to.
-        let isReference = links.dialect == .draft7 && members["$ref"] != nil
+        let isReference = links.dialect == .draft7 && self["$ref"] != nil
         if isReference { keywords.removeAll { !["$ref", "$defs", "definitions", "$schema"].contains($0) } }
         if !isReference || depth == 0 { try readNames() }
-        for keyword in keywords { try read(keyword, members[keyword]!) }
+        for keyword in keywords { try read(keyword, self[keyword]!) }
         if !isReference {
             try readRequired()
             try combineValues()
         }
         return JSONSchema(shape)
     }
+
+    /// The value of a keyword.
+    private subscript(_ keyword: String) -> JSON? { members[ExactText(keyword)] }
 
     private var notASchema: String {
         guard json.kind == .array, links.dialect == .draft2020 else { return "must be an object or a boolean" }
@@ -123,7 +126,15 @@ struct SchemaReader {
 
 extension SchemaReader {
     private static func escaped(_ step: String) -> String {
-        step.replacing("~", with: "~0").replacing("/", with: "~1")
+        var escaped = ""
+        for scalar in step.unicodeScalars {
+            switch scalar {
+            case "~": escaped += "~0"
+            case "/": escaped += "~1"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
     }
 
     private func child(_ value: JSON, _ steps: String...) throws(JSONSchemaError) -> JSONSchema {
@@ -157,13 +168,13 @@ extension SchemaReader {
     private func object(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [(key: String, value: JSON)] {
         guard let object = value.object else { throw error(keyword, "must be an object") }
         // Of a key that stands twice the last value counts.
-        var places: [String: Int] = [:]
+        var places: [ExactText: Int] = [:]
         var members: [(key: String, value: JSON)] = []
         for (key, value) in object {
-            if let place = places[key] {
+            if let place = places[ExactText(key)] {
                 members[place].value = value
             } else {
-                places[key] = members.count
+                places[ExactText(key)] = members.count
                 members.append((key, value))
             }
         }
@@ -236,8 +247,8 @@ extension SchemaReader {
 
     /// Of `enum` and `const` both count.
     private mutating func combineValues() throws(JSONSchemaError) {
-        let listed = try members["enum"].map { value throws(JSONSchemaError) in try list("enum", value) }
-        guard let constant = members["const"] else {
+        let listed = try self["enum"].map { value throws(JSONSchemaError) in try list("enum", value) }
+        guard let constant = self["const"] else {
             shape.enumeration = listed
             return
         }
@@ -259,13 +270,13 @@ extension SchemaReader {
     private mutating func readAdditionalItems(_ value: JSON) throws(JSONSchemaError) {
         let schema = try child(value, "additionalItems")
         // Beside an `items` that is not a list it means nothing.
-        if members["items"]?.kind == .array { shape.items = .each(schema) } else { shape.definitions.append(schema) }
+        if self["items"]?.kind == .array { shape.items = .each(schema) } else { shape.definitions.append(schema) }
     }
 
     private mutating func readContains(_ value: JSON) throws(JSONSchemaError) {
         var contained = SchemaShape.Contained(schema: try child(value, "contains"))
-        if let minimum = members["minContains"] { contained.minimum = try size("minContains", minimum) }
-        if let maximum = members["maxContains"] { contained.maximum = try size("maxContains", maximum) }
+        if let minimum = self["minContains"] { contained.minimum = try size("minContains", minimum) }
+        if let maximum = self["maxContains"] { contained.maximum = try size("maxContains", maximum) }
         shape.contained = contained
     }
 
@@ -308,18 +319,18 @@ extension SchemaReader {
     }
 
     private mutating func readRequired() throws(JSONSchemaError) {
-        guard let list = members["required"] else { return }
+        guard let list = self["required"] else { return }
         let names = try strings("required", list)
-        let required = Set(names)
-        let declared = Set(shape.properties.map(\.key))
+        let required = Set(names.map(ExactText.init))
+        let declared = Set(shape.properties.map { ExactText($0.key) })
         shape.properties = shape.properties.map {
-            .init(key: $0.key, schema: $0.schema, isRequired: required.contains($0.key))
+            .init(key: $0.key, schema: $0.schema, isRequired: required.contains(ExactText($0.key)))
         }
         let others = required.subtracting(declared)
         guard others.isEmpty || !shape.others.refuses || !shape.patterned.isEmpty else {
             throw error("required", "names a key that additionalProperties refuses")
         }
-        shape.required = others.sorted()
+        shape.required = others.map(\.text).sorted()
     }
 }
 
@@ -341,17 +352,17 @@ extension SchemaReader {
 
     /// What others may refer to it by.
     private mutating func readNames() throws(JSONSchemaError) {
-        if let value = members["$id"] {
+        if let value = self["$id"] {
             guard let identifier = value.string else { throw error("$id", "must be a string") }
             base = try links.add(identifier: identifier, of: json.index, at: pointer, base: base)
         }
         for keyword in ["$anchor", "$dynamicAnchor"] where links.dialect == .draft2020 {
-            guard let value = members[keyword] else { continue }
+            guard let value = self[keyword] else { continue }
             guard let anchor = value.string, !anchor.isEmpty, !anchor.hasPrefix("/") else {
                 throw error(keyword, "must be a name")
             }
             // Both on one schema may be the same name.
-            if keyword == "$dynamicAnchor", members["$anchor"]?.string == anchor { continue }
+            if keyword == "$dynamicAnchor", self["$anchor"]?.string == anchor { continue }
             try links.add(anchor: anchor, keyword: keyword, of: json.index, at: pointer, base: base)
         }
     }
@@ -381,14 +392,14 @@ extension SchemaReader {
 
     private mutating func readConditional(_ value: JSON) throws(JSONSchemaError) {
         var conditional = SchemaShape.Conditional(condition: try inPlace(value, "if"))
-        if let value = members["then"] { conditional.consequence = try inPlace(value, "then") }
-        if let value = members["else"] { conditional.alternative = try inPlace(value, "else") }
+        if let value = self["then"] { conditional.consequence = try inPlace(value, "then") }
+        if let value = self["else"] { conditional.alternative = try inPlace(value, "else") }
         shape.conditional = conditional
     }
 
     /// They mean nothing without an `if`.
     private mutating func readWithoutCondition(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
-        if members["if"] == nil { shape.definitions.append(try child(value, keyword)) }
+        if self["if"] == nil { shape.definitions.append(try child(value, keyword)) }
     }
 }
 

@@ -34,7 +34,7 @@ func checkSchemaFile(_ bytes: UnsafeRawBufferPointer) throws {
 
 private func checkAssertedSchema(_ bytes: UnsafeRawBufferPointer) throws {
     guard let document = try? JSON(parsing: bytes, spare: 0) else { return }
-    do {
+    do throws(JSONSchemaError) {
         let schema = try JSONSchema(document: document, assertingFormats: true)
         try? schema.check(document)
         for text in ["2024-02-29T23:59:60Z", "a.b@c.de", "http://[::1]:1/%20?#", "P1DT1S", "/~01", "(a|b)*c{2}"] {
@@ -42,7 +42,7 @@ private func checkAssertedSchema(_ bytes: UnsafeRawBufferPointer) throws {
         }
         let deep = String(repeating: #"{"a":["#, count: 500) + String(repeating: "]}", count: 500)
         try? schema.check(JSON(parsing: Array(deep.utf8)))
-    } catch let error as JSONSchemaError {
+    } catch {
         try promise(error.description.hasPrefix("$"), "an error without a place")
         try promise(document.value(atPointer: error.pointer) != nil, "an error in another place: \(error)")
     }
