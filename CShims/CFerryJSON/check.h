@@ -87,8 +87,8 @@ class Check {
                     Evaluated &evaluated) noexcept;
 };
 
-// Whether the number is the other one times an integer; in decimals, as both were
-// written.
+// Whether the number is the other one times an integer; in decimals, as both
+// were written.
 bool ferry__json_is_multiple(ferry_json_tape tape, size_t index,
                              ferry_json_tape other_tape,
                              size_t other) noexcept;

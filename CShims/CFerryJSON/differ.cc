@@ -1,9 +1,9 @@
 // differ.cc - whether all elements of an array differ.
 //
-// Few are compared with one another. Many get a number each, the same where they
-// are equal: scalars by an order of them all, containers by the numbers of what
-// is in them. Sorted, and not hashed: no choice of values makes it slow. Takes
-// no stack for their depth.
+// Few are compared with one another. Many get a number each, the same where
+// they are equal: scalars by an order of them all, containers by the numbers of
+// what is in them. Sorted, and not hashed: no choice of values makes it slow.
+// Takes no stack for their depth.
 #include "check.h"
 
 #include <algorithm>

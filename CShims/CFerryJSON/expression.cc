@@ -1,7 +1,8 @@
 // expression.cc - from ECMA-262 to RE2.
 //
-// ECMA-262 with the flag u, and of its Annex B what common patterns use: `{` and
-// `]` as characters, and `\` before any character that is no letter or digit.
+// ECMA-262 with the flag u, and of its Annex B what common patterns use: `{`
+// and `]` as characters, and `\` before any character that is no letter or
+// digit.
 // RE2 differs in `.`, `\s`, `[]`, `[^]` and in the escapes; and it finds `\B`
 // within the bytes of one character.
 #include "expression.h"
@@ -21,10 +22,11 @@ struct Range {
 constexpr Range digits[] = {{'0', '9'}};
 constexpr Range words[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 // WhiteSpace and LineTerminator of ECMA-262.
-constexpr Range spaces[] = {{0x09, 0x0d},     {0x20, 0x20},     {0xa0, 0xa0},
-                            {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029},
-                            {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
-                            {0xfeff, 0xfeff}};
+constexpr Range spaces[] = {
+    {0x09, 0x0d},     {0x20, 0x20},     {0xa0, 0xa0},     {0x1680, 0x1680},
+    {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f},
+    {0x3000, 0x3000}, {0xfeff, 0xfeff},
+};
 
 // General categories: the long name, and the short one, which RE2 knows.
 constexpr std::pair<const char *, const char *> categories[] = {
@@ -169,8 +171,8 @@ bool Expression::read() {
   }
   if (depth)
     return wrong("( without )");
-  // From its beginning character by character: RE2 would look for the place that
-  // `\B` names between the bytes of one, too.
+  // From its beginning character by character: RE2 would look for the place
+  // that `\B` names between the bytes of one, too.
   if (has_inner_place)
     text = "^(?s:.)*?(?:" + text + ")";
   return true;

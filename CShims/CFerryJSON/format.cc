@@ -148,7 +148,8 @@ bool hostname(Reader text) noexcept {
     size_t count = label.left();
     if (count == 0 || count > 63 || *label.at == '-' || label.end[-1] == '-')
       return false;
-    label.skip([](uint8_t c) { return is_letter(c) || is_digit(c) || c == '-'; });
+    label.skip(
+        [](uint8_t c) { return is_letter(c) || is_digit(c) || c == '-'; });
     if (!label.is_done())
       return false;
   } while (text.take('.'));
@@ -211,8 +212,8 @@ bool is_unreserved(uint8_t c) noexcept {
   return is_letter(c) || is_digit(c) || is_one_of(c, "-._~");
 }
 
-// Unreserved characters, percent-encoded ones, the delimiters within components,
-// and those of `more`.
+// Unreserved characters, percent-encoded ones, the delimiters within
+// components, and those of `more`.
 bool component(Reader text, const char *more) noexcept {
   while (!text.is_done()) {
     uint8_t c = *text.at++;

@@ -19,9 +19,9 @@ bool Check::give_up(ferry_json_reason reason, uint32_t place,
   return false;
 }
 
-// Rules that refer to one another can lead to one value in very many ways. After
-// a number of steps that schemas seldom need, each result is kept for the next
-// way that leads to it.
+// Rules that refer to one another can lead to one value in very many ways.
+// After a number of steps that schemas seldom need, each result is kept for the
+// next way that leads to it.
 bool Check::extended(size_t index, uint32_t place) noexcept {
   if (given_up)
     return false;
@@ -93,8 +93,8 @@ bool Check::all_of(size_t index, uint32_t place) noexcept {
   return true;
 }
 
-// The kinds of values that a rule is for, as far as it or what it only refers to
-// says so.
+// The kinds of values that a rule is for, as far as it or what it only refers
+// to says so.
 uint32_t Check::allowed_kinds(uint32_t place) const noexcept {
   for (;;) {
     const ferry_json_rule &rule = schema.rules[place];
@@ -293,7 +293,8 @@ bool Check::patterned_members(size_t index, uint32_t place) noexcept {
       }
     }
     for (uint32_t i = 0; i < patterned.count && fits; i++) {
-      const ferry_json_patterned &member = schema.patterned[patterned.first + i];
+      const ferry_json_patterned &member =
+          schema.patterned[patterned.first + i];
       if (!ferry__json_pattern_finds(member.pattern, bytes, length))
         continue;
       is_named = true;

@@ -1,8 +1,8 @@
 // number.cc - whether a number is a multiple of another one.
 //
-// 19.99 is a multiple of 0.01, which the quotient of the two doubles is not. Both
-// are taken for the shortest decimals that are read as them, which are what was
-// written.
+// 19.99 is a multiple of 0.01, although the quotient of the two doubles is not
+// whole. Both are taken for the shortest decimals that are read as them, which
+// are what was written.
 #include "check.h"
 
 #include <charconv>
@@ -54,7 +54,8 @@ Decimal decimal_of(ferry_json_tape tape, size_t index) noexcept {
     return decimal_of(ferry_json_double(tape, index));
   uint64_t bits = tape.words[index + 1];
   Decimal decimal;
-  decimal.digits = tag == 'l' && static_cast<int64_t>(bits) < 0 ? 0 - bits : bits;
+  bool is_negative = tag == 'l' && static_cast<int64_t>(bits) < 0;
+  decimal.digits = is_negative ? 0 - bits : bits;
   decimal.trim();
   return decimal;
 }

@@ -46,7 +46,8 @@ bool is_too_deep(ferry_json_tape tape) noexcept {
 }
 
 // The usual bound refuses documents that have a value in the deepest container
-// allowed. They are parsed again, with one level more, and their tape is counted.
+// allowed. They are parsed again, with one level more, and the levels of their
+// tape are counted.
 simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
                                 size_t count) noexcept {
   auto error = document.parser->set_max_depth(FERRY_JSON_DEPTH);
@@ -54,8 +55,8 @@ simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
     error = document.parser->parse(text, count, document.document);
   if (!error && is_too_deep(ferry_json_tape_of(&document)))
     error = simdjson::DEPTH_ERROR;
-  // If there is no memory for this, the parser refuses the next container, which
-  // leads here again.
+  // If there is no memory for this, the parser refuses the next container,
+  // which leads here again.
   static_cast<void>(document.parser->set_max_depth(ferry__json_usual_depth));
   return error;
 }

@@ -24,8 +24,8 @@ namespace {
 // What the common expressions need, and the others may have.
 constexpr size_t budgets[] = {64 << 10, 256 << 10, FERRY_JSON_PATTERN_MEMORY};
 
-// With less for each instruction RE2 has no room for the states it goes through,
-// and is slow.
+// With less for each instruction RE2 has no room for the states that it goes
+// through, and is slow.
 constexpr size_t memory_per_instruction = 256;
 
 bool suffices(size_t memory, const RE2 &expression) {
@@ -80,8 +80,8 @@ ferry_json_pattern *create(const uint8_t *expression, size_t count,
       return pattern;
     }
     refuse(message_of(pattern->expression), message, capacity);
-    bool may_have_more =
-        is_well || pattern->expression.error_code() == RE2::ErrorPatternTooLarge;
+    auto error = pattern->expression.error_code();
+    bool may_have_more = is_well || error == RE2::ErrorPatternTooLarge;
     delete pattern;
     if (!may_have_more)
       break;

@@ -1,8 +1,8 @@
 // unevaluated.cc - members and elements that no other keyword looks at.
 //
-// The value is known to fit everything else. So all that is asked again is which
-// of the alternatives and conditions it was that it fits; of those the rules that
-// apply to the same value are gone through, and mark what they look at.
+// The value is known to fit everything else. So all that is asked again is
+// which of the alternatives and conditions it fits. The rules that apply to the
+// same value then mark what they look at.
 #include "check.h"
 #include "pattern.h"
 

@@ -1,4 +1,5 @@
-/* JSON on simdjson: parsing, looking at what was parsed, checking a schema.
+/* JSON on simdjson: parsing, looking at what was parsed, checking a schema,
+ * whose patterns are RE2's.
  *
  * A document is an array of 64-bit words, the tape, and a buffer of strings, in
  * the form that simdjson's parser writes. The value begins at word 1; word 0 is
@@ -322,10 +323,10 @@ enum ferry_json_format {
   FERRY_JSON_REGEX    /* ECMA-262 */
 };
 
-/* What more a value must be. `rules` below is the schema's list of places. */
+/* What more a value must be. "In the list" is in the schema's list of rules. */
 typedef struct ferry_json_extra {
   uint32_t reference;        /* a rule that has to fit too, or none */
-  ferry_json_span all_of;    /* in the list of rules */
+  ferry_json_span all_of;    /* in the list */
   ferry_json_span any_of;
   ferry_json_span one_of;
   uint32_t negated;          /* a rule that must not fit, or none */
@@ -334,7 +335,7 @@ typedef struct ferry_json_extra {
   uint32_t alternative;
   uint32_t format;           /* ferry_json_format, of strings */
   uint32_t multiple_of;      /* a number among the constants, or 0 */
-  ferry_json_span prefix;    /* of the first elements, in the list of rules */
+  ferry_json_span prefix;    /* of the first elements, in the list */
   uint32_t contained;        /* a rule that so many elements fit, or none */
   uint32_t min_contained;
   uint32_t max_contained;
@@ -346,7 +347,7 @@ typedef struct ferry_json_extra {
   ferry_json_span dependencies;  /* in the array of dependencies */
   uint32_t unevaluated_members;  /* the rule of members that no other names */
   bool unique;                   /* no two elements are equal */
-  bool by_pattern;               /* members are looked at one pattern at a time */
+  bool by_pattern;               /* each key is compared with the patterns */
 } ferry_json_extra;
 
 typedef struct ferry_json_property {
@@ -420,8 +421,8 @@ typedef struct ferry_json_mismatch {
 
 /* Checks the value at `index`; true when it fits, else `*mismatch` is the first
  * thing that does not. Allocates nothing, but for patterns, for keys that stand
- * twice in a wide object, for long arrays of which no two elements may be equal,
- * and for members and elements that no other keyword names. Its depth is the
+ * twice in a wide object, for long arrays of which no two elements may be
+ * equal, and for members and elements that no other keyword names. Its depth is the
  * schema's; where rules refer to one another it is the document's, and a check
  * for which the stack does not suffice is given up. */
 bool ferry_json_check(const ferry_json_schema *schema, ferry_json_tape tape,

@@ -39,7 +39,7 @@ struct SchemaCompiler {
     private var scopes: [Scope] = []
     /// Rules within one another since the last one with seldom keywords, before which the checker looks at the stack.
     private var plainDepth = 0
-    private static let mostPlain = 16
+    private static let mostPlain = 8
 
     static func program(of shape: SchemaShape) -> SchemaProgram {
         var compiler = SchemaCompiler()

@@ -1,7 +1,7 @@
 internal import CFerryJSON
 
-/// Reads one schema object of the JSON Schema vocabulary.
-struct SchemaReader {
+/// Reads one schema object of the JSON Schema vocabulary. A class, so that a schema within another takes little stack.
+final class SchemaReader {
     private let json: JSON
     private let pointer: String
     private let depth: Int
@@ -39,7 +39,7 @@ struct SchemaReader {
         return whole
     }
 
-    private consuming func schema() throws(JSONSchemaError) -> JSONSchema {
+    private func schema() throws(JSONSchemaError) -> JSONSchema {
         links.add(schema: json.index, at: pointer)
         shape.node = json.index
         if let isAny = json.bool {
@@ -77,7 +77,7 @@ struct SchemaReader {
         JSONSchemaError(pointer: pointer, keyword: keyword, message: message)
     }
 
-    private mutating func read(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    private func read(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         if let refusal = links.dialect.refusal(of: keyword) { throw error(keyword, refusal) }
         switch keyword {
         case "type": shape.kinds = try kinds(value)
@@ -221,7 +221,7 @@ extension SchemaReader {
     }
 
     /// Of an inclusive and an exclusive bound the stricter one counts.
-    private mutating func readBound(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    private func readBound(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         guard value.kind == .number else { throw error(keyword, "must be a number") }
         let isExclusive = keyword.hasPrefix("exclusive")
         let bound = SchemaShape.Bound(value: value.detached(), isExclusive: isExclusive)
@@ -236,7 +236,7 @@ extension SchemaReader {
     }
 
     /// Without the option a format is an annotation, whatever it is.
-    private mutating func readFormat(_ value: JSON) throws(JSONSchemaError) {
+    private func readFormat(_ value: JSON) throws(JSONSchemaError) {
         guard let name = value.string else { throw error("format", "must be a string") }
         guard links.assertsFormats else { return }
         guard let format = JSONSchema.Format(rawValue: name) else {
@@ -246,7 +246,7 @@ extension SchemaReader {
     }
 
     /// Of `enum` and `const` both count.
-    private mutating func combineValues() throws(JSONSchemaError) {
+    private func combineValues() throws(JSONSchemaError) {
         let listed = try self["enum"].map { value throws(JSONSchemaError) in try list("enum", value) }
         guard let constant = self["const"] else {
             shape.enumeration = listed
@@ -259,7 +259,7 @@ extension SchemaReader {
 // MARK: - Arrays and objects
 
 extension SchemaReader {
-    private mutating func readItems(_ value: JSON) throws(JSONSchemaError) {
+    private func readItems(_ value: JSON) throws(JSONSchemaError) {
         if links.dialect == .draft7, value.kind == .array {
             shape.prefix = try alternatives("items", value, isInPlace: false, mayBeEmpty: true)
         } else {
@@ -267,34 +267,34 @@ extension SchemaReader {
         }
     }
 
-    private mutating func readAdditionalItems(_ value: JSON) throws(JSONSchemaError) {
+    private func readAdditionalItems(_ value: JSON) throws(JSONSchemaError) {
         let schema = try child(value, "additionalItems")
         // Beside an `items` that is not a list it means nothing.
         if self["items"]?.kind == .array { shape.items = .each(schema) } else { shape.definitions.append(schema) }
     }
 
-    private mutating func readContains(_ value: JSON) throws(JSONSchemaError) {
+    private func readContains(_ value: JSON) throws(JSONSchemaError) {
         var contained = SchemaShape.Contained(schema: try child(value, "contains"))
         if let minimum = self["minContains"] { contained.minimum = try size("minContains", minimum) }
         if let maximum = self["maxContains"] { contained.maximum = try size("maxContains", maximum) }
         shape.contained = contained
     }
 
-    private mutating func readProperties(_ value: JSON) throws(JSONSchemaError) {
+    private func readProperties(_ value: JSON) throws(JSONSchemaError) {
         for (key, schema) in try object("properties", value) {
             let schema = try child(schema, "properties", key)
             shape.properties.append(.init(key: key, schema: schema, isRequired: false))
         }
     }
 
-    private mutating func readPatternProperties(_ value: JSON) throws(JSONSchemaError) {
+    private func readPatternProperties(_ value: JSON) throws(JSONSchemaError) {
         for (text, schema) in try object("patternProperties", value) {
             let pattern = try pattern("patternProperties", text)
             shape.patterned.append(.init(pattern: pattern, schema: try child(schema, "patternProperties", text)))
         }
     }
 
-    private mutating func readAdditionalProperties(_ value: JSON) throws(JSONSchemaError) {
+    private func readAdditionalProperties(_ value: JSON) throws(JSONSchemaError) {
         let schema = try child(value, "additionalProperties")
         shape.namesOthers = true
         switch value.bool {
@@ -305,7 +305,7 @@ extension SchemaReader {
         if value.bool != nil { shape.definitions.append(schema) }
     }
 
-    private mutating func readDependencies(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    private func readDependencies(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         for (key, value) in try object(keyword, value) {
             let isList = keyword == "dependentRequired" || (keyword == "dependencies" && value.kind == .array)
             var dependency = SchemaShape.Dependency(key: key)
@@ -318,7 +318,7 @@ extension SchemaReader {
         }
     }
 
-    private mutating func readRequired() throws(JSONSchemaError) {
+    private func readRequired() throws(JSONSchemaError) {
         guard let list = self["required"] else { return }
         let names = try strings("required", list)
         let required = Set(names.map(ExactText.init))
@@ -351,7 +351,7 @@ extension SchemaReader {
     }
 
     /// What others may refer to it by.
-    private mutating func readNames() throws(JSONSchemaError) {
+    private func readNames() throws(JSONSchemaError) {
         if let value = self["$id"] {
             guard let identifier = value.string else { throw error("$id", "must be a string") }
             base = try links.add(identifier: identifier, of: json.index, at: pointer, base: base)
@@ -367,12 +367,12 @@ extension SchemaReader {
         }
     }
 
-    private mutating func readReference(_ value: JSON) throws(JSONSchemaError) {
+    private func readReference(_ value: JSON) throws(JSONSchemaError) {
         guard let text = value.string else { throw error("$ref", "must be a string") }
         shape.reference = links.add(reference: text, from: json.index, at: pointer, base: base)
     }
 
-    private mutating func readDefinitions(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    private func readDefinitions(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         for (name, schema) in try object(keyword, value) {
             shape.definitions.append(try child(schema, keyword, name))
         }
@@ -390,7 +390,7 @@ extension SchemaReader {
         return schemas
     }
 
-    private mutating func readConditional(_ value: JSON) throws(JSONSchemaError) {
+    private func readConditional(_ value: JSON) throws(JSONSchemaError) {
         var conditional = SchemaShape.Conditional(condition: try inPlace(value, "if"))
         if let value = self["then"] { conditional.consequence = try inPlace(value, "then") }
         if let value = self["else"] { conditional.alternative = try inPlace(value, "else") }
@@ -398,7 +398,7 @@ extension SchemaReader {
     }
 
     /// They mean nothing without an `if`.
-    private mutating func readWithoutCondition(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    private func readWithoutCondition(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         if self["if"] == nil { shape.definitions.append(try child(value, keyword)) }
     }
 }
