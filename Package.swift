@@ -68,10 +68,10 @@ let package = Package(
             name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib"], path: "CShims/CLoopback",
             cSettings: strictC),
 
-        // C++ behind a C header: the JSON parser.
+        // C++ behind a C header: the JSON parser, and the patterns of schemas.
         .target(
             name: "CFerryJSON", path: "CShims/CFerryJSON", cxxSettings: strictCXX,
-            linkerSettings: [.linkedLibrary("simdjson")]),
+            linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("re2")]),
 
         // Swift, lowest layer first.
         .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),

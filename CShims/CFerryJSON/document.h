@@ -8,6 +8,10 @@
 
 #include <memory>
 
+// simdjson does not count a container that is empty: with this bound, what it
+// accepts is within FERRY_JSON_DEPTH.
+constexpr size_t ferry__json_usual_depth = FERRY_JSON_DEPTH - 1;
+
 struct ferry_json {
   std::unique_ptr<simdjson::internal::dom_parser_implementation> parser;
   simdjson::dom::document document;

@@ -118,6 +118,41 @@ class LargeIntegers {
   }
 };
 
+// Whether a container stands within FERRY_JSON_DEPTH - 1 others.
+bool is_too_deep(ferry_json_tape tape) noexcept {
+  size_t depth = 0, i = 1;
+  do {
+    uint8_t tag = ferry_json_tag(tape, i);
+    if (tag == '[' || tag == '{') {
+      if (++depth >= FERRY_JSON_DEPTH)
+        return true;
+      i++;
+    } else if (tag == ']' || tag == '}') {
+      depth--;
+      i++;
+    } else {
+      i = ferry_json_after(tape, i);
+    }
+  } while (depth > 0);
+  return false;
+}
+
+// The usual bound refuses documents that have a value in the deepest container
+// allowed. They are parsed again, with one level more, and the levels of their
+// tape are counted.
+simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
+                                size_t count) noexcept {
+  auto error = document.parser->set_max_depth(FERRY_JSON_DEPTH);
+  if (!error)
+    error = document.parser->parse(text, count, document.document);
+  if (!error && is_too_deep(ferry_json_tape_of(&document)))
+    error = simdjson::DEPTH_ERROR;
+  // If there is no memory for this, the parser refuses the next container,
+  // which leads here again.
+  static_cast<void>(document.parser->set_max_depth(ferry__json_usual_depth));
+  return error;
+}
+
 }  // namespace
 
 int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
@@ -143,6 +178,8 @@ int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
   }
 
   auto error = taken->parser->parse(padded, count, taken->document);
+  if (error == simdjson::DEPTH_ERROR)
+    error = parse_deep(*taken, padded, count);
   if (error == simdjson::NUMBER_ERROR)
     error = LargeIntegers(*taken, text, count).parse(padded);
   if (error) {

@@ -1,94 +1,118 @@
-// pattern.cc - regular expressions, the C library's.
+// pattern.cc - regular expressions, by RE2.
 //
-// Its matcher never backtracks as long as an expression has no back-reference,
-// which Ferry's translation never writes. But it begins anew at every place of
-// the text: what is not anchored and may go on without end takes the square of
-// the text's length, and so has a second expression that reads a text once.
-// Characters are UTF-8's whatever the process chose as its locale.
+// RE2 takes time in the length of the text, whatever the expression: it has no
+// look-around and no back-references, and never tries one way after the other.
+// It may be used by many threads at once.
 #include "pattern.h"
 
-#include <locale.h>
-#include <regex.h>
+#include "expression.h"
 
-#include <climits>
+#include <re2/re2.h>
+
 #include <new>
+#include <string>
 
 struct ferry_json_pattern {
-  regex_t expression;
-  regex_t one_pass;
-  bool has_one_pass = false;
+  ferry_json_pattern(const std::string &text, const RE2::Options &options)
+      : expression(text, options) {}
+  RE2 expression;
+  size_t memory = 0;
 };
 
 namespace {
 
-// Up to so many bytes the expression itself is the faster one.
-constexpr size_t short_text = 64;
+// What the common expressions need, and the others may have.
+constexpr size_t budgets[] = {64 << 10, 256 << 10, FERRY_JSON_PATTERN_MEMORY};
 
-// The calling thread reads text as UTF-8 for as long as this lives.
-class Utf8Thread {
- public:
-  Utf8Thread() noexcept {
-    static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    if (utf8)
-      before = uselocale(utf8);
-  }
-  ~Utf8Thread() {
-    if (before)
-      uselocale(before);
-  }
-  Utf8Thread(const Utf8Thread &) = delete;
-  Utf8Thread &operator=(const Utf8Thread &) = delete;
+// With less for each instruction RE2 has no room for the states that it goes
+// through, and is slow.
+constexpr size_t memory_per_instruction = 256;
 
- private:
-  locale_t before = nullptr;
-};
+bool suffices(size_t memory, const RE2 &expression) {
+  auto instructions = static_cast<size_t>(expression.ProgramSize());
+  return memory == FERRY_JSON_PATTERN_MEMORY ||
+         memory >= memory_per_instruction * instructions;
+}
+
+RE2::Options options_with(size_t memory) {
+  RE2::Options options;
+  options.set_max_mem(static_cast<int64_t>(memory));
+  options.set_log_errors(false);
+  options.set_never_capture(true);
+  return options;
+}
+
+std::string message_of(const RE2 &expression) {
+  switch (expression.error_code()) {
+  case RE2::ErrorPatternTooLarge: return "needs too much memory";
+  case RE2::ErrorRepeatSize:
+    return "repetitions within one another of more than 1000 in all are not "
+           "supported";
+  // What is left of ECMA-262's syntax is the name of a script.
+  case RE2::ErrorBadCharRange: return "an unknown script";
+  default: return expression.error();
+  }
+}
+
+ferry_json_pattern *refuse(const std::string &reason, char *message,
+                           size_t capacity) {
+  snprintf(message, capacity, "%s", reason.c_str());
+  return nullptr;
+}
+
+ferry_json_pattern *create(const uint8_t *expression, size_t count,
+                           char *message, size_t capacity) noexcept {
+  if (count > FERRY_JSON_PATTERN_LENGTH)
+    return refuse("is too long", message, capacity);
+  Expression read(expression, count);
+  if (!read.read())
+    return refuse(read.fault, message, capacity);
+  if (!read.unsupported.empty())
+    return refuse(read.unsupported, message, capacity);
+  for (size_t memory : budgets) {
+    auto *pattern =
+        new (std::nothrow) ferry_json_pattern(read.text, options_with(memory));
+    if (!pattern)
+      return refuse("no memory", message, capacity);
+    bool is_well = pattern->expression.ok();
+    if (is_well && suffices(memory, pattern->expression)) {
+      pattern->memory = memory;
+      return pattern;
+    }
+    refuse(message_of(pattern->expression), message, capacity);
+    auto error = pattern->expression.error_code();
+    bool may_have_more = is_well || error == RE2::ErrorPatternTooLarge;
+    delete pattern;
+    if (!may_have_more)
+      break;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
-ferry_json_pattern *ferry_json_pattern_create(const char *expression,
-                                              const char *one_pass,
-                                              char *message, size_t capacity) {
-  auto *pattern = new (std::nothrow) ferry_json_pattern;
-  if (!pattern)
-    return nullptr;
-  Utf8Thread utf8;
-  int error = regcomp(&pattern->expression, expression, REG_EXTENDED);
-  if (error) {
-    regerror(error, &pattern->expression, message, capacity);
-    delete pattern;
-    return nullptr;
-  }
-  if (one_pass) {
-    error = regcomp(&pattern->one_pass, one_pass, REG_EXTENDED);
-    if (error) {
-      regerror(error, &pattern->one_pass, message, capacity);
-      ferry_json_pattern_free(pattern);
-      return nullptr;
-    }
-    pattern->has_one_pass = true;
-  }
-  return pattern;
+ferry_json_pattern *ferry_json_pattern_create(const uint8_t *expression,
+                                              size_t count, char *message,
+                                              size_t capacity) {
+  return create(expression, count, message, capacity);
 }
 
-void ferry_json_pattern_free(ferry_json_pattern *pattern) {
-  regfree(&pattern->expression);
-  if (pattern->has_one_pass)
-    regfree(&pattern->one_pass);
-  delete pattern;
+size_t ferry_json_pattern_memory(const ferry_json_pattern *pattern) {
+  return pattern->memory;
 }
+
+void ferry_json_pattern_free(ferry_json_pattern *pattern) { delete pattern; }
 
 bool ferry__json_pattern_finds(const ferry_json_pattern *pattern,
                                const uint8_t *text, size_t count) noexcept {
-  if (count > INT_MAX)
+  re2::StringPiece searched(reinterpret_cast<const char *>(text), count);
+  return pattern->expression.Match(searched, 0, count, RE2::UNANCHORED, nullptr,
+                                   0);
+}
+
+bool ferry__json_is_pattern(const uint8_t *text, size_t count) noexcept {
+  if (count > FERRY_JSON_PATTERN_LENGTH)
     return false;
-  Utf8Thread utf8;
-  const regex_t &chosen = pattern->has_one_pass && count > short_text
-                              ? pattern->one_pass
-                              : pattern->expression;
-  // GNU's form of the search takes a length, so that NUL is a character too.
-  // It locks the expression by itself and changes nothing that a caller sees.
-  auto *expression = const_cast<regex_t *>(&chosen);
-  int length = static_cast<int>(count);
-  return re_search(expression, reinterpret_cast<const char *>(text), length, 0,
-                   length, nullptr) >= 0;
+  Expression expression(text, count);
+  return expression.read() && !expression.has_stray_parenthesis;
 }

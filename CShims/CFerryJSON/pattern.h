@@ -8,4 +8,8 @@
 bool ferry__json_pattern_finds(const ferry_json_pattern *pattern,
                                const uint8_t *text, size_t count) noexcept;
 
+// Whether the text is an expression of ECMA-262, one that RE2 cannot use among
+// them.
+bool ferry__json_is_pattern(const uint8_t *text, size_t count) noexcept;
+
 #endif

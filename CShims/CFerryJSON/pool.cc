@@ -57,11 +57,11 @@ int ferry_json::reserve(size_t count) noexcept {
     return FERRY_JSON_NO_MEMORY;
   simdjson::error_code error;
   if (parser)
-    error = parser->allocate(size, FERRY_JSON_DEPTH);
+    error = parser->allocate(size, ferry__json_usual_depth);
   else
     error = simdjson::get_active_implementation()
-                ->create_dom_parser_implementation(size, FERRY_JSON_DEPTH,
-                                                   parser);
+                ->create_dom_parser_implementation(
+                    size, ferry__json_usual_depth, parser);
   return error ? FERRY_JSON_NO_MEMORY : FERRY_JSON_OK;
 }
 

@@ -1,42 +1,12 @@
-// schema.cc - a value of the tape against the rules of a schema.
-#include "keys.h"
+// schema.cc - a value of the tape against the rules of a schema: what most
+// schemas say.
+#include "check.h"
 #include "pattern.h"
 
 #include <array>
 #include <cmath>
 
 namespace {
-
-class Check {
- public:
-  Check(const ferry_json_schema &schema, ferry_json_tape tape,
-        ferry_json_mismatch &mismatch) noexcept
-      : schema(schema), tape(tape), mismatch(mismatch) {}
-
-  bool value(size_t index, uint32_t place) noexcept;
-
- private:
-  const ferry_json_schema &schema;
-  ferry_json_tape tape;
-  ferry_json_mismatch &mismatch;
-
-  bool fail(ferry_json_reason reason, uint32_t rule, size_t index,
-            uint32_t property = 0) noexcept {
-    mismatch = {reason, rule, property, index};
-    return false;
-  }
-
-  uint32_t kinds_of(size_t index) const noexcept;
-  bool number(size_t index, uint32_t place) noexcept;
-  bool string(size_t index, uint32_t place) noexcept;
-  bool array(size_t index, uint32_t place) noexcept;
-  bool object(size_t index, uint32_t place) noexcept;
-  bool is_last(size_t object, size_t key, KeyTable &table) noexcept;
-  bool no_key_is_missing(size_t object, uint32_t place, uint64_t seen) noexcept;
-  bool listed(size_t index, uint32_t place) noexcept;
-  bool any_of(size_t index, uint32_t place) noexcept;
-  bool one_of(size_t index, uint32_t place) noexcept;
-};
 
 // The kinds of values by their tags: no processor can foresee a jump by them.
 constexpr std::array<uint8_t, 256> kinds_by_tag = [] {
@@ -50,6 +20,8 @@ constexpr std::array<uint8_t, 256> kinds_by_tag = [] {
   kinds['['] = FERRY_JSON_ARRAY;
   return kinds;
 }();
+
+}  // namespace
 
 // A whole double is an integer (RFC 8259 knows only numbers).
 uint32_t Check::kinds_of(size_t index) const noexcept {
@@ -71,10 +43,12 @@ bool Check::value(size_t index, uint32_t place) noexcept {
     return fail(FERRY_JSON_WRONG_KIND, place, index);
   if (rule.enumeration && !listed(index, place))
     return false;
-  if (rule.any_of_count && !any_of(index, place))
-    return false;
-  if (rule.one_of_count && !one_of(index, place))
-    return false;
+  if (rule.extra != FERRY_JSON_NO_RULE)
+    return extended(index, place);
+  return own(index, place);
+}
+
+inline bool Check::own(size_t index, uint32_t place) noexcept {
   switch (ferry_json_tag(tape, index)) {
   case '"': return string(index, place);
   case 'l':
@@ -122,7 +96,7 @@ bool Check::string(size_t index, uint32_t place) noexcept {
   return true;
 }
 
-bool Check::array(size_t index, uint32_t place) noexcept {
+bool Check::length_fits(size_t index, uint32_t place) noexcept {
   const ferry_json_rule &rule = schema.rules[place];
   if (rule.min_items || rule.max_items != FERRY_JSON_NO_LIMIT) {
     size_t count = ferry_json_count(tape, index);
@@ -131,6 +105,13 @@ bool Check::array(size_t index, uint32_t place) noexcept {
     if (rule.max_items != FERRY_JSON_NO_LIMIT && count > rule.max_items)
       return fail(FERRY_JSON_LONG, place, index);
   }
+  return true;
+}
+
+bool Check::array(size_t index, uint32_t place) noexcept {
+  const ferry_json_rule &rule = schema.rules[place];
+  if (!length_fits(index, place))
+    return false;
   if (rule.items == FERRY_JSON_NO_RULE)
     return true;
   size_t end = ferry_json_close(tape, index);
@@ -218,55 +199,9 @@ bool Check::listed(size_t index, uint32_t place) noexcept {
   return fail(FERRY_JSON_NOT_LISTED, place, index);
 }
 
-// When one alternative alone is for values of this kind, what it missed says
-// more than that none fits.
-bool Check::any_of(size_t index, uint32_t place) noexcept {
-  const ferry_json_rule &rule = schema.rules[place];
-  uint32_t kinds = kinds_of(index), candidates = 0;
-  ferry_json_mismatch nearest = {};
-  for (uint32_t i = 0; i < rule.any_of_count; i++) {
-    uint32_t alternative = schema.alternatives[rule.any_of + i];
-    if (value(index, alternative))
-      return true;
-    if (kinds & schema.rules[alternative].kinds) {
-      candidates++;
-      nearest = mismatch;
-    }
-  }
-  if (candidates == 1) {
-    mismatch = nearest;
-    return false;
-  }
-  return fail(FERRY_JSON_NONE_FITS, place, index);
-}
-
-bool Check::one_of(size_t index, uint32_t place) noexcept {
-  const ferry_json_rule &rule = schema.rules[place];
-  uint32_t kinds = kinds_of(index), candidates = 0, fitting = 0;
-  ferry_json_mismatch nearest = {};
-  for (uint32_t i = 0; i < rule.one_of_count; i++) {
-    uint32_t alternative = schema.alternatives[rule.one_of + i];
-    if (value(index, alternative)) {
-      fitting++;
-    } else if (kinds & schema.rules[alternative].kinds) {
-      candidates++;
-      nearest = mismatch;
-    }
-  }
-  if (fitting == 1)
-    return true;
-  if (fitting == 0 && candidates == 1) {
-    mismatch = nearest;
-    return false;
-  }
-  return fail(fitting ? FERRY_JSON_SEVERAL_FIT : FERRY_JSON_NONE_FITS, place,
-              index);
-}
-
-}  // namespace
-
 bool ferry_json_check(const ferry_json_schema *schema, ferry_json_tape tape,
                       size_t index, ferry_json_mismatch *mismatch) {
   *mismatch = {};
-  return Check(*schema, tape, *mismatch).value(index, 0);
+  Check check(*schema, tape, index, *mismatch);
+  return check.value(index, 0) && !check.is_given_up();
 }

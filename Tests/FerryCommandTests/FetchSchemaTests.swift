@@ -81,8 +81,8 @@ import Testing
     @Test func aSchemaThatIsNoneIsNamedByFileAndLine() throws {
         #expect(try fault("{\n  \"type\": \"array\",\n}") == "FILE:3: not JSON: unexpected character or end")
         #expect(
-            try fault("{\n  \"properties\": {\n    \"a\": {\n      \"format\": \"date\"\n    }\n  }\n}")
-                == "FILE:4: format is not supported at /properties/a")
+            try fault("{\n  \"properties\": {\n    \"a\": {\n      \"formed\": \"date\"\n    }\n  }\n}")
+                == "FILE:4: formed is not supported at /properties/a")
         #expect(try fault("{\"type\":\n\n\"text\"}") == "FILE:3: type is not a JSON type")
         #expect(try fault("\u{FEFF}\n[]") == "FILE:2: schema must be an object or a boolean")
         #expect(try fault("") == "FILE:1: not JSON: no value")

@@ -15,6 +15,25 @@ import Testing
         #expect(throws: JSONSyntaxError.self) { try JSON(parsing: String(repeating: #"{"a":"#, count: 1_000_000)) }
     }
 
+    /// The innermost container counts whether or not something is in it, and wherever the deepest one stands.
+    @Test(arguments: ["[]", "{}", "[1]", #"{"a":1}"#, "[1,[]]"])
+    func anEmptyContainerCountsToo(_ innermost: String) throws {
+        let levels = innermost == "[1,[]]" ? 2 : 1
+        for (open, close) in [("[", "]"), (#"{"a":"#, "}"), (#"["x",1,"#, "]")] {
+            func text(_ depth: Int) -> String {
+                let around = depth - levels
+                return String(repeating: open, count: around) + innermost + String(repeating: close, count: around)
+            }
+            #expect(try JSON(parsing: text(1023)).bytes().count > 1023)
+            let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text(1024)) }
+            #expect(error?.reason == .tooDeep)
+            #expect(error?.offset == open.utf8.count * 1023 + (levels == 2 ? -open.utf8.count + 3 : 0))
+            // The parser that refused it goes back to the pool as it was.
+            #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text(1024)) }
+            #expect(try JSON(parsing: text(1023)).bytes().count > 1023)
+        }
+    }
+
     @Test func theDeepestDocumentCanBeUsed() throws {
         let json = try JSON(parsing: nested("[", "]", 1023))
         #expect(json.description.utf8.count == 2047)

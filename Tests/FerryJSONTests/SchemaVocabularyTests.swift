@@ -71,11 +71,11 @@ import Testing
         "What is not supported is an error that names the keyword and its place",
         arguments: [
             (##"{"$ref":"#/a"}"##, "$ref", ""),
-            (#"{"properties":{"a/b":{"format":"date"}}}"#, "format", "/properties/a~1b"),
-            (#"{"items":{"multipleOf":2}}"#, "multipleOf", "/items"),
-            (#"{"oneOf":[true,{"not":{}}]}"#, "not", "/oneOf/1"),
-            (#"{"additionalProperties":{"uniqueItems":true}}"#, "uniqueItems", "/additionalProperties"),
-            (#"{"allOf":[]}"#, "allOf", ""), (#"{"if":{}}"#, "if", ""), (#"{"type":"text"}"#, "type", ""),
+            (#"{"properties":{"a/b":{"format":1}}}"#, "format", "/properties/a~1b"),
+            (#"{"items":{"multipleOf":0}}"#, "multipleOf", "/items"),
+            (#"{"oneOf":[true,{"not":{"$vocabulary":{}}}]}"#, "$vocabulary", "/oneOf/1/not"),
+            (#"{"additionalProperties":{"uniqueItems":1}}"#, "uniqueItems", "/additionalProperties"),
+            (#"{"allOf":[]}"#, "allOf", ""), (#"{"if":1}"#, "schema", "/if"), (#"{"type":"text"}"#, "type", ""),
             (#"{"type":[]}"#, "type", ""), (#"{"minimum":"1"}"#, "minimum", ""),
             (#"{"minLength":-1}"#, "minLength", ""),
             (#"{"minLength":1.5}"#, "minLength", ""), (#"{"enum":[]}"#, "enum", ""), (#"{"enum":1}"#, "enum", ""),
@@ -90,6 +90,52 @@ import Testing
         let error = #expect(throws: JSONSchemaError.self) { try schema(text) }
         #expect(error?.keyword == keyword)
         #expect(error?.pointer == pointer)
+    }
+
+    /// Two ways to write one letter are two keys.
+    @Test func keysAreTheSameOnlyScalarByScalar() throws {
+        let names = ["\u{e9}", "e\u{301}", "~\u{301}", "/\u{301}"]
+        let pointers = ["%C3%A9", "e%CC%81", "~0%CC%81", "~1%CC%81"]
+        for (number, pointer) in pointers.enumerated() {
+            let schema = try JSONSchema(
+                document: [
+                    "$defs": [
+                        names[0]: ["const": 0], names[1]: ["const": 1], names[2]: ["const": 2], names[3]: ["const": 3],
+                    ],
+                    "$ref": .init("#/$defs/\(pointer)"),
+                ])
+            #expect(try fits(schema, "\(number)"))
+            #expect(try !fits(schema, "\(number + 1)"))
+        }
+        let both = try schema(
+            "{\"properties\":{\"\u{e9}\":{\"const\":0},\"e\u{301}\":{\"const\":1}},\"required\":[\"\u{e9}\"]}")
+        #expect(try fits(both, "{\"\u{e9}\":0,\"e\u{301}\":1}"))
+        #expect(try !fits(both, "{\"e\u{301}\":1}"))
+        #expect(try !fits(both, "{\"\u{e9}\":1}"))
+        let patterns = try schema("{\"allOf\":[{\"pattern\":\"\u{e9}\"},{\"pattern\":\"e\u{301}\"}]}")
+        #expect(try fits(patterns, "\"\u{e9}e\u{301}\""))
+        #expect(try !fits(patterns, "\"\u{e9}\""))
+    }
+
+    @Test func schemasAreNested64Deep() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: #"{"items":"#, count: depth) + "true" + String(repeating: "}", count: depth)
+        }
+        _ = try schema(nested(64))
+        let error = #expect(throws: JSONSchemaError.self) { try schema(nested(65)) }
+        #expect(error?.message == "is nested more than 64 deep" && error?.keyword == "schema")
+        let definitions = (0..<65).reduce("{}") { inner, _ in #"{"$defs":{"a":\#(inner)}}"# }
+        #expect(throws: JSONSchemaError.self) { try schema(definitions) }
+    }
+
+    @Test func aLargeSchemaIsReadInLinearTime() throws {
+        let growth = try growthOfEightfold(500) { count in
+            let members = (0..<count).map { ##""key\##($0)":{"$ref":"#/$defs/d\##($0)"}"## }.joined(separator: ",")
+            let definitions = (0..<count).map { #""d\#($0)":{"minLength":\#($0)}"# }.joined(separator: ",")
+            let json = try JSON(parsing: #"{"properties":{\#(members)},"$defs":{\#(definitions)}}"#)
+            return { try? JSONSchema(document: json).check(1) }
+        }
+        #expect(growth < mostGrowth)
     }
 
     @Test func aSchemaNestedWithoutEndIsRefused() {

@@ -68,6 +68,47 @@ import Testing
         depth % 2 == 0 ? [schema] : .anyOf(.string, schema)
     }
 
+    /// A recursive schema goes as deep as the document, if the stack suffices; else it says so, also within `not`.
+    @Test(arguments: [64, 256, 8192], [arrays, objects])
+    func aRecursiveSchemaEndsWithAnErrorNotACrash(_ kilobytes: Int, _ text: String) throws {
+        let rule = ##"{"items":{"$ref":"#/$defs/n"},"properties":{"a":{"allOf":[{"$ref":"#/$defs/n"}]}}}"##
+        let open = try JSONSchema(document: JSON(parsing: ##"{"$ref":"#/$defs/n","$defs":{"n":\##(rule)}}"##))
+        let negated = try JSONSchema(
+            document: JSON(parsing: ##"{"not":{"$ref":"#/$defs/n"},"$defs":{"n":\##(rule)}}"##))
+        let long = try JSONSchema(
+            document: JSON(
+                parsing: String(repeating: #"{"items":"#, count: 60) + ##"{"$ref":"#"}"##
+                    + String(repeating: "}", count: 60)))
+        let pattern = try JSONSchema(
+            document: JSON(parsing: ##"{"items":{"$ref":"#"},"patternProperties":{"^(a|b.*c){1,9}$":{"$ref":"#"}}}"##))
+        try onStack(of: kilobytes) {
+            let json = try JSON(parsing: text)
+            for (schema, fits) in [(open, true), (negated, false), (pattern, true), (long, true)] {
+                do {
+                    try schema.check(json)
+                    #expect(fits)
+                } catch let error as JSONMismatch {
+                    if kilobytes == 8192 {
+                        #expect(!fits && error.expected.contains("does not fit"))
+                    } else {
+                        #expect(error.expected.contains("stack") || !fits)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [256, 512, 8192]) func aDeepSchemaIsReadOrRefused(_ kilobytes: Int) throws {
+        let text = String(repeating: #"{"properties":{"a":"#, count: 63) + "{}" + String(repeating: "}}", count: 63)
+        try onStack(of: kilobytes) {
+            do {
+                try JSONSchema(document: JSON(parsing: text)).check(1)
+            } catch let error as JSONSchemaError {
+                #expect(kilobytes < 8192 && error.message.contains("stack"))
+            }
+        }
+    }
+
     @Test(arguments: [arrays, objects])
     func comparingAndHashingTakeNoStackForDepth(_ text: String) throws {
         try onStack(of: 64) {

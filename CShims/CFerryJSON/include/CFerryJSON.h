@@ -1,4 +1,5 @@
-/* JSON on simdjson: parsing, looking at what was parsed, checking a schema.
+/* JSON on simdjson: parsing, looking at what was parsed, checking a schema,
+ * whose patterns are RE2's.
  *
  * A document is an array of 64-bit words, the tape, and a buffer of strings, in
  * the form that simdjson's parser writes. The value begins at word 1; word 0 is
@@ -258,26 +259,38 @@ enum ferry_json_kind {
 #define FERRY_JSON_NO_RULE UINT32_MAX
 #define FERRY_JSON_NO_LIMIT UINT32_MAX
 
-/* A regular expression: POSIX extended, in UTF-8. */
+/* A longer regular expression is refused, and so is one whose compiled form
+ * takes more memory; both in bytes. */
+#define FERRY_JSON_PATTERN_LENGTH 16384
+#define FERRY_JSON_PATTERN_MEMORY (1 << 20)
+
+/* A regular expression of ECMA-262 in UTF-8. Finding it in a text takes time in
+ * the text's length. */
 typedef struct ferry_json_pattern ferry_json_pattern;
 
-/* NULL when it is not one; then `message` (of `capacity` bytes) says why.
- * `one_pass` finds the same, but from the text's beginning only: for an
- * expression that could go far from every place of a long text. */
+/* NULL when it is not one, or one that cannot be used; then `message` (of
+ * `capacity` bytes) says why. */
 ferry_json_pattern *_Nullable ferry_json_pattern_create(
-    const char *expression, const char *_Nullable one_pass, char *message,
+    const uint8_t *_Nullable expression, size_t count, char *message,
     size_t capacity);
+/* Bytes that it takes at most, what it keeps for later searches included. */
+size_t ferry_json_pattern_memory(const ferry_json_pattern *pattern);
 void ferry_json_pattern_free(ferry_json_pattern *pattern);
+
+/* Places that stand one after the other in one of the schema's arrays. */
+typedef struct ferry_json_span {
+  uint32_t first;
+  uint32_t count;
+} ferry_json_span;
 
 /* What one value must be. Indexes are places in the arrays of the schema. */
 typedef struct ferry_json_rule {
   uint32_t kinds;            /* ferry_json_kind, the ones allowed */
   uint32_t plain;            /* of these, those of which no more is asked */
   uint32_t enumeration;      /* an array among the constants, or 0 */
+  uint32_t extra;            /* the seldom keywords, or none */
   uint32_t minimum;          /* a number among the constants, or 0 */
   uint32_t maximum;
-  bool exclusive_minimum;
-  bool exclusive_maximum;
   uint32_t min_length;       /* of strings, in Unicode scalars */
   uint32_t max_length;
   uint32_t min_items;        /* of arrays */
@@ -285,29 +298,89 @@ typedef struct ferry_json_rule {
   uint32_t items;            /* the rule of each element, or none */
   uint32_t properties;       /* the first, in the order they were declared */
   uint32_t property_count;
-  uint64_t required;         /* of the first 64, those that must be there */
   uint32_t others;           /* the rule of members not named, or none */
+  uint64_t required;         /* of the first 64, those that must be there */
   bool closed;               /* members not named are refused */
-  uint32_t any_of;           /* a place in the list of alternatives */
-  uint32_t any_of_count;
-  uint32_t one_of;
-  uint32_t one_of_count;
+  bool takes_all_members;    /* members not named count as evaluated */
+  bool exclusive_minimum;
+  bool exclusive_maximum;
   const ferry_json_pattern *_Nullable pattern;
 } ferry_json_rule;
+
+enum ferry_json_format {
+  FERRY_JSON_ANY_FORMAT = 0,
+  FERRY_JSON_DATE_TIME, /* RFC 3339 */
+  FERRY_JSON_DATE,
+  FERRY_JSON_TIME,
+  FERRY_JSON_DURATION, /* RFC 3339, appendix A */
+  FERRY_JSON_EMAIL,    /* RFC 5321 */
+  FERRY_JSON_HOSTNAME, /* RFC 1123 */
+  FERRY_JSON_IPV4,
+  FERRY_JSON_IPV6, /* RFC 4291 */
+  FERRY_JSON_URI,  /* RFC 3986 */
+  FERRY_JSON_URI_REFERENCE,
+  FERRY_JSON_UUID,    /* RFC 4122 */
+  FERRY_JSON_POINTER, /* RFC 6901 */
+  FERRY_JSON_REGEX    /* ECMA-262 */
+};
+
+/* What more a value must be. "In the list" is in the schema's list of rules. */
+typedef struct ferry_json_extra {
+  uint32_t reference;        /* a rule that has to fit too, or none */
+  ferry_json_span all_of;    /* in the list */
+  ferry_json_span any_of;
+  ferry_json_span one_of;
+  uint32_t negated;          /* a rule that must not fit, or none */
+  uint32_t condition;        /* if it fits the next has to, else the last */
+  uint32_t consequence;
+  uint32_t alternative;
+  uint32_t format;           /* ferry_json_format, of strings */
+  uint32_t multiple_of;      /* a number among the constants, or 0 */
+  ferry_json_span prefix;    /* of the first elements, in the list */
+  uint32_t contained;        /* a rule that so many elements fit, or none */
+  uint32_t min_contained;
+  uint32_t max_contained;
+  uint32_t unevaluated_items;    /* the rule of elements that no other names */
+  uint32_t min_members;
+  uint32_t max_members;
+  uint32_t names;                /* the rule of each key, or none */
+  ferry_json_span patterned;     /* in the array of patterned members */
+  ferry_json_span dependencies;  /* in the array of dependencies */
+  uint32_t unevaluated_members;  /* the rule of members that no other names */
+  bool unique;                   /* no two elements are equal */
+  bool by_pattern;               /* each key is compared with the patterns */
+} ferry_json_extra;
 
 typedef struct ferry_json_property {
   const uint8_t *key;
   uint32_t count;
   uint32_t rule;
   bool required;
+  bool named; /* else it has only to be there, and may be one of the others */
 } ferry_json_property;
+
+typedef struct ferry_json_patterned {
+  const ferry_json_pattern *pattern;
+  uint32_t rule;
+} ferry_json_patterned;
+
+/* What an object with this key must be. */
+typedef struct ferry_json_dependency {
+  const uint8_t *key;
+  uint32_t count;
+  uint32_t rule;            /* or none */
+  ferry_json_span required; /* properties that must be there */
+} ferry_json_dependency;
 
 /* A whole schema; the first rule is that of the document. Borrowed by all that
  * takes it. */
 typedef struct ferry_json_schema {
   const ferry_json_rule *rules;
-  const ferry_json_property *_Nullable properties;
-  const uint32_t *_Nullable alternatives;
+  const ferry_json_extra *extras;
+  const ferry_json_property *properties;
+  const uint32_t *list; /* of rules */
+  const ferry_json_patterned *patterned;
+  const ferry_json_dependency *dependencies;
   ferry_json_tape constants;
 } ferry_json_schema;
 
@@ -323,7 +396,16 @@ enum ferry_json_reason {
   FERRY_JSON_LONG,
   FERRY_JSON_NO_MATCH,
   FERRY_JSON_NONE_FITS,     /* of the alternatives */
-  FERRY_JSON_SEVERAL_FIT
+  FERRY_JSON_SEVERAL_FIT,
+  FERRY_JSON_NEGATED,       /* it fits what it must not */
+  FERRY_JSON_NOT_MULTIPLE,
+  FERRY_JSON_FORMAT,
+  FERRY_JSON_EQUAL_ITEMS,
+  FERRY_JSON_FEW_CONTAINED,
+  FERRY_JSON_MANY_CONTAINED,
+  /* The check was given up. */
+  FERRY_JSON_LOW_STACK,
+  FERRY_JSON_MUCH_WORK
 };
 
 typedef struct ferry_json_mismatch {
@@ -333,9 +415,17 @@ typedef struct ferry_json_mismatch {
   size_t index;
 } ferry_json_mismatch;
 
+/* Results that a check keeps at most, when it takes far more steps than the
+ * document has values: with them it takes time in the size of the document
+ * times that of the schema. A check that needs more is given up. */
+#define FERRY_JSON_VERDICTS (1 << 20)
+
 /* Checks the value at `index`; true when it fits, else `*mismatch` is the first
- * thing that does not. Allocates nothing, but for patterns, and for keys that
- * stand twice in a wide object. Its depth is the schema's, never the document's. */
+ * thing that does not. Allocates nothing, but for patterns, for keys that stand
+ * twice in a wide object, for long arrays of which no two elements may be
+ * equal, and for members and elements that no other keyword names. Its depth is the
+ * schema's; where rules refer to one another it is the document's, and a check
+ * for which the stack does not suffice is given up. */
 bool ferry_json_check(const ferry_json_schema *schema, ferry_json_tape tape,
                       size_t index, ferry_json_mismatch *mismatch);
 

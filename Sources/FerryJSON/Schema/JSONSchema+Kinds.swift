@@ -18,9 +18,8 @@ extension JSONSchema {
     public static let any = JSONSchema(SchemaShape(.any))
 
     /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to
-    /// have it cover the whole. Patterns are ECMAScript's without look-around, lazy quantifiers, back-references and
-    /// Unicode classes; they take time in the length of the text, not more. One that is not understood ends the
-    /// program.
+    /// have it cover the whole. Patterns are those of ECMA-262 without look-around and back-references; finding one
+    /// takes time in the length of the text. A pattern that cannot be used ends the program.
     public static func string(
         minLength: Int = 0, maxLength: Int? = nil, matching pattern: String? = nil
     ) -> JSONSchema {
@@ -30,6 +29,11 @@ extension JSONSchema {
                 $0.maxLength = maxLength
                 $0.pattern = pattern.map(SchemaPattern.init(trusted:))
             })
+    }
+
+    /// A string of a form: `.string(format: .uuid)`.
+    public static func string(format: Format) -> JSONSchema {
+        JSONSchema(SchemaShape(.string) { $0.format = format })
     }
 
     /// A number within the range: `0...1`, `0..<1`, `0...`, `..<1`. An end that is infinite bounds nothing.
@@ -55,19 +59,41 @@ extension JSONSchema {
             })
     }
 
-    /// An array with so many elements of one schema.
-    public static func array(of element: JSONSchema, minCount: Int = 0, maxCount: Int? = nil) -> JSONSchema {
+    /// An array with so many elements of one schema; with `unique` no two of them are equal.
+    public static func array(
+        of element: JSONSchema, minCount: Int = 0, maxCount: Int? = nil, unique: Bool = false
+    ) -> JSONSchema {
         JSONSchema(
             SchemaShape(.array) {
                 $0.items = .each(element)
                 $0.minItems = minCount
                 $0.maxItems = maxCount
+                $0.isUnique = unique
             })
     }
 
-    /// An object with any keys, whose values all fit one schema.
-    public static func dictionary(of value: JSONSchema) -> JSONSchema {
-        JSONSchema(SchemaShape(.object) { $0.others = .each(value) })
+    /// An array of elements that fit the schemas in turn, and no more: `.tuple(.string, .integer)`. Those at its end
+    /// that are `optional` may be absent.
+    public static func tuple(_ elements: JSONSchema...) -> JSONSchema {
+        JSONSchema(
+            SchemaShape(.array) {
+                $0.prefix = elements
+                $0.minItems = (elements.lastIndex { !$0.shape.isOptional } ?? -1) + 1
+                $0.maxItems = elements.count
+            })
+    }
+
+    /// An object with any keys, whose values all fit one schema; so many of them, and keys that fit another one.
+    public static func dictionary(
+        of value: JSONSchema, keys: JSONSchema? = nil, minCount: Int = 0, maxCount: Int? = nil
+    ) -> JSONSchema {
+        JSONSchema(
+            SchemaShape(.object) {
+                $0.others = .each(value)
+                $0.names = keys
+                $0.minMembers = minCount
+                $0.maxMembers = maxCount
+            })
     }
 
     /// One of these values: `.enumeration("red", "green", .null)`.
@@ -83,6 +109,22 @@ extension JSONSchema {
     /// At least one of the schemas fits.
     public static func anyOf(_ schemas: JSONSchema...) -> JSONSchema {
         JSONSchema(SchemaShape(.any) { $0.anyOf = schemas })
+    }
+
+    /// All of the schemas fit.
+    public static func allOf(_ schemas: JSONSchema...) -> JSONSchema {
+        JSONSchema(SchemaShape(.any) { $0.allOf = schemas })
+    }
+
+    /// The schema does not fit: `.allOf(.string, .not(.enumeration("admin")))`.
+    public static func not(_ schema: JSONSchema) -> JSONSchema {
+        JSONSchema(SchemaShape(.any) { $0.negated = schema })
+    }
+
+    /// The same, and a multiple of a number above 0, in decimals: 19.99 is a multiple of 0.01.
+    public func multiple(of factor: Double) -> JSONSchema {
+        precondition(factor > 0 && factor.isFinite, "a number is a multiple of one above 0")
+        return with { $0.multipleOf = JSON(factor) }
     }
 
     /// The same, or the key is absent.

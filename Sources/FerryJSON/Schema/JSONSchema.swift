@@ -7,8 +7,8 @@
 /// Every key named is required unless it is `optional`; null passes only where it is `nullable`; keys that are not
 /// named are ignored unless the object is `closed`; every element of an array is checked; booleans are no numbers, and
 /// a whole number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in a
-/// `static let`. Checking makes no objects and allocates nothing, but for patterns, and for keys that stand twice in a
-/// wide object.
+/// `static let`. Checking makes no objects and allocates nothing, but for patterns, for keys that stand twice in a wide
+/// object, and for a few keywords of JSON Schema.
 public struct JSONSchema: Sendable {
     /// One reference, so that a schema costs a request no more to name than any other of its members.
     private let definition: SchemaDefinition
@@ -35,7 +35,7 @@ extension JSONSchema: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral 
     public init(dictionaryLiteral members: (String, JSONSchema)...) {
         var properties: [SchemaShape.Property] = []
         for (key, schema) in members {
-            properties.removeAll { $0.key == key }
+            properties.removeAll { $0.key.utf8.elementsEqual(key.utf8) }
             properties.append(.init(key: key, schema: schema, isRequired: !schema.shape.isOptional))
         }
         self.init(SchemaShape(.object) { $0.properties = properties })

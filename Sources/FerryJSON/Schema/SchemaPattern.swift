@@ -2,26 +2,24 @@ internal import CFerryJSON
 
 /// A compiled regular expression.
 ///
-/// Sendable because the C library locks an expression while it searches.
+/// Sendable because RE2 may search with one expression on many threads at once.
 final class SchemaPattern: @unchecked Sendable {
     let text: String
     let handle: OpaquePointer
 
     init(_ text: String) throws(SchemaPatternError) {
-        var translator = PatternTranslator(text)
-        let expression = try translator.translate()
         var message = [CChar](repeating: 0, count: 128)
-        let onePass = translator.needsOnePass ? Self.onePass(expression) : nil
-        guard let handle = ferry_json_pattern_create(expression, onePass, &message, message.count) else {
+        var copy = text
+        let handle = copy.withUTF8 { bytes in
+            ferry_json_pattern_create(bytes.baseAddress, bytes.count, &message, message.count)
+        }
+        guard let handle else {
             let bytes = message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
             throw SchemaPatternError(message: String(decoding: bytes, as: UTF8.self))
         }
         self.text = text
         self.handle = handle
     }
-
-    /// The same, found from the text's beginning: any characters, line breaks and NUL among them, may come before.
-    private static func onePass(_ expression: String) -> String { "^([^a]|a)*(\(expression))" }
 
     /// A pattern that the program itself contains.
     convenience init(trusted text: String) {
@@ -31,6 +29,9 @@ final class SchemaPattern: @unchecked Sendable {
             preconditionFailure("the pattern \(text) cannot be used: \(error.message)")
         }
     }
+
+    /// The bytes that it takes at most.
+    var memory: Int { ferry_json_pattern_memory(handle) }
 
     deinit { ferry_json_pattern_free(handle) }
 }

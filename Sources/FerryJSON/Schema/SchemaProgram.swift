@@ -11,6 +11,8 @@ final class SchemaProgram: @unchecked Sendable {
     let rules: [ferry_json_rule]
     let properties: [SchemaCompiler.Property]
     let patterns: [UInt32: SchemaPattern]
+    let formats: [UInt32: JSONSchema.Format]
+    private let allPatterns: [SchemaPattern]
     private let constants: JSON
     private let memory: [UnsafeMutableRawPointer]
     private static let last = Atomic<UInt64>(0)
@@ -20,16 +22,27 @@ final class SchemaProgram: @unchecked Sendable {
         constants = compiled.constants
         properties = compiled.properties
         patterns = compiled.patterns
+        formats = compiled.formats
+        allPatterns = compiled.allPatterns
         rules = compiled.rules
         var memory: [UnsafeMutableRawPointer] = []
         let keys = properties.map { property in
             let copy = Self.copy(Array(property.key.utf8), into: &memory)
             return ferry_json_property(
-                key: copy, count: UInt32(property.key.utf8.count), rule: property.rule, required: property.isRequired)
+                key: copy, count: UInt32(property.key.utf8.count), rule: property.rule,
+                required: property.isRequired, named: property.isNamed)
+        }
+        let dependencies = compiled.dependencies.map { dependency in
+            let copy = Self.copy(Array(dependency.key.utf8), into: &memory)
+            return ferry_json_dependency(
+                key: copy, count: UInt32(dependency.key.utf8.count), rule: dependency.rule,
+                required: dependency.required)
         }
         schema = ferry_json_schema(
-            rules: Self.copy(rules, into: &memory), properties: Self.copy(keys, into: &memory),
-            alternatives: Self.copy(compiled.alternatives, into: &memory), constants: constants.document.tape)
+            rules: Self.copy(rules, into: &memory), extras: Self.copy(compiled.extras, into: &memory),
+            properties: Self.copy(keys, into: &memory), list: Self.copy(compiled.list, into: &memory),
+            patterned: Self.copy(compiled.patterned, into: &memory),
+            dependencies: Self.copy(dependencies, into: &memory), constants: constants.document.tape)
         self.memory = memory
     }
 
@@ -42,6 +55,16 @@ final class SchemaProgram: @unchecked Sendable {
         var mismatch = ferry_json_mismatch()
         let fits = withUnsafePointer(to: schema) { ferry_json_check($0, tape, index, &mismatch) }
         return fits ? nil : SchemaReport(program: self, tape: tape, mismatch: mismatch).mismatch
+    }
+
+    /// The seldom keywords of a rule.
+    func extra(of rule: ferry_json_rule) -> ferry_json_extra? {
+        rule.extra == FERRY_JSON_NO_RULE ? nil : schema.extras[Int(rule.extra)]
+    }
+
+    /// The rules at these places of the list.
+    func rules(_ span: ferry_json_span) -> [ferry_json_rule] {
+        (span.first..<span.first + span.count).map { rules[Int(schema.list[Int($0)])] }
     }
 
     /// A constant: the array of an enumeration's values, or the number that bounds.

@@ -21,7 +21,6 @@ struct SchemaReport {
     }
 
     private var rule: ferry_json_rule { program.rules[Int(finding.rule)] }
-    private var isString: Bool { ferry_json_tag(tape, finding.index) == JSONTag.string }
 
     private var kind: String {
         switch ferry_json_tag(tape, finding.index) {
@@ -44,6 +43,11 @@ struct SchemaReport {
         case FERRY_JSON_LONG: "longer \(kind)"
         case FERRY_JSON_NOT_LISTED, FERRY_JSON_NO_MATCH: "another \(kind)"
         case FERRY_JSON_SEVERAL_FIT: "\(kind) that fits several"
+        case FERRY_JSON_NEGATED: "\(kind) that fits it"
+        case FERRY_JSON_NOT_MULTIPLE, FERRY_JSON_FORMAT: "another \(kind)"
+        case FERRY_JSON_EQUAL_ITEMS: "equal elements"
+        case FERRY_JSON_FEW_CONTAINED: "fewer"
+        case FERRY_JSON_MANY_CONTAINED: "more"
         case FERRY_JSON_WRONG_KIND
         where kind == "number" && !kinds(of: rule).contains(.number)
             && kinds(of: rule).contains(.integer):
@@ -54,41 +58,70 @@ struct SchemaReport {
 
     private var expected: String {
         switch finding.reason {
-        case FERRY_JSON_MISSING: text(of: program.rules[Int(program.properties[Int(finding.property)].rule)])
+        case FERRY_JSON_MISSING: missingText
         case FERRY_JSON_UNKNOWN: "no other keys"
         case FERRY_JSON_NOT_LISTED: listText
         case FERRY_JSON_BELOW, FERRY_JSON_ABOVE: kinds(of: rule).intersection([.number, .integer]).text + rangeText
         case FERRY_JSON_SHORT, FERRY_JSON_LONG: kind + lengthText
         case FERRY_JSON_NO_MATCH: "string matching \(program.patterns[finding.rule]?.text ?? "")"
         case FERRY_JSON_SEVERAL_FIT: "exactly one of the alternatives"
+        case FERRY_JSON_NEGATED: "a value that does not fit the schema of \"not\""
+        case FERRY_JSON_NOT_MULTIPLE: "multiple of \(program.constant(at: extra.multiple_of).description)"
+        case FERRY_JSON_FORMAT: "string of the format \(program.formats[finding.rule]?.rawValue ?? "")"
+        case FERRY_JSON_EQUAL_ITEMS: "array of elements that all differ"
+        case FERRY_JSON_FEW_CONTAINED: "array with at least \(extra.min_contained) that \(containedText)"
+        case FERRY_JSON_MANY_CONTAINED: "array with at most \(extra.max_contained) that \(containedText)"
+        case FERRY_JSON_LOW_STACK: "less nesting, for the stack of this thread"
+        case FERRY_JSON_MUCH_WORK: "a document that takes less work to check"
         default: text(of: rule)
         }
     }
 
     private func kinds(of rule: ferry_json_rule) -> SchemaKinds { SchemaKinds(rawValue: rule.kinds) }
 
+    private var extra: ferry_json_extra { program.extra(of: rule) ?? ferry_json_extra() }
+
+    private var missingText: String {
+        let rule = program.properties[Int(finding.property)].rule
+        return rule == FERRY_JSON_NO_RULE ? SchemaKinds.any.text : text(of: program.rules[Int(rule)])
+    }
+
+    private var containedText: String {
+        let text = text(of: program.rules[Int(extra.contained)])
+        return text == SchemaKinds.any.text ? "fit" : "are " + text
+    }
+
     /// The kinds that a rule allows, those of its alternatives when it has some.
     private func text(of rule: ferry_json_rule) -> String {
         if rule.enumeration > 0 { return listText(of: rule) }
-        return allKinds(of: rule).text
+        var steps = 1000
+        return allKinds(of: rule, depth: 0, &steps).text
     }
 
-    private func allKinds(of rule: ferry_json_rule) -> SchemaKinds {
-        [(rule.any_of, rule.any_of_count), (rule.one_of, rule.one_of_count)].reduce(kinds(of: rule)) { kinds, list in
-            guard list.1 > 0 else { return kinds }
-            // The array of alternatives is there in any case.
-            let alternatives = (list.0..<list.0 + list.1).map { place in
-                allKinds(of: program.rules[Int(program.schema.alternatives![Int(place)])])
-            }
-            return kinds.intersection(alternatives.reduce([]) { $0.union($1) })
+    /// Rules may refer to one another in very many ways; beyond a bound a rule is taken at its own word.
+    private func allKinds(of rule: ferry_json_rule, depth: Int, _ steps: inout Int) -> SchemaKinds {
+        var kinds = kinds(of: rule)
+        steps -= 1
+        guard let extra = program.extra(of: rule), steps > 0, depth < 12 else { return kinds }
+        if extra.reference != FERRY_JSON_NO_RULE {
+            kinds.formIntersection(allKinds(of: program.rules[Int(extra.reference)], depth: depth + 1, &steps))
         }
+        for other in program.rules(extra.all_of) {
+            kinds.formIntersection(allKinds(of: other, depth: depth + 1, &steps))
+        }
+        for list in [extra.any_of, extra.one_of] where list.count > 0 {
+            var union: SchemaKinds = []
+            for other in program.rules(list) { union.formUnion(allKinds(of: other, depth: depth + 1, &steps)) }
+            kinds.formIntersection(union)
+        }
+        return kinds
     }
 
     private var listText: String { listText(of: rule) }
 
     private func listText(of rule: ferry_json_rule) -> String {
         let values = (program.constant(at: rule.enumeration).array.map { Array($0) } ?? []).map(\.description)
-        guard values.count != 1 else { return values[0] }
+        guard values.count > 1 else { return values.first ?? "nothing" }
         return "one of " + values.prefix(8).joined(separator: ", ") + (values.count > 8 ? ", …" : "")
     }
 
@@ -103,9 +136,13 @@ struct SchemaReport {
     }
 
     private var lengthText: String {
-        let low = isString ? rule.min_length : rule.min_items
-        let high = isString ? rule.max_length : rule.max_items
+        let (low, high, unit): (UInt32, UInt32, String) =
+            switch ferry_json_tag(tape, finding.index) {
+            case JSONTag.string: (rule.min_length, rule.max_length, "characters")
+            case JSONTag.object: (extra.min_members, extra.max_members, "members")
+            default: (rule.min_items, rule.max_items, "elements")
+            }
         let parts = [low > 0 ? "at least \(low)" : nil, high < .max ? "at most \(high)" : nil]
-        return " of " + parts.compactMap { $0 }.joined(separator: " and ") + (isString ? " characters" : " elements")
+        return " of " + parts.compactMap { $0 }.joined(separator: " and ") + " " + unit
     }
 }

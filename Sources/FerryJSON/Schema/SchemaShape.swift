@@ -19,22 +19,86 @@ struct SchemaShape: Sendable {
         var isExclusive = false
     }
 
+    /// Members whose keys match a pattern.
+    struct Patterned: Sendable {
+        let pattern: SchemaPattern
+        let schema: JSONSchema
+    }
+
+    /// What an object with this key must be.
+    struct Dependency: Sendable {
+        let key: String
+        var required: [String] = []
+        var schema: JSONSchema?
+    }
+
+    /// Elements of which so many fit a schema.
+    struct Contained: Sendable {
+        let schema: JSONSchema
+        var minimum = 1
+        var maximum: Int?
+    }
+
+    /// `if`, `then` and `else`.
+    struct Conditional: Sendable {
+        let condition: JSONSchema
+        var consequence: JSONSchema?
+        var alternative: JSONSchema?
+    }
+
     var kinds: SchemaKinds
     /// Within an object: the key may be absent.
     var isOptional = false
     var enumeration: [JSON]?
+    var allOf: [JSONSchema] = []
+    var anyOf: [JSONSchema] = []
+    var oneOf: [JSONSchema] = []
+    var negated: JSONSchema?
+    var conditional: Conditional?
+
+    // Numbers.
     var minimum: Bound?
     var maximum: Bound?
+    var multipleOf: JSON?
+
+    // Strings.
     var minLength = 0
     var maxLength: Int?
     var pattern: SchemaPattern?
+    var format: JSONSchema.Format?
+
+    // Arrays.
     var minItems = 0
     var maxItems: Int?
+    var prefix: [JSONSchema] = []
     var items = Others.any
+    var contained: Contained?
+    var isUnique = false
+    var unevaluatedItems: JSONSchema?
+
+    // Objects.
+    var minMembers = 0
+    var maxMembers: Int?
     var properties: [Property] = []
+    /// Keys that must be there and are not among the properties.
+    var required: [String] = []
+    var patterned: [Patterned] = []
     var others = Others.any
-    var anyOf: [JSONSchema] = []
-    var oneOf: [JSONSchema] = []
+    /// `others` was said, even if it is `any`.
+    var namesOthers = false
+    var names: JSONSchema?
+    var dependencies: [Dependency] = []
+    var unevaluatedMembers: JSONSchema?
+
+    // Of a schema that was read from a document.
+    /// Where it begins in the document, 0 if it was not read from one.
+    var node = 0
+    /// The place of its reference in the document's list.
+    var reference: Int?
+    /// Schemas that nothing but references leads to.
+    var definitions: [JSONSchema] = []
+    /// Of the outermost schema: what the references in it lead to.
+    var document: SchemaDocument?
 
     init(_ kinds: SchemaKinds) {
         self.kinds = kinds
@@ -46,5 +110,29 @@ struct SchemaShape: Sendable {
     }
 
     /// Whether more than the kind decides, so that null cannot simply be added to the kinds.
-    var hasAlternatives: Bool { enumeration != nil || !anyOf.isEmpty || !oneOf.isEmpty }
+    var hasAlternatives: Bool { enumeration != nil || appliesOthers || document != nil }
+
+    /// Whether other schemas apply to the same value.
+    var appliesOthers: Bool {
+        !allOf.isEmpty || !anyOf.isEmpty || !oneOf.isEmpty || negated != nil || conditional != nil || reference != nil
+    }
+
+    /// The allowed kinds of whose values nothing more is asked than that they are of them.
+    var plainKinds: SchemaKinds {
+        if enumeration != nil || appliesOthers { return [] }
+        var plain = kinds
+        if minimum != nil || maximum != nil || multipleOf != nil { plain.subtract([.number, .integer]) }
+        if minLength > 0 || maxLength != nil || pattern != nil || format != nil { plain.remove(.string) }
+        plain.subtract([.array, .object])
+        return plain
+    }
+}
+
+/// What the references of a document lead to, by their number: the places where those schemas begin.
+final class SchemaDocument: Sendable {
+    let targets: [Int]
+
+    init(targets: [Int]) {
+        self.targets = targets
+    }
 }

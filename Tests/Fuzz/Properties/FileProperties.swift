@@ -18,9 +18,10 @@ func checkPlan(_ bytes: UnsafeRawBufferPointer) throws {
     }
 }
 
-/// Likewise a schema; one that is read can be asked.
+/// Likewise a schema; one that is read can be asked, about itself too, and with the formats that it names.
 func checkSchemaFile(_ bytes: UnsafeRawBufferPointer) throws {
     let text = Data(bytes)
+    try checkAssertedSchema(bytes)
     do throws(InputError) {
         let schema = try SchemaFile.schema(of: text, path: "file")
         for sample in ["null", "{\"a\":[1,\"x\"]}", "[]", "\"abc\"", "-1.5"] {
@@ -28,6 +29,22 @@ func checkSchemaFile(_ bytes: UnsafeRawBufferPointer) throws {
         }
     } catch {
         try expectLine(error, in: text)
+    }
+}
+
+private func checkAssertedSchema(_ bytes: UnsafeRawBufferPointer) throws {
+    guard let document = try? JSON(parsing: bytes, spare: 0) else { return }
+    do throws(JSONSchemaError) {
+        let schema = try JSONSchema(document: document, assertingFormats: true)
+        try? schema.check(document)
+        for text in ["2024-02-29T23:59:60Z", "a.b@c.de", "http://[::1]:1/%20?#", "P1DT1S", "/~01", "(a|b)*c{2}"] {
+            try? schema.check(JSON(text))
+        }
+        let deep = String(repeating: #"{"a":["#, count: 500) + String(repeating: "]}", count: 500)
+        try? schema.check(JSON(parsing: Array(deep.utf8)))
+    } catch {
+        try promise(error.description.hasPrefix("$"), "an error without a place")
+        try promise(document.value(atPointer: error.pointer) != nil, "an error in another place: \(error)")
     }
 }
 

@@ -1,0 +1,82 @@
+// expression.h - regular expressions of ECMA-262, in the syntax of RE2.
+#ifndef FERRY_JSON_EXPRESSION_H
+#define FERRY_JSON_EXPRESSION_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// Reads an expression once, from its beginning to its end, and writes the same
+// for RE2: everything that the two read differently is written in a form that
+// RE2 has one meaning for. Takes time and memory in the expression's length.
+class Expression {
+ public:
+  // Groups within groups; a deeper expression is refused.
+  static constexpr size_t deepest = 200;
+  // RE2's own bound of a repetition.
+  static constexpr uint32_t most_repeated = 1000;
+
+  Expression(const uint8_t *bytes, size_t count);
+
+  // False when it is no expression of ECMA-262; then `fault` says why.
+  bool read();
+
+  // For RE2.
+  std::string text;
+  std::string fault;
+  // What RE2 cannot do, if it asks for that.
+  std::string unsupported;
+  // A `)` that closes nothing was read as a character.
+  bool has_stray_parenthesis = false;
+
+ private:
+  std::vector<uint32_t> scalars;
+  size_t next = 0;
+  size_t depth = 0;
+  bool may_repeat = false;
+  bool has_inner_place = false;
+  std::vector<std::vector<uint32_t>> names;
+
+  // A set of characters as RE2 writes it, without its brackets.
+  using Set = std::string;
+  // What stands in a set: one character, or a class of them.
+  struct Member {
+    bool is_class;
+    uint32_t scalar;
+  };
+
+  bool at_end() const noexcept { return next == scalars.size(); }
+  uint32_t peek(size_t ahead = 0) const noexcept {
+    return next + ahead < scalars.size() ? scalars[next + ahead] : nothing;
+  }
+  bool take(uint32_t scalar) noexcept {
+    if (peek() != scalar)
+      return false;
+    next++;
+    return true;
+  }
+  static constexpr uint32_t nothing = UINT32_MAX;
+
+  bool wrong(std::string message);
+  void refuse(const char *what);
+  void literal(uint32_t scalar);
+  static void range(Set &set, uint32_t low, uint32_t high);
+  void whole(const Set &set, bool is_negated);
+
+  bool group();
+  bool group_name();
+  bool repeat(const std::string &bounds);
+  bool is_bounds(size_t *length, uint32_t *least, uint32_t *most) const;
+  bool braces();
+  bool escape();
+  bool set();
+  bool member(Set &set, Member *found);
+  bool class_escape(uint32_t kind, Set &set);
+  bool property(bool is_negated, Set &set);
+  bool character_escape(uint32_t letter, uint32_t *scalar);
+  bool hexadecimal(size_t digits, uint32_t *value);
+  bool unicode_escape(uint32_t *scalar);
+};
+
+#endif
