@@ -4,14 +4,12 @@ internal import CFerryJSON
 struct TapeDecoder: Decoder {
     let session: DecodingSession
     let index: Int
-    /// Whether keys are data, which no strategy converts.
-    let keepsKeys: Bool
 
     var codingPath: [any CodingKey] { session.codingPath(to: index) }
     var userInfo: [CodingUserInfoKey: Any] { session.options.userInfo }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        try session.container(keyedBy: type, at: index, keepsKeys: keepsKeys)
+        try session.container(keyedBy: type, at: index)
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
