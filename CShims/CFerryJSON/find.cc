@@ -1,9 +1,10 @@
 // find.cc - the search for a member of an object.
 //
-// Of keys that stand twice the last one counts, so all members have to be looked
-// at, unless the keys are known to differ. A search finds that out, and notes it
-// for the next ones, with the place that it has come to: most ask for members in
-// their order. Notes are a thread's own, so that documents never change.
+// Of keys that stand twice the last one counts, so all members have to be
+// looked at, unless the keys are known to differ. A search finds that out, and
+// notes it for the next ones, with the place that it has come to: most ask for
+// members in their order. Notes are a thread's own, so that documents never
+// change.
 #include "keys.h"
 
 #include <sys/random.h>
@@ -17,10 +18,10 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "a string's length comes before its bytes in the first word");
 
-// Objects with more members are first gone through some times: comparing their
-// keys takes as long.
+// Objects with more members are gone through once before their keys are
+// compared, which takes as long as some searches.
 constexpr size_t most_compared = 64;
-constexpr uint32_t most_searches = 3;
+constexpr uint32_t most_searches = 1;
 
 // What of the first word of a string belongs to it, by its length: that, and up
 // to four bytes.
@@ -75,34 +76,41 @@ inline const uint8_t *key_at(ferry_json_tape tape, size_t index) noexcept {
   return tape.strings + ferry_json_payload(tape, index);
 }
 
-// Seldom needed, and so kept out of the loop that needs the registers.
-[[gnu::noinline]] bool stands_before(ferry_json_tape tape, size_t begin,
-                                     size_t index) noexcept {
-  size_t count;
-  const uint8_t *bytes = ferry_json_string(tape, index, &count);
-  for (size_t i = begin; i < index; i = ferry_json_after(tape, i + 1))
-    if (ferry_json_is_string(tape, i, bytes, count))
-      return true;
-  return false;
-}
+// The keys of a small object, as far as they were seen.
+class Seen {
+ public:
+  // Whether the key at `index` is another than those before.
+  bool is_new(ferry_json_tape tape, size_t index, uint64_t word,
+              const uint8_t *string) noexcept {
+    size_t place = ferry__json_spread(word, string) >> (64 - bits);
+    for (; table[place]; place = (place + 1) & ((1 << bits) - 1)) {
+      const uint8_t *other = key_at(tape, table[place]);
+      if (Wanted{word, string + 4, static_cast<uint32_t>(word)}.is(
+              first_word(other), other))
+        return false;
+    }
+    table[place] = static_cast<uint32_t>(index);
+    return true;
+  }
+
+ private:
+  // Twice as many as there are keys at most.
+  static constexpr unsigned bits = 7;
+  uint32_t table[1 << bits] = {};
+};
 
 // Goes through all members, and compares the keys of a small object.
 size_t find_last(ferry_json_tape tape, size_t index, size_t end,
                  const Wanted &wanted, bool *keys_differ) noexcept {
   bool compares = ferry_json_payload(tape, index) >> 32 <= most_compared;
-  uint64_t seen[8] = {};
+  Seen seen;
   size_t found = 0;
   for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i + 1)) {
     const uint8_t *string = key_at(tape, i);
     uint64_t word = first_word(string);
     if (wanted.is(word, string))
       found = i + 1;
-    if (compares) {
-      uint64_t bits = ferry__json_spread(word, string) >> 55;
-      uint64_t bit = uint64_t(1) << (bits & 63);
-      compares = !(seen[bits >> 6] & bit) || !stands_before(tape, index + 1, i);
-      seen[bits >> 6] |= bit;
-    }
+    compares = compares && seen.is_new(tape, i, word, string);
   }
   *keys_differ = compares;
   return found;

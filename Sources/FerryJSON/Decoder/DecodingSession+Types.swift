@@ -74,9 +74,11 @@ extension DecodingSession {
 
     /// The keys of an object and the values behind them, in the order of the document.
     @inline(__always)
-    func members(at index: Int, _ reserve: (Int) -> Void, each: (Int, Int) throws -> Void) throws {
+    func members(
+        at index: Int, converting: Bool = false, _ reserve: (Int) -> Void, each: (Int, Int) throws -> Void
+    ) throws {
         guard ferry_json_tag(tape, index) == JSONTag.object else { throw mismatch([String: Any].self, at: index) }
-        noteDictionary(at: index)
+        if !converting { noteDictionary(at: index) }
         reserve(ferry_json_count(tape, index))
         let end = ferry_json_close(tape, index)
         var key = index + 1
@@ -90,7 +92,9 @@ extension DecodingSession {
 // MARK: Foundation's types
 
 extension DecodingSession {
-    private func date(at index: Int) throws -> Date {
+    /// `isAlone` where a single value container was asked for it: Foundation's path of an error ends above the date
+    /// otherwise.
+    func date(at index: Int, isAlone: Bool = false) throws -> Date {
         guard !isNull(at: index) else { throw mismatch(Date.self, at: index) }
         switch options.dateDecodingStrategy {
         case .deferredToDate: return try Date(from: TapeDecoder(session: self, index: index))
@@ -102,8 +106,8 @@ extension DecodingSession {
             do {
                 return try Date.ISO8601FormatStyle().parse(tape.string(at: index))
             } catch {
-                // Foundation's path ends above the date.
-                throw corrupted("not a date of ISO 8601", Array(codingPath(to: index).dropLast()), error)
+                let path = codingPath(to: index)
+                throw corrupted("not a date of ISO 8601", isAlone ? path : Array(path.dropLast()), error)
             }
         case .parsed(let parse):
             let text = try string(at: index)

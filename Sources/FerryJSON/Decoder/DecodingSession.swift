@@ -100,7 +100,8 @@ final class DecodingSession {
         guard step.isObject else { return PathKey(position: step.position) }
         if let key = keys[step.value] { return key }
         let name = tape.string(at: step.child)
-        if isDictionary(step.container) { return PathKey(member: name) }
+        // Foundation knows integers only where it goes through a container, which it does where no key is converted.
+        if isDictionary(step.container) { return usesDefaultKeys ? PathKey(member: name) : PathKey(stringValue: name) }
         return PathKey(stringValue: usesDefaultKeys ? name : keyConverter.convert(name, path: &path))
     }
 

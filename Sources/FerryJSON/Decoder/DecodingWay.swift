@@ -3,8 +3,8 @@ internal import FoundationEssentials
 
 /// How a type is decoded: by a strategy, without containers, or by itself.
 ///
-/// To compare a type with all that are decoded in ways of their own takes longer than to decode a number, and to ask the
-/// runtime whether it is an array or a dictionary still longer. The way of each type is found once in a process.
+/// To compare a type with all that are decoded in ways of their own takes longer than to decode a number. To ask the
+/// runtime whether it is an array or a dictionary takes longer still. The way of each type is found once in a process.
 struct DecodingWay: Equatable {
     /// One of the constants, or the address of a reader, which is kept for good.
     private let bits: UInt
@@ -111,12 +111,13 @@ private final class DictionaryReader<Key: Hashable & CodingKeyRepresentable, Ele
     override func value(at index: Int, in session: DecodingSession) throws -> [Key: Element] {
         var dictionary: [Key: Element] = [:]
         var path: [any CodingKey] = session.keyConverter.dependsOnPath ? session.codingPath(to: index) : []
-        try session.members(at: index) {
+        try session.members(at: index, converting: !session.usesDefaultKeys) {
             dictionary.reserveCapacity($0)
         } each: { place, value in
             let text = session.tape.string(at: place)
             let name = session.usesDefaultKeys ? text : session.keyConverter.convert(text, path: &path)
             let key: Key = try key(PathKey(member: name), at: index, in: session)
+            if !session.usesDefaultKeys { session.note(PathKey(member: name), at: value) }
             dictionary[key] = try session.decode(Element.self, at: value)
         }
         return dictionary

@@ -1,7 +1,27 @@
 internal import FoundationEssentials
 
-/// Turns `created_at` into `createdAt`.
+/// Turns `created_at` into `createdAt`, and back.
 enum SnakeCase {
+    /// A word begins at a capital letter; of several in a row the last begins one if a small letter comes after them.
+    static func snakeCase(of key: String) -> String {
+        let letters = Array(key)
+        var words: [ArraySlice<Character>] = []
+        var (begin, place) = (0, 1)
+        while place < letters.count {
+            guard let capital = letters[place...].firstIndex(where: \.isUppercase) else { break }
+            words.append(letters[begin..<capital])
+            begin = capital
+            guard let small = letters[capital...].firstIndex(where: \.isLowercase) else { break }
+            if small > capital + 1 {
+                words.append(letters[capital..<small - 1])
+                begin = small - 1
+            }
+            place = small + 1
+        }
+        words.append(letters[begin...])
+        return words.map { String($0).lowercased() }.joined(separator: "_")
+    }
+
     /// Underscores at either end stay; what is between them becomes one word.
     static func camelCase(of key: String) -> String {
         let leading = key.prefix { $0 == "_" }

@@ -3,8 +3,8 @@ internal import CFerryJSON
 /// The way from the root of a document down to one of its values, kept for the next one that is asked for.
 ///
 /// Found by going from member to member, so that nothing has to be kept for it while all goes well. Where many ways are
-/// asked for, each goes on where the last one ended; a large container that is come back to gets a list of its children,
-/// so that ways in any order take about the time of one walk.
+/// asked for, each goes on where the last one ended. A large container that is visited again gets a list of its
+/// children, so that ways in any order take about the time of one walk.
 struct WayDown {
     /// One container on the way, and the element or the key of the member through which the way goes on.
     struct Step {
