@@ -94,6 +94,10 @@ size_t ferry_json_offset(const ferry_json *document, const uint8_t *text,
 /* Parsers that wait in the pool; for tests. */
 size_t ferry_json_pooled(void);
 
+/* Frees what has waited for a minute when so many seconds have passed; for
+ * tests. */
+void ferry_json_pool_look(int64_t seconds);
+
 /* ---- Looking at a tape ---- */
 
 static inline uint8_t ferry_json_tag(ferry_json_tape tape, size_t index) {
@@ -207,8 +211,8 @@ uint64_t ferry_json_hash(const uint8_t *key, size_t count);
 size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count);
 
-/* The members of one object after the other, laid out to be looked up. Zeroed at
- * first; of one thread at a time, and of one document, which outlives it. */
+/* The members of one object after the other, laid out to be looked up. Zeroed
+ * at first; of one thread at a time, and of one document, which outlives it. */
 typedef struct ferry_json_members {
   uint64_t *_Nullable keys;    /* the places of the keys among the strings */
   uint64_t *_Nullable heads;   /* their lengths and first four bytes */
@@ -223,8 +227,8 @@ typedef struct ferry_json_members {
   bool is_ascii;               /* all of the keys */
 } ferry_json_members;
 
-/* Goes on to the object at `index`; true when it has the keys of the one before,
- * in their order. */
+/* Goes on to the object at `index`; true when it has the keys of the one
+ * before, in their order. */
 bool ferry_json_members_fill(ferry_json_members *members, ferry_json_tape tape,
                              size_t index);
 
@@ -259,6 +263,17 @@ uintptr_t ferry_json_know_type(const void *type, uintptr_t known);
 /* Whether the calling thread has so little stack left that a recursion over a
  * document must end. */
 bool ferry_json_stack_is_low(void);
+
+/* ---- Writing ---- */
+
+/* Writes a string without its quotes, for which six times its bytes must have
+ * room; gives how many it took. */
+size_t ferry_json_escape(uint8_t *out, const uint8_t *bytes, size_t count,
+                         bool escapes_slashes);
+
+/* Writes an integer, for which 21 bytes must have room. */
+size_t ferry_json_write_integer(uint8_t *out, uint64_t magnitude,
+                                bool is_negative);
 
 /* ---- Schemas ---- */
 
