@@ -4,6 +4,7 @@ enum JSONShapeText {
         "[\((0..<count).map(element).joined(separator: ","))]"
     }
 
+    static var questions: String { String(decoding: JSONSample.medium.text, as: UTF8.self) }
     static func posts(_ count: Int) -> String { list(count, post) }
     static func authors(_ count: Int) -> String { list(count, author) }
 
@@ -116,14 +117,15 @@ enum JSONShapeText {
             let commits = list(2) { commit in
                 """
                 {"sha":"\(String(1_000_003 * (id + commit), radix: 16))d8e8fca2dc0f896fd7cb4cb0031ba249",\
-                "author":{"email":"author\(id)@example.com","name":"Author \(id)"},"message":"Fix number \(id)\\n\\nAgain",\
+                "author":{"email":"author\(id)@example.com","name":"Author \(id)"},\
+                "message":"Fix number \(id)\\n\\nAgain",\
                 "distinct":true,"url":"https://api.example.com/repos/someone/project\(id)/commits/\(commit)"}
                 """
             }
             let push =
                 #""pushId":\#(24_643_442 + id),"size":1,"ref":"refs/heads/master","head":"b8","commits":\#(commits)"#
             return """
-                {"id":"\(1_652_857_722 + id)","type":"\(id % 3 == 0 ? "IssuesEvent" : "PushEvent")","actor":{"id":\(id),\
+                {"id":"\(1_652_857_722 + id)","type":"\(id % 3 == 0 ? "Issues" : "Push")Event","actor":{"id":\(id),\
                 "login":"someone\(id)","gravatarId":"","url":"https://api.example.com/users/someone\(id)",\
                 "avatarUrl":"https://avatars.example.com/u/\(id)?"},"repo":{"id":\(8_688_515 + id),\
                 "name":"someone/project\(id)","url":"https://api.example.com/repos/someone/project\(id)"},\

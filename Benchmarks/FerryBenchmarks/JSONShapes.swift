@@ -31,6 +31,20 @@ struct JSONShape {
         JSONShape(name, text, goals: [.codable: goal], ways(type, foundation, ferry))
     }
 
+    /// Encoded by both encoders.
+    static func encodable<T: Codable>(
+        _ name: String, _ type: T.Type, _ text: String, ferry: FerryJSONEncoder = FerryJSONEncoder(),
+        foundation: JSONEncoder = JSONEncoder()
+    ) -> JSONShape {
+        let value = Result { try FerryJSONDecoder().decode(type, from: Data(text.utf8)) }
+        return JSONShape(
+            name, text, goals: [.codable: 3],
+            [
+                (.foundation, { _, _ in _ = try foundation.encode(value.get()) }),
+                (.codable, { _, _ in _ = try ferry.encode(value.get()) }),
+            ])
+    }
+
     /// And by hand.
     static func convertible<T: Decodable & JSONConvertible>(
         _ name: String, _ type: T.Type, _ text: String
@@ -40,7 +54,7 @@ struct JSONShape {
             name, text, goals: [.codable: 5, .convertible: 12],
             own + [
                 (.parse, { text, _ in _ = try JSON(parsing: text, spare: JSONSample.spare) }),
-                (.convertible, { text, _ in _ = try JSON(parsing: text, spare: JSONSample.spare).value(as: T.self) })
+                (.convertible, { text, _ in _ = try JSON(parsing: text, spare: JSONSample.spare).value(as: T.self) }),
             ])
     }
 
@@ -63,7 +77,7 @@ struct JSONShape {
 
 extension JSONShape {
     /// Documents like those of well-known services, and then one for each way to use a decoder.
-    static var all: [JSONShape] { documents + widths + uses }
+    static var all: [JSONShape] { documents + widths + uses + encoded }
 
     private static var documents: [JSONShape] {
         [
@@ -90,6 +104,25 @@ extension JSONShape {
                     "\(width) members, 3 wanted", [ThreeMembers].self, JSONShapeText.members(width, 20_000 / width)),
             ]
         }
+    }
+
+    /// Named by what is encoded: the rows say which of Foundation's and Ferry's coders it was.
+    private static var encoded: [JSONShape] {
+        let sorted = JSONEncoder()
+        sorted.outputFormatting = .sortedKeys
+        var ferrySorted = FerryJSONEncoder()
+        ferrySorted.outputFormatting = .sortedKeys
+        return [
+            .encodable("posts, encoded", [Post].self, JSONShapeText.posts(60)),
+            .encodable(
+                "posts, encoded with sorted keys", [Post].self, JSONShapeText.posts(60), ferry: ferrySorted,
+                foundation: sorted),
+            .encodable("authors, encoded", [Author].self, JSONShapeText.authors(100)),
+            .encodable("catalog, encoded", Catalog.self, JSONShapeText.catalog(200)),
+            .encodable("outline, encoded", Outline.self, JSONShapeText.outline(20_000)),
+            .encodable("events, encoded", [HostingEvent].self, JSONShapeText.events(100)),
+            .encodable("questions, encoded", [Question].self, JSONShapeText.questions),
+        ]
     }
 
     private static var uses: [JSONShape] {
