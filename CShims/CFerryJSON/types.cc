@@ -1,7 +1,7 @@
 // types.cc - what is known of types, by the addresses of their descriptions.
 //
-// Read by all threads at every value, so that no lock may be in the way. Nothing
-// is ever taken out: a process has as many types as its program.
+// Read by all threads at every value, so that no lock may be in the way.
+// Nothing is ever taken out: a process has as many types as its program.
 #include "CFerryJSON.h"
 
 #include <atomic>
