@@ -12,6 +12,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 namespace {
 
@@ -20,6 +21,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 // Objects with more members are gone through once before their keys are
 // compared, which takes as long as some searches.
+constexpr size_t few = 16;
 constexpr size_t most_compared = 64;
 constexpr uint32_t most_searches = 1;
 
@@ -76,12 +78,43 @@ inline const uint8_t *key_at(ferry_json_tape tape, size_t index) noexcept {
   return tape.strings + ferry_json_payload(tape, index);
 }
 
-// The keys of a small object, as far as they were seen.
-class Seen {
+// Whether the key at `index` stands before it too.
+[[gnu::noinline]] bool stands_before(ferry_json_tape tape, size_t begin,
+                                     size_t index) noexcept {
+  size_t count;
+  const uint8_t *bytes = ferry_json_string(tape, index, &count);
+  for (size_t i = begin; i < index; i = ferry_json_after(tape, i + 1))
+    if (ferry_json_is_string(tape, i, bytes, count))
+      return true;
+  return false;
+}
+
+// The keys of an object of few members: one bit for each, and if that is taken,
+// a look at all before.
+class FewKeys {
  public:
-  // Whether the key at `index` is another than those before.
-  bool is_new(ferry_json_tape tape, size_t index, uint64_t word,
-              const uint8_t *string) noexcept {
+  FewKeys(ferry_json_tape tape, size_t index) noexcept
+      : tape(tape), begin(index + 1) {}
+
+  bool is_new(size_t index, uint64_t word, const uint8_t *string) noexcept {
+    uint64_t bit = uint64_t(1) << (ferry__json_spread(word, string) >> 58);
+    bool is_taken = seen & bit;
+    seen |= bit;
+    return !is_taken || !stands_before(tape, begin, index);
+  }
+
+ private:
+  ferry_json_tape tape;
+  size_t begin;
+  uint64_t seen = 0;
+};
+
+// The keys of an object of up to `most_compared` members, in a table.
+class SomeKeys {
+ public:
+  SomeKeys(ferry_json_tape tape, size_t) noexcept : tape(tape) {}
+
+  bool is_new(size_t index, uint64_t word, const uint8_t *string) noexcept {
     size_t place = ferry__json_spread(word, string) >> (64 - bits);
     for (; table[place]; place = (place + 1) & ((1 << bits) - 1)) {
       const uint8_t *other = key_at(tape, table[place]);
@@ -96,24 +129,41 @@ class Seen {
  private:
   // Twice as many as there are keys at most.
   static constexpr unsigned bits = 7;
+  ferry_json_tape tape;
   uint32_t table[1 << bits] = {};
 };
 
-// Goes through all members, and compares the keys of a small object.
+struct ManyKeys {
+  ManyKeys(ferry_json_tape, size_t) noexcept {}
+  bool is_new(size_t, uint64_t, const uint8_t *) noexcept { return false; }
+};
+
+// Goes through all members, and compares their keys.
+template <typename Keys>
 size_t find_last(ferry_json_tape tape, size_t index, size_t end,
                  const Wanted &wanted, bool *keys_differ) noexcept {
-  bool compares = ferry_json_payload(tape, index) >> 32 <= most_compared;
-  Seen seen;
+  Keys keys(tape, index);
+  bool all_new = true;
   size_t found = 0;
   for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i + 1)) {
     const uint8_t *string = key_at(tape, i);
     uint64_t word = first_word(string);
     if (wanted.is(word, string))
       found = i + 1;
-    compares = compares && seen.is_new(tape, i, word, string);
+    all_new = all_new && keys.is_new(i, word, string);
   }
-  *keys_differ = compares;
+  *keys_differ = all_new && !std::is_same<Keys, ManyKeys>();
   return found;
+}
+
+size_t find_last(ferry_json_tape tape, size_t index, size_t end,
+                 const Wanted &wanted, bool *keys_differ) noexcept {
+  size_t count = ferry_json_payload(tape, index) >> 32;
+  if (count <= few)
+    return find_last<FewKeys>(tape, index, end, wanted, keys_differ);
+  if (count <= most_compared)
+    return find_last<SomeKeys>(tape, index, end, wanted, keys_differ);
+  return find_last<ManyKeys>(tape, index, end, wanted, keys_differ);
 }
 
 size_t find_first(ferry_json_tape tape, size_t begin, size_t end,
