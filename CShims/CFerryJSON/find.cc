@@ -19,11 +19,13 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "a string's length comes before its bytes in the first word");
 
-// Objects with more members are gone through once before their keys are
-// compared, which takes as long as some searches.
+// So many keys are compared with one bit for each.
 constexpr size_t few = 16;
+
+// Objects with more members are gone through some times before their keys are
+// compared, which takes as long.
 constexpr size_t most_compared = 64;
-constexpr uint32_t most_searches = 1;
+constexpr uint32_t most_searches = 3;
 
 // What of the first word of a string belongs to it, by its length: that, and up
 // to four bytes.
