@@ -23,7 +23,7 @@ struct JSONFigures: Codable, Sendable {
     var text: String {
         rows.map { row in
             let columns = [
-                padded(row.sample, 8), padded(row.rival.rawValue, 18), aligned(fixed(row.microseconds, 2), 12), " µs",
+                padded(row.sample, 32), padded(row.rival.rawValue, 18), aligned(fixed(row.microseconds, 2), 12), " µs",
                 aligned(fixed(row.rate, 0), 9), " MB/s", aligned(fixed(row.ratio, 1), 8), " ×",
             ]
             return columns.joined() + "\n"
@@ -42,7 +42,26 @@ struct JSONFigures: Codable, Sendable {
             }
             lines.append("| \(rival.rawValue) | \(cells.joined(separator: " | ")) |")
         }
-        return lines.joined(separator: "\n")
+        return (lines + ["", shapeMarkdown]).joined(separator: "\n")
+    }
+
+    /// And that of the documents in real shapes.
+    private var shapeMarkdown: String {
+        let ways: [JSONRival] = [.foundation, .codable, .convertible]
+        let names = JSONShape.all.map(\.name).filter { name in rows.contains { $0.sample == name } }
+        let header = [
+            "| document |" + ways.map { " \($0.rawValue) |" }.joined(), "|---|" + ways.map { _ in "--:|" }.joined(),
+        ]
+        return
+            (header
+            + names.map { name in
+                let cells = ways.map { way in
+                    rows.first { $0.sample == name && $0.rival == way }.map {
+                        "\(Self.time($0.microseconds)) · \(fixed($0.ratio, 1)) ×"
+                    } ?? "–"
+                }
+                return "| \(name) | \(cells.joined(separator: " | ")) |"
+            }).joined(separator: "\n")
     }
 
     private static func time(_ microseconds: Double) -> String {
@@ -59,6 +78,21 @@ struct JSONFigures: Codable, Sendable {
             if sample.name == JSONSample.large.name { return [parsing(sample, figures)] }
             return JSONRival.allCases.compactMap { rival in
                 rival.goal.map { speed(sample, rival, atLeast: $0, figures) }
+            }
+        }
+    }
+
+    /// Of the documents in real shapes.
+    static func goals(of shapes: [JSONShape], in figures: JSONFigures) -> [Goal] {
+        shapes.flatMap { shape in
+            shape.ways.map(\.rival).compactMap { rival in
+                shape.goals[rival].map { limit in
+                    var goal = Goal(
+                        text: "JSON of \(shape.name), \(rival.rawValue): × faster than Foundation", limit: limit,
+                        isAtMost: false)
+                    goal.measured = figures.rows.first { $0.sample == shape.name && $0.rival == rival }?.ratio
+                    return goal
+                }
             }
         }
     }

@@ -30,7 +30,8 @@ struct Main {
     /// `json [ROUNDS [SAMPLE [WAY]]]`: JSON alone, for those who work on it.
     private static func measureJSON(_ arguments: [String]) throws {
         let figures = try JSONBenchmark(arguments).run()
-        let goals = JSONFigures.goals(of: JSONSample.all, in: figures)
+        let goals =
+            JSONFigures.goals(of: JSONSample.all, in: figures) + JSONFigures.goals(of: JSONShape.all, in: figures)
         print(figures.text + "\ngoals\n" + GoalTable(goals: goals, isWhole: false).text, terminator: "")
     }
 

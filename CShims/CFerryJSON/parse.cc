@@ -188,7 +188,7 @@ int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
     ferry__json_give(taken);
     return code;
   }
-  taken->document.tape[0] = 0;
+  taken->document.tape[0] = ferry_json_new_identity();
   *document = taken;
   return FERRY_JSON_OK;
 }

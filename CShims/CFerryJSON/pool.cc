@@ -3,9 +3,14 @@
 // A parser needs some 14 bytes of memory for each byte of text. Each slot holds
 // one parser or none and is emptied and filled by a single atomic exchange, so
 // that no lock is needed and no node can be seen twice. A thread looks first
-// into the slot that it used last. Three sizes, so that a small text never keeps
-// the memory of a large one from the text that needs it.
+// into the slot that it used last. Three sizes, so that a small text never
+// keeps the memory of a large one from the text that needs it.
+//
+// What has waited for a minute is freed. No thread of its own looks after that:
+// a thread that gives a parser back does so, every quarter of a minute at most.
 #include "document.h"
+
+#include <time.h>
 
 #include <atomic>
 #include <new>
@@ -26,9 +31,25 @@ constexpr Shelf shelves[] = {
 constexpr unsigned slot_count = 74;
 constexpr size_t smallest = 4096;
 
-std::atomic<ferry_json *> slots[slot_count];
+// How long a parser waits, in seconds.
+constexpr int64_t most_idle = 60;
+
+struct Slot {
+  std::atomic<ferry_json *> document;
+  // When a document was last put here, in seconds.
+  std::atomic<int64_t> since;
+};
+
+Slot slots[slot_count];
+std::atomic<int64_t> next_look;
 std::atomic<unsigned> next_place;
 thread_local const unsigned place = next_place.fetch_add(1);
+
+int64_t now() noexcept {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return time.tv_sec;
+}
 
 const Shelf *shelf_for(size_t count) noexcept {
   for (const Shelf &shelf : shelves)
@@ -45,6 +66,21 @@ size_t rounded(size_t count) noexcept {
   while (size < count)
     size *= 2;
   return size;
+}
+
+void look(int64_t time) noexcept {
+  int64_t next = next_look.load(std::memory_order_relaxed);
+  // One thread looks, and the others go on.
+  if (time < next ||
+      !next_look.compare_exchange_strong(next, time + most_idle / 4,
+                                         std::memory_order_relaxed))
+    return;
+  for (Slot &slot : slots) {
+    if (!slot.document.load(std::memory_order_relaxed) ||
+        time - slot.since.load(std::memory_order_relaxed) < most_idle)
+      continue;
+    delete slot.document.exchange(nullptr, std::memory_order_acquire);
+  }
 }
 
 }  // namespace
@@ -86,9 +122,10 @@ ferry_json *ferry__json_take(size_t count) noexcept {
   if (const Shelf *shelf = shelf_for(count)) {
     for (unsigned i = 0; i < shelf->count; i++) {
       auto &slot = slots[shelf->first + (place + i) % shelf->count];
-      if (!slot.load(std::memory_order_relaxed))
+      if (!slot.document.load(std::memory_order_relaxed))
         continue;
-      if (ferry_json *found = slot.exchange(nullptr, std::memory_order_acquire))
+      if (ferry_json *found =
+              slot.document.exchange(nullptr, std::memory_order_acquire))
         return found;
     }
   }
@@ -96,22 +133,33 @@ ferry_json *ferry__json_take(size_t count) noexcept {
 }
 
 void ferry__json_give(ferry_json *document) noexcept {
-  if (const Shelf *shelf = shelf_for(document->capacity())) {
-    for (unsigned i = 0; i < shelf->count; i++) {
-      auto &slot = slots[shelf->first + (place + i) % shelf->count];
-      ferry_json *none = nullptr;
-      if (slot.compare_exchange_strong(none, document,
-                                       std::memory_order_release,
-                                       std::memory_order_relaxed))
-        return;
+  const int64_t time = now();
+  const Shelf *shelf = shelf_for(document->capacity());
+  for (unsigned i = 0; shelf && i < shelf->count; i++) {
+    auto &slot = slots[shelf->first + (place + i) % shelf->count];
+    ferry_json *none = nullptr;
+    // First the time: a document is never seen with that of another before it.
+    if (slot.document.load(std::memory_order_relaxed))
+      continue;
+    slot.since.store(time, std::memory_order_relaxed);
+    if (slot.document.compare_exchange_strong(none, document,
+                                              std::memory_order_release,
+                                              std::memory_order_relaxed)) {
+      document = nullptr;
+      break;
     }
   }
   delete document;
+  look(time);
+}
+
+void ferry_json_pool_look(int64_t seconds) {
+  look(now() + seconds);
 }
 
 size_t ferry_json_pooled(void) {
   size_t count = 0;
   for (auto &slot : slots)
-    count += slot.load(std::memory_order_relaxed) != nullptr;
+    count += slot.document.load(std::memory_order_relaxed) != nullptr;
   return count;
 }

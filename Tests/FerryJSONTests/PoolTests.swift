@@ -2,7 +2,7 @@ import CFerryJSON
 import FerryJSON
 import Testing
 
-@Suite struct PoolTests {
+@Suite(.serialized) struct PoolTests {
     @Test func parsersGoBackToThePoolAndAreBounded() async throws {
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
@@ -16,6 +16,20 @@ import Testing
             }
         }
         #expect((1...74).contains(ferry_json_pooled()))
+    }
+
+    @Test func whatIsNotUsedForAMinuteIsFreed() throws {
+        let text = "[\"" + String(repeating: "x", count: 2 << 20) + "\"]"
+        let documents = try (0..<2).map { _ in try JSON(parsing: text) }
+        let small = try (0..<20).map { try JSON(parsing: "[\($0)]") }
+        #expect(documents.count + small.count == 22)
+        withExtendedLifetime((documents, small)) {}
+        let waiting = ferry_json_pooled()
+        ferry_json_pool_look(30)
+        #expect(ferry_json_pooled() >= min(waiting, 10))
+        ferry_json_pool_look(120)
+        #expect(ferry_json_pooled() < 10)
+        #expect(try JSON(parsing: "[1]")[0]?.int == 1)
     }
 
     @Test func oneParserServesOneTextAfterAnother() throws {

@@ -3,7 +3,7 @@
  *
  * A document is an array of 64-bit words, the tape, and a buffer of strings, in
  * the form that simdjson's parser writes. The value begins at word 1; word 0 is
- * a note of the search for members. The upper 8 bits of a word are its tag:
+ * the document's identity. The upper 8 bits of a word are its tag:
  *
  *   l u d   a signed, an unsigned integer, a double; the next word is its
  *           value; an integer beyond 64 bits is the nearest double
@@ -14,8 +14,7 @@
  *           24 the number of elements or members, 0xffffff for that many or more
  *   ] }     the lower bits are the index of the opening word
  *
- * A member is a string, its key, followed by the value. Documents never change,
- * the note excepted, which is read and written atomically.
+ * A member is a string, its key, followed by the value. Documents never change.
  * All functions may be called from any thread at any time; no exception leaves
  * them. Where a key stands twice in an object, the last one counts.
  */
@@ -96,6 +95,10 @@ size_t ferry_json_offset(const ferry_json *document, const uint8_t *text,
 
 /* Parsers that wait in the pool; for tests. */
 size_t ferry_json_pooled(void);
+
+/* Frees what has waited for a minute when so many seconds have passed; for
+ * tests. */
+void ferry_json_pool_look(int64_t seconds);
 
 /* ---- Looking at a tape ---- */
 
@@ -199,34 +202,45 @@ static inline bool ferry_json_is_ascii(const uint8_t *bytes, size_t count) {
 /* Elements of an array or members of an object. */
 size_t ferry_json_count(ferry_json_tape tape, size_t index);
 
-/* Notes where a search has ended, for the next one: in the upper 32 bits of word
- * 0 the index of an object whose keys all differ, in the lower ones that of the
- * member behind the one found, or of the object's end. One word, so that no
- * thread sees half of it. */
-static inline void ferry_json_note(ferry_json_tape tape, size_t index,
-                                   size_t next) {
-  __atomic_store_n((uint64_t *)tape.words, (uint64_t)index << 32 | next,
-                   __ATOMIC_RELAXED);
-}
+/* A number that no other document of the process has, for word 0. */
+uint64_t ferry_json_new_identity(void);
 
-/* The whole search; with `keys_differ` the first member found is the one. */
-size_t ferry_json_search(ferry_json_tape tape, size_t index,
-                         const uint8_t *key, size_t count, bool keys_differ);
+/* Hashes of keys, which nobody outside of the process can make collide. */
+uint64_t ferry_json_hash(const uint8_t *key, size_t count);
 
 /* The value of the last member with this key in the object at `index`, or 0.
- * Quick where members are asked for one after the other. */
-static inline size_t ferry_json_find(ferry_json_tape tape, size_t index,
-                                     const uint8_t *key, size_t count) {
-  uint64_t note = __atomic_load_n(tape.words, __ATOMIC_RELAXED);
-  if (note >> 32 != index)
-    return ferry_json_search(tape, index, key, count, false);
-  size_t next = (uint32_t)note;
-  if (ferry_json_tag(tape, next) != '"' ||
-      !ferry_json_is_string(tape, next, key, count))
-    return ferry_json_search(tape, index, key, count, true);
-  ferry_json_note(tape, index, ferry_json_after(tape, next + 1));
-  return next + 1;
-}
+ * Quick where members are asked for in their order, with gaps or without. */
+size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
+                       size_t count);
+
+/* The members of one object after the other, laid out to be looked up. Zeroed
+ * at first; of one thread at a time, and of one document, which outlives it. */
+typedef struct ferry_json_members {
+  uint64_t *_Nullable keys;    /* the places of the keys among the strings */
+  uint64_t *_Nullable heads;   /* their lengths and first four bytes */
+  uint32_t *_Nullable values;  /* the indexes of the values */
+  uint32_t *_Nullable table;
+  uint32_t count;              /* of all, keys that stand twice included */
+  uint32_t capacity;
+  uint32_t table_size;
+  uint32_t scans;
+  bool has_table;
+  bool keys_differ;
+  bool is_ascii;               /* all of the keys */
+} ferry_json_members;
+
+/* Goes on to the object at `index`; true when it has the keys of the one
+ * before, in their order. */
+bool ferry_json_members_fill(ferry_json_members *members, ferry_json_tape tape,
+                             size_t index);
+
+/* The place of the last member with this key, or FERRY_JSON_NOWHERE. Quick when
+ * it is at `guess`. */
+size_t ferry_json_members_find(ferry_json_members *members,
+                               ferry_json_tape tape, const uint8_t *key,
+                               size_t count, size_t guess);
+
+void ferry_json_members_free(ferry_json_members *members);
 
 /* The element at `position` of the array at `index`, or 0. */
 size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position);
@@ -240,9 +254,28 @@ bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
 int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
                                size_t bt);
 
+/* What was said of a type, by an address that stands for it; 0 when nothing was
+ * yet. */
+uintptr_t ferry_json_known_type(const void *type);
+
+/* Says it for good, and gives what is known now: another thread may have been
+ * first. */
+uintptr_t ferry_json_know_type(const void *type, uintptr_t known);
+
 /* Whether the calling thread has so little stack left that a recursion over a
  * document must end. */
 bool ferry_json_stack_is_low(void);
+
+/* ---- Writing ---- */
+
+/* Writes a string without its quotes, for which six times its bytes must have
+ * room; gives how many it took. */
+size_t ferry_json_escape(uint8_t *out, const uint8_t *bytes, size_t count,
+                         bool escapes_slashes);
+
+/* Writes an integer, for which 21 bytes must have room. */
+size_t ferry_json_write_integer(uint8_t *out, uint64_t magnitude,
+                                bool is_negative);
 
 /* ---- Schemas ---- */
 

@@ -139,10 +139,9 @@ struct CacheKeyMaterial {
         case .data(let data): digest = data.withUnsafeBytes { CacheDigest(of: $0) }
         case .bytes(let bytes): digest = CacheDigest(of: bytes)
         case .string(let text): digest = CacheDigest(of: text)
-        case .json(let value):
+        case .json(let value, var encoder):
             // Members in an order that is the same every time, also in the next process.
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = .sortedKeys
+            encoder.outputFormatting.insert(.sortedKeys)
             guard let data = try? encoder.encode(value) else { return false }
             digest = data.withUnsafeBytes { CacheDigest(of: $0) }
         case .pulled, .multipart: return false

@@ -8,7 +8,7 @@ public struct RequestBody: Sendable {
         case data(Data)
         case bytes([UInt8])
         case string(String)
-        case json(any Encodable & Sendable)
+        case json(any Encodable & Sendable, FerryJSONEncoder)
         case pulled(any PulledBody)
         case multipart(Multipart)
     }
@@ -31,13 +31,15 @@ public struct RequestBody: Sendable {
         RequestBody(content: .string(text), contentType: contentType)
     }
 
-    /// A value as JSON. One that cannot be JSON (a number that is not finite, an `encode` that throws) fails the run
-    /// with `invalidRequest(.body)` before anything is sent.
+    /// A value as JSON, by an encoder with the strategies that it needs. One that cannot be JSON (a number that is not
+    /// finite, an `encode` that throws) fails the run with `invalidRequest(.body)` before anything is sent.
     ///
     /// Disfavoured, so that a literal is a `JSON`, which keeps the order of its members.
     @_disfavoredOverload
-    public static func json(_ value: any Encodable & Sendable) -> RequestBody {
-        RequestBody(content: .json(value), contentType: "application/json")
+    public static func json(
+        _ value: any Encodable & Sendable, encoder: FerryJSONEncoder = FerryJSONEncoder()
+    ) -> RequestBody {
+        RequestBody(content: .json(value, encoder), contentType: "application/json")
     }
 
     /// A JSON value, a literal like `.json(["id": 7, "tags": ["a"], "owner": .null])`, or a part of another document.

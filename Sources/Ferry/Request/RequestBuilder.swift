@@ -257,9 +257,9 @@ final class RequestBuilder: Sendable {
         case .data(let data): built.transfer.body = .data(data)
         case .bytes(let bytes): built.transfer.body = .bytes(bytes)
         case .string(let text): built.transfer.body = .bytes(Array(text.utf8))
-        case .json(let value):
+        case .json(let value, let encoder):
             do {
-                built.transfer.body = .data(try JSONEncoder().encode(value))
+                built.transfer.body = .data(try encoder.encode(value))
             } catch {
                 throw RequestError(
                     preparing: .invalidRequest(.body), message: "the body cannot be encoded as JSON",

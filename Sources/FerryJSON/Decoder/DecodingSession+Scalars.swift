@@ -31,7 +31,8 @@ extension DecodingSession {
     @inline(never)
     private func largeInteger<T: FixedWidthInteger>(at index: Int, as type: T.Type = T.self) throws -> T {
         guard ferry_json_tag(tape, index) == JSONTag.double, ferry_json_double(tape, index).magnitude >= 0x1p53,
-            let text = numberText(at: index), let value: T = JSONNumberText(text).integer()
+            let text = numberText(at: index),
+            let value: T = JSONNumberText(String(decoding: text, as: UTF8.self)).integer()
         else { throw mismatch(type, at: index) }
         return value
     }
@@ -67,18 +68,20 @@ extension DecodingSession {
     /// the description says where it is.
     @inline(never)
     func mismatch<T>(_ type: T.Type, at index: Int) -> DecodingError {
-        if isNull(at: index) { return notFound(type, "found null", codingPath(to: index)) }
-        let found = view(at: index).kind
-        if found == .number, T.self is any Numeric.Type {
+        if isNull(at: index) {
+            let message = message(type, at: index)
+            return .valueNotFound(type, .init(codingPath: codingPath(to: index), debugDescription: message))
+        }
+        if view(at: index).kind == .number, T.self is any Numeric.Type {
             let place = documentPath(to: index)
             return .dataCorrupted(.init(codingPath: [], debugDescription: "\(place): a number that is no \(T.self)"))
         }
         return wrongKind(type, at: index)
     }
 
+    @inline(never)
     private func wrongKind<T>(_ type: T.Type, at index: Int) -> DecodingError {
-        let message = "expected \(T.self), found \(view(at: index).kind)"
-        return .typeMismatch(type, .init(codingPath: codingPath(to: index), debugDescription: message))
+        .typeMismatch(type, .init(codingPath: codingPath(to: index), debugDescription: message(type, at: index)))
     }
 
     func notFound<T>(_ type: T.Type, _ message: String, _ path: [any CodingKey]) -> DecodingError {

@@ -2,29 +2,41 @@ internal import CFerryJSON
 internal import FoundationEssentials
 
 extension DecodingSession {
-    /// Decodes a value of any type: those with a strategy by it, arrays and dictionaries of plain values without
-    /// containers, the others by themselves.
-    func decode<T: Decodable>(_ type: T.Type, at index: Int, keepingKeys: Bool = false) throws -> T {
+    /// Decodes a value of any type: those with a strategy by it, arrays and dictionaries without containers, the others
+    /// by themselves.
+    func decode<T: Decodable>(_ type: T.Type, at index: Int) throws -> T {
         // No helper that returns `T?`: asking the runtime for that type costs as much as a small decode.
-        if T.self == [String].self { return same(try array(at: index) { try string(at: $0) }) }
-        if T.self == [Int].self { return same(try array(at: index) { try integer(at: $0, as: Int.self) }) }
-        if T.self == [Double].self { return same(try array(at: index) { try double(at: $0) }) }
-        if T.self == [Bool].self { return same(try array(at: index) { try bool(at: $0) }) }
-        if T.self == [Int64].self { return same(try array(at: index) { try integer(at: $0, as: Int64.self) }) }
-        if T.self == [[Double]].self {
-            return same(try array(at: index) { try array(at: $0) { try double(at: $0) } })
+        let way = DecodingWay.of(type)
+        switch way {
+        case .itself:
+            if ferry_json_stack_is_low() { throw tooDeep(at: index) }
+            return try T(from: TapeDecoder(session: self, index: index))
+        case .string: return same(try string(at: index))
+        case .strings: return same(try array(at: index) { try string(at: $0) })
+        case .ints: return same(try array(at: index) { try integer(at: $0, as: Int.self) })
+        case .longs: return same(try array(at: index) { try integer(at: $0, as: Int64.self) })
+        case .doubles: return same(try array(at: index) { try double(at: $0) })
+        case .bools: return same(try array(at: index) { try bool(at: $0) })
+        case .points: return same(try array(at: index) { try array(at: $0) { try double(at: $0) } })
+        case .stringsByKey: return same(try dictionary(at: index) { try string(at: $0) })
+        case .intsByKey: return same(try dictionary(at: index) { try integer(at: $0, as: Int.self) })
+        case .doublesByKey: return same(try dictionary(at: index) { try double(at: $0) })
+        case .date: return same(try date(at: index))
+        case .data: return same(try data(at: index))
+        case .url: return same(try url(at: index))
+        case .uuid: return same(try uuid(at: index))
+        case .decimal: return same(try decimal(at: index))
+        case .json: return same(view(at: index))
+        default:
+            if ferry_json_stack_is_low() { throw tooDeep(at: index) }
+            return try way.reader(of: type).value(at: index, in: self)
         }
-        if T.self == Date.self { return same(try date(at: index)) }
-        if T.self == Data.self { return same(try data(at: index)) }
-        if T.self == URL.self { return same(try url(at: index)) }
-        if T.self == Decimal.self { return same(try decimal(at: index)) }
-        if T.self == JSON.self { return same(view(at: index)) }
-        if T.self == String.self { return same(try string(at: index)) }
-        if ferry_json_stack_is_low() { throw tooDeep(at: index) }
-        if !usesDefaultKeys, T.self is any StringKeyed.Type {
-            return try T(from: TapeDecoder(session: self, index: index, keepsKeys: true))
-        }
-        return try T(from: TapeDecoder(session: self, index: index, keepsKeys: false))
+    }
+
+    /// The value under the name that the caller knows its type by: the way of the type says which it is.
+    @inline(__always)
+    private func same<From, To>(_ value: From, as type: To.Type = To.self) -> To {
+        unsafeBitCast(value, to: type)
     }
 
     @inline(never)
@@ -34,14 +46,8 @@ extension DecodingSession {
                 codingPath: codingPath(to: index), debugDescription: "nested too deeply for the stack of this thread"))
     }
 
-    /// The value under the name that the caller knows its type by: it was compared before.
     @inline(__always)
-    private func same<From, To>(_ value: From, as type: To.Type = To.self) -> To {
-        unsafeBitCast(value, to: type)
-    }
-
-    @inline(__always)
-    private func array<Element>(at index: Int, _ element: (Int) throws -> Element) throws -> [Element] {
+    func array<Element>(at index: Int, _ element: (Int) throws -> Element) throws -> [Element] {
         guard ferry_json_tag(tape, index) == JSONTag.array else { throw mismatch([Any].self, at: index) }
         var array: [Element] = []
         array.reserveCapacity(ferry_json_count(tape, index))
@@ -54,19 +60,54 @@ extension DecodingSession {
         return array
     }
 
-    private func date(at index: Int) throws -> Date {
+    /// Its keys are data, which no strategy converts.
+    @inline(__always)
+    func dictionary<Value>(at index: Int, _ value: (Int) throws -> Value) throws -> [String: Value] {
+        var dictionary: [String: Value] = [:]
+        try members(at: index) {
+            dictionary.reserveCapacity($0)
+        } each: { key, place in
+            dictionary[tape.string(at: key)] = try value(place)
+        }
+        return dictionary
+    }
+
+    /// The keys of an object and the values behind them, in the order of the document.
+    @inline(__always)
+    func members(
+        at index: Int, converting: Bool = false, _ reserve: (Int) -> Void, each: (Int, Int) throws -> Void
+    ) throws {
+        guard ferry_json_tag(tape, index) == JSONTag.object else { throw mismatch([String: Any].self, at: index) }
+        if !converting { noteDictionary(at: index) }
+        reserve(ferry_json_count(tape, index))
+        let end = ferry_json_close(tape, index)
+        var key = index + 1
+        while key < end {
+            try each(key, key + 1)
+            key = ferry_json_after(tape, key + 1)
+        }
+    }
+}
+
+// MARK: Foundation's types
+
+extension DecodingSession {
+    /// `isAlone` where a single value container was asked for it: Foundation's path of an error ends above the date
+    /// otherwise.
+    func date(at index: Int, isAlone: Bool = false) throws -> Date {
         guard !isNull(at: index) else { throw mismatch(Date.self, at: index) }
         switch options.dateDecodingStrategy {
-        case .deferredToDate: return try Date(from: TapeDecoder(session: self, index: index, keepsKeys: false))
+        case .deferredToDate: return try Date(from: TapeDecoder(session: self, index: index))
         case .secondsSince1970: return Date(timeIntervalSince1970: try double(at: index))
         case .millisecondsSince1970: return Date(timeIntervalSince1970: try double(at: index) / 1000)
         case .iso8601:
-            let text = try string(at: index)
+            guard ferry_json_tag(tape, index) == JSONTag.string else { throw mismatch(String.self, at: index) }
+            if let date = Date(plainTimestamp: tape.utf8(at: index)) { return date }
             do {
-                return try Date.ISO8601FormatStyle().parse(text)
+                return try Date.ISO8601FormatStyle().parse(tape.string(at: index))
             } catch {
-                // Foundation's path ends above the date.
-                throw corrupted("not a date of ISO 8601", Array(codingPath(to: index).dropLast()), error)
+                let path = codingPath(to: index)
+                throw corrupted("not a date of ISO 8601", isAlone ? path : Array(path.dropLast()), error)
             }
         case .parsed(let parse):
             let text = try string(at: index)
@@ -75,20 +116,20 @@ extension DecodingSession {
             } catch {
                 throw corrupted("not a date of the format", codingPath(to: index), error)
             }
-        case .custom(let make): return try make(TapeDecoder(session: self, index: index, keepsKeys: false))
+        case .custom(let make): return try make(TapeDecoder(session: self, index: index))
         }
     }
 
     private func data(at index: Int) throws -> Data {
         guard !isNull(at: index) else { throw mismatch(Data.self, at: index) }
         switch options.dataDecodingStrategy {
-        case .deferredToData: return try Data(from: TapeDecoder(session: self, index: index, keepsKeys: false))
+        case .deferredToData: return try Data(from: TapeDecoder(session: self, index: index))
         case .base64:
             guard let data = Data(base64Encoded: try string(at: index)) else {
                 throw corrupted("not base 64", codingPath(to: index))
             }
             return data
-        case .custom(let make): return try make(TapeDecoder(session: self, index: index, keepsKeys: false))
+        case .custom(let make): return try make(TapeDecoder(session: self, index: index))
         }
     }
 
@@ -100,6 +141,14 @@ extension DecodingSession {
         return url
     }
 
+    private func uuid(at index: Int) throws -> UUID {
+        guard ferry_json_tag(tape, index) == JSONTag.string else { throw mismatch(String.self, at: index) }
+        guard let uuid = UUID(digits: tape.utf8(at: index)) else {
+            throw corrupted("not a UUID", codingPath(to: index))
+        }
+        return uuid
+    }
+
     /// From the digits as they were written, where they are at hand; otherwise from the shortest that give the double.
     private func decimal(at index: Int) throws -> Decimal {
         switch ferry_json_tag(tape, index) {
@@ -108,13 +157,14 @@ extension DecodingSession {
         default: break
         }
         guard let number = tape.number(at: index) else { throw mismatch(Decimal.self, at: index) }
-        guard let decimal = Decimal(string: numberText(at: index) ?? "\(number)") else {
+        guard let digits = numberText(at: index) else {
+            guard let decimal = Decimal(string: "\(number)") else { throw mismatch(Decimal.self, at: index) }
+            return decimal
+        }
+        if let decimal = DecimalDigits(digits)?.decimal { return decimal }
+        guard let decimal = Decimal(string: String(decoding: digits, as: UTF8.self)) else {
             throw mismatch(Decimal.self, at: index)
         }
         return decimal
     }
 }
-
-/// Dictionaries whose keys are data and not names: no strategy converts them.
-private protocol StringKeyed {}
-extension Dictionary: StringKeyed where Key == String, Value: Decodable {}

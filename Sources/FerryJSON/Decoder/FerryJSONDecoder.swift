@@ -61,6 +61,6 @@ public struct FerryJSONDecoder: Sendable {
 
     /// What stands for a document that is not there: nil for an optional, an error for anything else.
     package func decodeNothing<T: Decodable>(_ type: T.Type) throws -> T {
-        try T(from: AbsentDecoder(codingPath: [], userInfo: userInfo))
+        try T(from: DecodingSession.decoderOfNull(at: [], options: self))
     }
 }

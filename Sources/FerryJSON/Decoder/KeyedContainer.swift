@@ -2,67 +2,33 @@ internal import CFerryJSON
 
 /// The members of an object.
 struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    private let session: DecodingSession
-    /// Where `object` is kept when the container is one of the shelf, which leads it from one object to the next.
-    private let place: UnsafePointer<ObjectPlace>?
-    private let own: ObjectPlace
+    /// One reference, as the standard library copies the container at every call.
+    private let members: ObjectMembers
 
-    init(session: DecodingSession, _ object: ObjectPlace, at place: UnsafePointer<ObjectPlace>?) {
-        self.session = session
-        self.place = place
-        own = object
+    init(_ members: ObjectMembers) { self.members = members }
+
+    private var session: DecodingSession {
+        @inline(__always) get { members.session }
     }
 
-    private var object: ObjectPlace {
-        @inline(__always) get { place?.pointee ?? own }
-    }
-    private var index: Int {
-        @inline(__always) get { object.index }
-    }
+    var codingPath: [any CodingKey] { session.codingPath(to: members.index) }
 
-    private var table: MemberTable { session.table(of: index, keepingKeys: object.keepsKeys) }
-
-    var codingPath: [any CodingKey] { session.codingPath(to: index) }
-
-    var allKeys: [Key] {
-        if object.usesTable { return table.names.compactMap { Key(stringValue: $0) } }
-        let tape = session.tape
-        let end = ferry_json_close(tape, index)
-        var keys: [Key] = []
-        var place = index + 1
-        while place < end {
-            let bytes = tape.utf8(at: place)
-            // Of a key that stands twice only the last place is one.
-            if ferry_json_find(tape, index, bytes.baseAddress!, bytes.count) == place + 1,
-                let key = Key(stringValue: tape.string(at: place))
-            {
-                keys.append(key)
-            }
-            place = ferry_json_after(tape, place + 1)
-        }
-        return keys
-    }
-
-    /// The value for a key, or 0.
-    @inline(__always)
-    private func find(_ key: some CodingKey) -> Int {
-        object.usesTable ? table.find(key.stringValue) : session.tape.find(key.stringValue, in: index)
-    }
+    var allKeys: [Key] { members.allNames.compactMap { Key(stringValue: $0) } }
 
     @inline(__always)
     private func place(of key: Key) throws -> Int {
-        let place = find(key)
+        let place = members.find(key)
         if place == 0 { throw absent(key) }
-        session.note(key, at: place)
+        if members.keysHaveIntegers { session.note(key, at: place) }
         return place
     }
 
     /// The value for a key, or nil where it is absent or null.
     @inline(__always)
     private func presentPlace(of key: Key) -> Int? {
-        let place = find(key)
+        let place = members.find(key)
         guard place != 0, !session.isNull(at: place) else { return nil }
-        session.note(key, at: place)
+        if members.keysHaveIntegers { session.note(key, at: place) }
         return place
     }
 
@@ -71,7 +37,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         .keyNotFound(key, .init(codingPath: codingPath, debugDescription: "no key \(key.stringValue)"))
     }
 
-    func contains(_ key: Key) -> Bool { find(key) != 0 }
+    func contains(_ key: Key) -> Bool { members.find(key) != 0 }
     func decodeNil(forKey key: Key) throws -> Bool { session.isNull(at: try place(of: key)) }
 
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try session.bool(at: try place(of: key)) }
@@ -103,7 +69,43 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
         try presentPlace(of: key).map { try session.double(at: $0) }
     }
+    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
+        try presentPlace(of: key).map { try session.float(at: $0) }
+    }
     func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
+        try presentPlace(of: key).map { try session.integer(at: $0) }
+    }
+    func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
         try presentPlace(of: key).map { try session.integer(at: $0) }
     }
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
@@ -114,7 +116,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        try session.container(keyedBy: type, at: try place(of: key), keepsKeys: false)
+        try session.container(keyedBy: type, at: try place(of: key))
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
@@ -126,11 +128,9 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// An absent key has a decoder too: one that finds null.
     private func decoder(forKey key: some CodingKey) -> any Decoder {
-        let place = find(key)
-        guard place != 0 else {
-            return AbsentDecoder(codingPath: codingPath + [key], userInfo: session.options.userInfo)
-        }
-        session.note(key, at: place)
-        return TapeDecoder(session: session, index: place, keepsKeys: false)
+        let place = members.find(key)
+        guard place != 0 else { return DecodingSession.decoderOfNull(at: codingPath + [key], options: session.options) }
+        if members.keysHaveIntegers { session.note(key, at: place) }
+        return TapeDecoder(session: session, index: place)
     }
 }

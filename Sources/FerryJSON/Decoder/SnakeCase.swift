@@ -1,5 +1,27 @@
-/// Turns `created_at` into `createdAt`.
+internal import FoundationEssentials
+
+/// Turns `created_at` into `createdAt`, and back.
 enum SnakeCase {
+    /// A word begins at a capital letter; of several in a row the last begins one if a small letter comes after them.
+    static func snakeCase(of key: String) -> String {
+        let letters = Array(key)
+        var words: [ArraySlice<Character>] = []
+        var (begin, place) = (0, 1)
+        while place < letters.count {
+            guard let capital = letters[place...].firstIndex(where: \.isUppercase) else { break }
+            words.append(letters[begin..<capital])
+            begin = capital
+            guard let small = letters[capital...].firstIndex(where: \.isLowercase) else { break }
+            if small > capital + 1 {
+                words.append(letters[capital..<small - 1])
+                begin = small - 1
+            }
+            place = small + 1
+        }
+        words.append(letters[begin...])
+        return words.map { String($0).lowercased() }.joined(separator: "_")
+    }
+
     /// Underscores at either end stay; what is between them becomes one word.
     static func camelCase(of key: String) -> String {
         let leading = key.prefix { $0 == "_" }
@@ -7,11 +29,37 @@ enum SnakeCase {
         let trailing = key.suffix(key.reversed().prefix { $0 == "_" }.count)
         let words = key[leading.endIndex..<trailing.startIndex].split(separator: "_")
         guard words.count > 1 else { return key }
-        let joined = words.dropFirst().reduce(words[0].lowercased()) { $0 + capitalized($1) }
+        // `capitalized` begins a word behind digits and punctuation too, as Foundation's decoder does: `icon2X`.
+        let joined = words.dropFirst().reduce(words[0].lowercased()) { $0 + $1.capitalized }
         return leading + joined + trailing
     }
+}
 
-    private static func capitalized(_ word: Substring) -> String {
-        word.prefix(1).uppercased() + word.dropFirst().lowercased()
+/// Makes the names that types know of the keys of documents.
+final class KeyConverter {
+    private let strategy: FerryJSONDecoder.KeyDecodingStrategy
+    /// The keys of a document are few, and stand in it over and over.
+    private var known: [String: String] = [:]
+
+    init(_ strategy: FerryJSONDecoder.KeyDecodingStrategy) { self.strategy = strategy }
+
+    /// Whether the name depends on more than the key.
+    var dependsOnPath: Bool { if case .custom = strategy { true } else { false } }
+
+    /// The name for a key in the object at `path`, which is only looked at, and needed, where names depend on it.
+    func convert(_ key: String, path: inout [any CodingKey]) -> String {
+        switch strategy {
+        case .useDefaultKeys: return key
+        case .convertFromSnakeCase:
+            if let name = known[key] { return name }
+            let name = SnakeCase.camelCase(of: key)
+            known[key] = name
+            return name
+        case .custom(let convert):
+            path.append(PathKey(stringValue: key))
+            let name = convert(path).stringValue
+            path.removeLast()
+            return name
+        }
     }
 }

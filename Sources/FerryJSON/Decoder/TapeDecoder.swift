@@ -1,17 +1,16 @@
 internal import CFerryJSON
+internal import FoundationEssentials
 
 /// The decoder at one value, and its single value container.
 struct TapeDecoder: Decoder {
     let session: DecodingSession
     let index: Int
-    /// Whether keys are data, which no strategy converts.
-    let keepsKeys: Bool
 
     var codingPath: [any CodingKey] { session.codingPath(to: index) }
     var userInfo: [CodingUserInfoKey: Any] { session.options.userInfo }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        try session.container(keyedBy: type, at: index, keepsKeys: keepsKeys)
+        try session.container(keyedBy: type, at: index)
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -27,7 +26,10 @@ extension TapeDecoder: SingleValueDecodingContainer {
     func decode(_ type: String.Type) throws -> String { try session.string(at: index) }
     func decode(_ type: Double.Type) throws -> Double { try session.double(at: index) }
     func decode(_ type: Float.Type) throws -> Float { try session.float(at: index) }
-    func decode<T: Decodable>(_ type: T.Type) throws -> T { try session.decode(type, at: index) }
+    func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        if T.self == Date.self { return unsafeBitCast(try session.date(at: index, isAlone: true), to: type) }
+        return try session.decode(type, at: index)
+    }
     func decode(_ type: Int.Type) throws -> Int { try session.integer(at: index) }
     func decode(_ type: Int8.Type) throws -> Int8 { try session.integer(at: index) }
     func decode(_ type: Int16.Type) throws -> Int16 { try session.integer(at: index) }

@@ -72,7 +72,7 @@ struct UnkeyedContainer: UnkeyedDecodingContainer {
         keyedBy type: NestedKey.Type
     ) throws -> KeyedDecodingContainer<NestedKey> {
         try take(KeyedDecodingContainer<NestedKey>.self) {
-            try $0.container(keyedBy: type, at: $1, keepsKeys: false)
+            try $0.container(keyedBy: type, at: $1)
         }
     }
 
@@ -81,6 +81,6 @@ struct UnkeyedContainer: UnkeyedDecodingContainer {
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        try take((any Decoder).self) { TapeDecoder(session: $0, index: $1, keepsKeys: false) }
+        try take((any Decoder).self) { TapeDecoder(session: $0, index: $1) }
     }
 }

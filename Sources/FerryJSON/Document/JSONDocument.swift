@@ -2,8 +2,7 @@ internal import CFerryJSON
 
 /// The owner of a tape: what all views of one document share.
 ///
-/// Sendable because a tape never changes once it is here (but for the searcher's note, which is atomic), and is freed
-/// when nobody refers to it any more.
+/// Sendable because a tape never changes once it is here, and is freed when nobody refers to it any more.
 package final class JSONDocument: @unchecked Sendable {
     let tape: ferry_json_tape
     private let memory: Memory
@@ -23,6 +22,7 @@ package final class JSONDocument: @unchecked Sendable {
     init(words: [UInt64], strings: [UInt8]) {
         let wordCopy = UnsafeMutablePointer<UInt64>.allocate(capacity: words.count)
         wordCopy.initialize(from: words, count: words.count)
+        wordCopy[0] = ferry_json_new_identity()
         // Looking for a key reads up to four bytes behind the last string.
         let stringCopy = UnsafeMutablePointer<UInt8>.allocate(capacity: strings.count + 4)
         stringCopy.initialize(from: strings, count: strings.count)

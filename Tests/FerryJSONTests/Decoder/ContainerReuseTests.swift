@@ -126,6 +126,31 @@ import Testing
         #expect(decoded.map(\.counts) == [["own_id": 2], ["a_b": 3]])
     }
 
+    /// What is known of types and of objects is shared by threads, or is each thread's own.
+    @Test func manyThreadsDecodeAndLookUpAtOnce() async throws {
+        struct Row: Codable, Equatable {
+            let id: Int
+            let names: [String: [Int]]
+            let more: [Row]?
+        }
+        let row = #"{"more":[{"names":{},"id":1}],"id":2,"names":{"a":[1,2]},"x":null}"#
+        let text = Data("[\(repeatElement(row, count: 50).joined(separator: ","))]".utf8)
+        let json = try JSON(parsing: text)
+        let expected = try JSONDecoder().decode([Row].self, from: text)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<20 {
+                        #expect((try? FerryJSONDecoder().decode([Row].self, from: text)) == expected)
+                        #expect((try? FerryJSONDecoder().decode([Row].self, from: json)) == expected)
+                        #expect(json.array?.allSatisfy { $0["id"]?.int == 2 && $0["y"] == nil } == true)
+                        #expect((try? FerryJSONEncoder().encode(expected[0]))?.isEmpty == false)
+                    }
+                }
+            }
+        }
+    }
+
     private final class Told: Sendable {}
 
     /// Keeps its decoder, and makes containers of it when decoding is over.

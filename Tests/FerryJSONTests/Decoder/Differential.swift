@@ -27,12 +27,16 @@ enum Outcome<T: Equatable>: Equatable, CustomStringConvertible {
         case DecodingError.valueNotFound(let type, let context): "valueNotFound \(type) \(path(context))"
         case DecodingError.keyNotFound(let key, let context): "keyNotFound \(key.stringValue) \(path(context))"
         case DecodingError.dataCorrupted(let context): "dataCorrupted \(path(context))"
+        case EncodingError.invalidValue(let value, let context):
+            "invalidValue \(type(of: value)) \(path(context.codingPath))"
         default: "\(error)"
         }
     }
 
-    private static func path(_ context: DecodingError.Context) -> [String] {
-        context.codingPath.map { "\($0.stringValue)/\($0.intValue.map(String.init) ?? "-")" }
+    private static func path(_ context: DecodingError.Context) -> [String] { path(context.codingPath) }
+
+    private static func path(_ path: [any CodingKey]) -> [String] {
+        path.map { "\($0.stringValue)/\($0.intValue.map(String.init) ?? "-")" }
     }
 }
 

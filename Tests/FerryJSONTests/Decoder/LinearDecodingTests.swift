@@ -46,6 +46,64 @@ import Testing
         #expect(try growth(Either.self, of: "0.5") < mostGrowth)
     }
 
+    /// Reads two arrays in turns.
+    private struct Turns<T: Decodable>: Decodable {
+        enum Keys: CodingKey { case left, right }
+        var count = 0
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: Keys.self)
+            var left = try container.nestedUnkeyedContainer(forKey: .left)
+            var right = try container.nestedUnkeyedContainer(forKey: .right)
+            while !left.isAtEnd && !right.isAtEnd {
+                if (try? left.superDecoder().singleValueContainer().decode(T.self)) != nil { count += 1 }
+                if (try? right.superDecoder().singleValueContainer().decode(T.self)) != nil { count += 1 }
+            }
+        }
+    }
+
+    private func growthOfTurns<T: Decodable>(_ type: T.Type, of element: String, decoded: Int) throws -> Double {
+        try growthOfEightfold(2000) { count in
+            let list = "[\(repeatElement(element, count: count).joined(separator: ","))]"
+            let text = Data("{\"left\":\(list),\"right\":\(list)}".utf8)
+            return {
+                let turns = try FerryJSONDecoder().decode(Turns<T>.self, from: text)
+                #expect(turns.count == decoded * count)
+            }
+        }
+    }
+
+    @Test func errorsInAnotherOrderThanTheDocuments() throws {
+        #expect(try growthOfTurns(Int.self, of: "\"x\"", decoded: 0) < mostGrowth)
+        #expect(try growthOfTurns(Int.self, of: "[{\"a\":1}]", decoded: 0) < mostGrowth)
+    }
+
+    @Test func decimalsInTurns() throws {
+        #expect(try growthOfTurns(Decimal.self, of: "1.25", decoded: 2) < mostGrowth)
+    }
+
+    @Test(arguments: [false, true]) func wideObjectsInAnyOrder(_ convertsKeys: Bool) throws {
+        struct Reading: Decodable {
+            var sum = 0
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Inspected.AnyKey.self)
+                let keys = container.allKeys.reversed()
+                for key in keys { sum += try container.decode(Int.self, forKey: key) }
+                for key in keys.shuffled() { sum += try container.decode(Int.self, forKey: key) }
+            }
+        }
+        var decoder = FerryJSONDecoder()
+        if convertsKeys { decoder.keyDecodingStrategy = .convertFromSnakeCase }
+        let growth = try growthOfEightfold(1000) { count in
+            let text = Data("{\((0..<count).map { "\"some_key\($0)\":1" }.joined(separator: ","))}".utf8)
+            return {
+                let reading = try decoder.decode(Reading.self, from: text)
+                #expect(reading.sum == 2 * count)
+            }
+        }
+        #expect(growth < mostGrowth)
+    }
+
     @Test func decimalsInAnotherOrderThanTheDocuments() throws {
         struct Order: Decodable {
             let price: Decimal

@@ -18,6 +18,18 @@ import Testing
         var headers: Headers { ["Idempotency-Key": "7c1f"] }
     }
 
+    struct PlaceSnakeOrder: Request {
+        let order: Order
+        var path: String { "/orders" }
+        var method: HTTPMethod { .post }
+        var body: RequestBody? {
+            var encoder = FerryJSONEncoder()
+            encoder.keyEncodingStrategy = .convertToSnakeCase
+            encoder.dateEncodingStrategy = .iso8601
+            return .json(order, encoder: encoder)
+        }
+    }
+
     struct SendPhoto: Request {
         let file: String
         var path: String { "/photos" }

@@ -1,0 +1,515 @@
+internal import CFerryJSON
+
+/// Writes the text of one value as it is encoded, from its beginning to its end.
+///
+/// Values are written where they belong while they encode themselves. Only a container or an encoder that a type asks
+/// for within another, which it may fill in any order, has a session of its own. Its text is inserted when the outer
+/// value is done.
+final class EncodingSession {
+    /// A value that is encoding itself.
+    private struct Frame {
+        enum Kind { case empty, scalar, array, object }
+        /// Tells encoders of this value from those of others that were at the same depth.
+        let serial: UInt32
+        var kind = Kind.empty
+        /// How many elements or members it has.
+        var count = 0
+        /// Where its first member begins in `members`.
+        let firstMember: Int
+        /// Whether members have to be put in order, or some left out.
+        var needsOrder = false
+        /// Whether all keys stand in the text as they are, and are in its order: that of their bytes.
+        var keysArePlain = true
+        /// A bit for each hash of a key that it has, to notice keys that come twice.
+        var seen = SIMD8<UInt64>()
+        let pathCount: Int
+        let firstChild: Int
+    }
+
+    private struct Member {
+        var begin: Int
+        var end = 0
+        /// Of the key as it is written, with its quotes.
+        var keyCount: Int
+        var hash: UInt64
+        var isReplaced = false
+        /// The member with the same key that it replaces.
+        var replaced: Int?
+    }
+
+    /// A value with a session of its own, and where it belongs.
+    private struct Child {
+        let place: Int
+        let session: EncodingSession
+    }
+
+    let options: FerryJSONEncoder
+    @exclusivity(unchecked) var output: TextBuffer
+    let isPretty: Bool
+    private let sortsKeys: Bool
+    let escapesSlashes: Bool
+    private let convertsKeys: Bool
+    private let basePath: [any CodingKey]
+    private let baseLevel: Int
+
+    @exclusivity(unchecked) private var frames: [Frame] = []
+    /// How many of them are containers, of which each is indented.
+    @exclusivity(unchecked) private var openCount = 0
+    @exclusivity(unchecked) private var members: [Member] = []
+    /// The orders that the last objects of so many members were sorted into: most have the same keys.
+    @exclusivity(unchecked) private var lastOrders: [[Int]] = Array(repeating: [], count: 65)
+    @exclusivity(unchecked) private var sorted = TextBuffer(capacity: 512)
+    @exclusivity(unchecked) private var children: [Child] = []
+    @exclusivity(unchecked) private var path: [any CodingKey] = []
+    @exclusivity(unchecked) private var serial: UInt32 = 0
+    @exclusivity(unchecked) private var snakeNames: [String: String] = [:]
+    /// The members of large objects by their keys, by the depth of the object.
+    @exclusivity(unchecked) private var largeObjects: [Int: [String: Int]] = [:]
+    /// Whether the value stands within another, where an empty object is written if it encodes nothing.
+    @exclusivity(unchecked) private var isInner = false
+
+    init(_ options: FerryJSONEncoder, path: [any CodingKey] = [], level: Int = 0) {
+        self.options = options
+        output = TextBuffer(capacity: 512)
+        isPretty = options.outputFormatting.contains(.prettyPrinted)
+        sortsKeys = options.outputFormatting.contains(.sortedKeys)
+        escapesSlashes = !options.outputFormatting.contains(.withoutEscapingSlashes)
+        convertsKeys = if case .useDefaultKeys = options.keyEncodingStrategy { false } else { true }
+        basePath = path
+        baseLevel = level
+    }
+
+    deinit {
+        output.deallocate()
+        sorted.deallocate()
+    }
+
+    /// Lets go of those within, which hold nothing of this one.
+    func end() { children = [] }
+
+    // MARK: Frames
+
+    /// Encodes the value that the session is for.
+    func encode<T: Encodable>(_ value: T) throws { try write(value) }
+
+    /// Whether anything was written.
+    var hasValue: Bool { output.count > 0 }
+
+    /// Has a value encode itself; writes an empty object if it encodes nothing within another.
+    func encodeItself<T: Encodable>(_ value: T) throws {
+        if ferry_json_stack_is_low() { throw tooDeep(value) }
+        try inFrame { try value.encode(to: $0) }
+    }
+
+    @inline(never)
+    private func tooDeep(_ value: Any) -> EncodingError {
+        .invalidValue(
+            value, .init(codingPath: codingPath, debugDescription: "nested too deeply for the stack of this thread"))
+    }
+
+    @inline(__always)
+    func inFrame(_ body: (StreamEncoder) throws -> Void) throws {
+        let encoder = pushFrame()
+        do {
+            try body(encoder)
+        } catch {
+            popFrame()
+            throw error
+        }
+        finishFrame()
+    }
+
+    /// A frame for a value that begins here.
+    func pushFrame() -> StreamEncoder {
+        serial &+= 1
+        frames.append(
+            Frame(serial: serial, firstMember: members.count, pathCount: path.count, firstChild: children.count))
+        return StreamEncoder(session: self, depth: UInt32(frames.count - 1), serial: serial)
+    }
+
+    private func popFrame() {
+        let frame = frames.removeLast()
+        if frame.kind == .array || frame.kind == .object { openCount -= 1 }
+        if path.count > frame.pathCount { path.removeLast(path.count - frame.pathCount) }
+        if members.count > frame.firstMember { members.removeLast(members.count - frame.firstMember) }
+        if children.count > frame.firstChild { children.removeLast(children.count - frame.firstChild) }
+        if !largeObjects.isEmpty { largeObjects[frames.count] = nil }
+    }
+
+    /// Closes what the value has opened.
+    func finishFrame() {
+        let depth = frames.count - 1
+        if frames[depth].kind == .empty {
+            // Only the outermost value may encode nothing, which is an error there.
+            if depth > 0 || isInner { open(.object) }
+        }
+        if children.count > frames[depth].firstChild { insertChildren(from: frames[depth].firstChild) }
+        switch frames[depth].kind {
+        case .object:
+            if frames[depth].count > 0 { members[members.count - 1].end = output.count }
+            if frames[depth].needsOrder { putInOrder() }
+            close(UInt8(ascii: "}"))
+        case .array: close(UInt8(ascii: "]"))
+        default: break
+        }
+        popFrame()
+    }
+
+    private var level: Int { baseLevel + openCount }
+
+    /// Opens the container that the value is, unless it is open.
+    private func open(_ kind: Frame.Kind) {
+        frames[frames.count - 1].kind = kind
+        openCount += 1
+        output.append(kind == .object ? UInt8(ascii: "{") : UInt8(ascii: "["))
+    }
+
+    private func close(_ bracket: UInt8) {
+        if isPretty {
+            if frames[frames.count - 1].count == 0 { output.append(UInt8(ascii: "\n")) }
+            output.append(lineBreakAtLevel: level - 1)
+        }
+        output.append(bracket)
+    }
+
+    private func separate(isFirst: Bool) {
+        if !isFirst { output.append(UInt8(ascii: ",")) }
+        if isPretty { output.append(lineBreakAtLevel: level) }
+    }
+
+    // MARK: What encoders do
+
+    /// Whether an encoder's value is the one that is encoding itself now.
+    @inline(__always)
+    func isCurrent(_ encoder: StreamEncoder) -> Bool {
+        Int(encoder.depth) == frames.count - 1 && frames[frames.count - 1].serial == encoder.serial
+    }
+
+    func check(_ encoder: StreamEncoder, _ value: @autoclosure () -> Any) throws {
+        guard isCurrent(encoder) else {
+            throw EncodingError.invalidValue(
+                value(),
+                .init(codingPath: codingPath, debugDescription: "encoded by an encoder that is not in use any more"))
+        }
+    }
+
+    /// A type may ask for its container more than once, as classes do for their superclasses.
+    func openObject(_ encoder: StreamEncoder) {
+        guard isCurrent(encoder) else { return }
+        let kind = frames[frames.count - 1].kind
+        precondition(kind == .empty || kind == .object, "a value encodes one kind of container")
+        if kind == .empty { open(.object) }
+    }
+
+    func openArray(_ encoder: StreamEncoder) {
+        guard isCurrent(encoder) else { return }
+        let kind = frames[frames.count - 1].kind
+        precondition(kind == .empty || kind == .array, "a value encodes one kind of container")
+        if kind == .empty { open(.array) }
+    }
+
+    /// The value is a scalar, or another value.
+    func beginScalar(_ encoder: StreamEncoder, _ value: @autoclosure () -> Any) throws {
+        try check(encoder, value())
+        precondition(frames[frames.count - 1].kind == .empty, "a value encodes one single value")
+        frames[frames.count - 1].kind = .scalar
+    }
+
+    /// A single value that could not be encoded; another may take its place.
+    func forgetScalar() { frames[frames.count - 1].kind = .empty }
+
+    /// Where the text ends before an element or a member, to go back to when it cannot be encoded: a type may catch the
+    /// error and go on with the next.
+    struct Mark {
+        fileprivate let output: Int
+        fileprivate let count: Int
+        fileprivate let members: Int
+    }
+
+    @inline(__always)
+    var mark: Mark { Mark(output: output.count, count: frames[frames.count - 1].count, members: members.count) }
+
+    @inline(never)
+    func goBack(to mark: Mark) {
+        let depth = frames.count - 1
+        output.removeLast(output.count - mark.output)
+        frames[depth].count = mark.count
+        if members.count > mark.members {
+            if let replaced = members.removeLast().replaced { members[replaced].isReplaced = false }
+            if !largeObjects.isEmpty { largeObjects[depth] = nil }
+        }
+    }
+
+    func beginElement(_ encoder: StreamEncoder, _ value: @autoclosure () -> Any) throws {
+        try check(encoder, value())
+        let depth = frames.count - 1
+        separate(isFirst: frames[depth].count == 0)
+        frames[depth].count += 1
+    }
+
+    func elementCount(_ encoder: StreamEncoder) -> Int {
+        isCurrent(encoder) ? frames[frames.count - 1].count : 0
+    }
+
+    func beginMember(_ encoder: StreamEncoder, _ key: some CodingKey, _ value: @autoclosure () -> Any) throws {
+        try check(encoder, value())
+        beginMember(named: convertsKeys ? convert(key) : key.stringValue)
+    }
+
+    // MARK: Members
+
+    /// A member of the innermost object, whose value comes next.
+    private func beginMember(named name: String) {
+        let depth = frames.count - 1
+        let count = frames[depth].count
+        if count > 0 { members[members.count - 1].end = output.count }
+        separate(isFirst: count == 0)
+        let begin = output.count
+        output.append(string: name, escapingSlashes: escapesSlashes)
+        noteMember(at: depth, Member(begin: begin, keyCount: output.count - begin, hash: hash(from: begin)))
+        if sortsKeys { noteOrder(of: name, at: depth) }
+        output.append(isPretty ? " : " : ":")
+    }
+
+    private func noteMember(at depth: Int, _ new: Member) {
+        var new = new
+        let (word, bit) = (Int(new.hash & 7), UInt64(1) << (new.hash >> 3 & 63))
+        if frames[depth].seen[word] & bit != 0, let replaced = lastMember(like: new, at: depth) {
+            members[replaced].isReplaced = true
+            new.replaced = replaced
+            frames[depth].needsOrder = true
+        }
+        frames[depth].seen[word] |= bit
+        frames[depth].count += 1
+        members.append(new)
+        if !largeObjects.isEmpty { largeObjects[depth]?[name(of: members.count - 1)] = members.count - 1 }
+    }
+
+    private func noteOrder(of name: String, at depth: Int) {
+        frames[depth].needsOrder = true
+        if members[members.count - 1].keyCount != name.utf8.count + 2 { frames[depth].keysArePlain = false }
+    }
+
+    /// Of the key that stands at the end of the text.
+    private func hash(from begin: Int) -> UInt64 {
+        let count = output.count - begin - 2
+        var head: UInt64 = 0
+        var tail: UInt64 = 0
+        if count >= 8 {
+            memcpy(&head, output.bytes + begin + 1, 8)
+            memcpy(&tail, output.bytes + begin + 1 + count - 8, 8)
+        } else {
+            memcpy(&head, output.bytes + begin + 1, count)
+        }
+        let product = (head ^ tail &* 31 ^ UInt64(count)) &* 0x9e37_79b9_7f4a_7c15
+        return product ^ product >> 32
+    }
+
+    /// Of a key that comes twice the last value stays.
+    private func lastMember(like new: Member, at depth: Int) -> Int? {
+        let first = frames[depth].firstMember
+        // Objects with many members, which only types with keys of their own make, have a dictionary.
+        if members.count - first > 64 {
+            if largeObjects[depth] == nil {
+                var known: [String: Int] = [:]
+                for member in first..<members.count where !members[member].isReplaced {
+                    known[name(of: member)] = member
+                }
+                largeObjects[depth] = known
+            }
+            return largeObjects[depth]?[name(new)]
+        }
+        return (first..<members.count).first { place in
+            let other = members[place]
+            return other.hash == new.hash && !other.isReplaced && other.keyCount == new.keyCount
+                && memcmp(output.bytes + other.begin, output.bytes + new.begin, new.keyCount) == 0
+        }
+    }
+
+    private func name(of member: Int) -> String { name(members[member]) }
+
+    /// The key of a member, unescaped.
+    private func name(_ member: Member) -> String {
+        let text = UnsafeRawBufferPointer(start: output.bytes + member.begin, count: member.keyCount)
+        return (try? JSON(parsing: text, spare: 0).string) ?? ""
+    }
+
+    private func isBefore(_ a: Int, _ b: Int) -> Bool {
+        let (a, b) = (members[a], members[b])
+        // Without the quotes, behind which nothing is to be compared.
+        let (aCount, bCount) = (a.keyCount - 2, b.keyCount - 2)
+        let order = memcmp(output.bytes + a.begin + 1, output.bytes + b.begin + 1, min(aCount, bCount))
+        return order != 0 ? order < 0 : aCount < bCount
+    }
+
+    /// Whether members whose places are given, or all in their order, are in the order of their keys.
+    private func isInOrder(_ order: [Int]?, from first: Int, _ count: Int) -> Bool {
+        var place = 1
+        while place < count {
+            let (a, b) = order.map { ($0[place - 1], $0[place]) } ?? (place - 1, place)
+            guard isBefore(first + a, first + b) else { return false }
+            place += 1
+        }
+        return true
+    }
+
+    /// The members of the innermost object by their keys, from its first one on.
+    private func sortedMembers(from first: Int) -> [Int] {
+        let count = members.count - first
+        let live = (0..<count).filter { !members[first + $0].isReplaced }
+        guard frames[frames.count - 1].keysArePlain else {
+            let names = live.map { Array(name(of: first + $0).utf8) }
+            return live.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { live[$0] }
+        }
+        let order = live.sorted { isBefore(first + $0, first + $1) }
+        if live.count == count, count < lastOrders.count { lastOrders[count] = order }
+        return order
+    }
+
+    /// Writes the members of the innermost object again, in order and without those that were replaced.
+    private func putInOrder() {
+        let first = frames[frames.count - 1].firstMember
+        let count = members.count - first
+        guard sortsKeys else {
+            return write((0..<count).filter { !members[first + $0].isReplaced }, from: first)
+        }
+        if frames[frames.count - 1].keysArePlain {
+            // Where all keys differ, a member that was replaced is out of order with the one in its place.
+            if isInOrder(nil, from: first, count) { return }
+            if count < lastOrders.count, lastOrders[count].count == count,
+                isInOrder(lastOrders[count], from: first, count)
+            {
+                return write(lastOrders[count], from: first)
+            }
+        }
+        write(sortedMembers(from: first), from: first)
+    }
+
+    private func write(_ order: [Int], from first: Int) {
+        sorted.removeLast(sorted.count)
+        for place in order {
+            if sorted.count > 0 {
+                sorted.append(UInt8(ascii: ","))
+                if isPretty { sorted.append(lineBreakAtLevel: level) }
+            }
+            let member = members[first + place]
+            sorted.append(
+                UnsafeBufferPointer(start: output.bytes + member.begin, count: member.end - member.begin))
+        }
+        output.replace(from: members[first].begin, with: sorted)
+    }
+
+    private func convert(_ key: some CodingKey) -> String {
+        let name = key.stringValue
+        switch options.keyEncodingStrategy {
+        case .useDefaultKeys: return name
+        case .convertToSnakeCase:
+            if let known = snakeNames[name] { return known }
+            let converted = SnakeCase.snakeCase(of: name)
+            snakeNames[name] = converted
+            return converted
+        case .custom(let convert): return convert(codingPath + [key]).stringValue
+        }
+    }
+
+    // MARK: Values of their own sessions
+
+    /// A session for a value that stands here, and is filled until the innermost value is done.
+    func child(at key: some CodingKey) -> EncodingSession {
+        let child = EncodingSession(options, path: codingPath + [key], level: level)
+        child.isInner = true
+        children.append(Child(place: output.count, session: child))
+        return child
+    }
+
+    /// For who asks a container that is not in use any more, and gets what is never looked at.
+    func orphan() -> EncodingSession { EncodingSession(options, path: basePath) }
+
+    private func insertChildren(from first: Int) {
+        for child in children[first...] {
+            while child.session.frames.count > 0 { child.session.finishFrame() }
+        }
+        // Members end behind the children that are their values.
+        var (passed, shift) = (first, 0)
+        for member in frames[frames.count - 1].firstMember..<members.count {
+            while passed < children.count, children[passed].place < members[member].begin {
+                shift += children[passed].session.output.count
+                passed += 1
+            }
+            members[member].begin += shift
+            var (inner, innerShift) = (passed, shift)
+            while inner < children.count, children[inner].place <= members[member].end {
+                innerShift += children[inner].session.output.count
+                inner += 1
+            }
+            members[member].end += innerShift
+        }
+        for child in children[first...].reversed() {
+            let text = child.session.output
+            output.insert(UnsafeBufferPointer(start: text.bytes, count: text.count), at: child.place)
+        }
+        children.removeLast(children.count - first)
+    }
+
+    // MARK: Paths
+
+    /// The way to the value that is being encoded.
+    var codingPath: [any CodingKey] { basePath + path }
+
+    func codingPath(of encoder: StreamEncoder) -> [any CodingKey] {
+        guard Int(encoder.depth) < frames.count, frames[Int(encoder.depth)].serial == encoder.serial else {
+            return basePath
+        }
+        return basePath + path.prefix(frames[Int(encoder.depth)].pathCount)
+    }
+
+    @inline(__always)
+    func under<Result>(_ key: some CodingKey, _ body: () throws -> Result) rethrows -> Result {
+        path.append(key)
+        defer { path.removeLast() }
+        return try body()
+    }
+
+    // MARK: Dictionaries and arrays without containers
+
+    func array<Element>(_ elements: [Element], _ write: (Element) throws -> Void) throws {
+        _ = pushFrame()
+        open(.array)
+        do {
+            for element in elements {
+                let depth = frames.count - 1
+                separate(isFirst: frames[depth].count == 0)
+                frames[depth].count += 1
+                try write(element)
+            }
+        } catch {
+            popFrame()
+            throw error
+        }
+        finishFrame()
+    }
+
+    /// Its keys are data, which no strategy converts, and differ.
+    func dictionary<Value>(_ values: [String: Value], _ write: (String, Value) throws -> Void) throws {
+        _ = pushFrame()
+        open(.object)
+        do {
+            for (key, value) in values {
+                let depth = frames.count - 1
+                if frames[depth].count > 0 { members[members.count - 1].end = output.count }
+                separate(isFirst: frames[depth].count == 0)
+                frames[depth].count += 1
+                let begin = output.count
+                output.append(string: key, escapingSlashes: escapesSlashes)
+                members.append(Member(begin: begin, keyCount: output.count - begin, hash: 0))
+                if sortsKeys { noteOrder(of: key, at: depth) }
+                output.append(isPretty ? " : " : ":")
+                try write(key, value)
+            }
+        } catch {
+            popFrame()
+            throw error
+        }
+        finishFrame()
+    }
+}

@@ -1,0 +1,106 @@
+public import FoundationEssentials
+
+/// Encodes values as JSON, with the strategies and results of Foundation's `JSONEncoder`.
+///
+/// A value type: configure a copy. With `sortedKeys` the text is Foundation's byte for byte. Without, the members of an
+/// object stand in the order in which they were encoded, and those of a dictionary in any order, as all do in
+/// Foundation. Errors are `EncodingError`s with the same coding paths. A value may be nested as deeply as the stack of
+/// the thread allows; deeper nesting is an error.
+///
+/// A type may use the encoder and the containers that it is given until its `encode(to:)` returns. To encode with one
+/// later, or with one of an outer value in between, is an error.
+public struct FerryJSONEncoder: Sendable {
+    /// How the text is laid out.
+    public struct OutputFormatting: OptionSet, Sendable {
+        /// The bits of the set.
+        public let rawValue: UInt
+        /// The set of these bits.
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+
+        /// Each member and element on a line of its own, indented by two spaces.
+        public static let prettyPrinted = OutputFormatting(rawValue: 1)
+        /// Members by their keys, in the order of their bytes in UTF-8.
+        public static let sortedKeys = OutputFormatting(rawValue: 2)
+        /// `/` as it stands, not as `\/`.
+        public static let withoutEscapingSlashes = OutputFormatting(rawValue: 8)
+    }
+
+    /// How dates are written.
+    public enum DateEncodingStrategy: Sendable {
+        /// As `Date` does it by itself: seconds since 2001-01-01 00:00 UTC.
+        case deferredToDate
+        /// Seconds since 1970-01-01 00:00 UTC.
+        case secondsSince1970
+        /// Milliseconds since 1970-01-01 00:00 UTC.
+        case millisecondsSince1970
+        /// `2020-01-31T12:00:00Z` (RFC 3339).
+        case iso8601
+        /// The string that this makes of a date.
+        case written(@Sendable (Date) -> String)
+        /// Anything that this encodes; an empty object where it encodes nothing.
+        case custom(@Sendable (_ date: Date, _ encoder: any Encoder) throws -> Void)
+
+        /// A string in a format, such as `Date.ISO8601FormatStyle`. For a `DateFormatter`, which would link all of
+        /// Foundation, pass `written` a closure.
+        public static func formatted<Style: FormatStyle & Sendable>(_ style: Style) -> Self
+        where Style.FormatInput == Date, Style.FormatOutput == String {
+            .written { style.format($0) }
+        }
+    }
+
+    /// How bytes are written.
+    public enum DataEncodingStrategy: Sendable {
+        /// As `Data` does it by itself: an array of numbers.
+        case deferredToData
+        /// A string in base 64 (RFC 4648, section 4).
+        case base64
+        /// Anything that this encodes; an empty object where it encodes nothing.
+        case custom(@Sendable (_ data: Data, _ encoder: any Encoder) throws -> Void)
+    }
+
+    /// How numbers that JSON cannot write are written.
+    public enum NonConformingFloatEncodingStrategy: Sendable {
+        /// They are an error.
+        case `throw`
+        /// As these strings.
+        case convertToString(positiveInfinity: String, negativeInfinity: String, nan: String)
+    }
+
+    /// How keys are written.
+    public enum KeyEncodingStrategy: Sendable {
+        /// As they are.
+        case useDefaultKeys
+        /// `createdAt` in the type is `created_at` in the document. Keys of dictionaries stay as they are.
+        case convertToSnakeCase
+        /// The key for a path; the last element is the key to convert.
+        case custom(@Sendable (_ codingPath: [any CodingKey]) -> any CodingKey)
+    }
+
+    /// How the text is laid out. The default is compact, with slashes escaped.
+    public var outputFormatting: OutputFormatting = []
+    /// How dates are written. The default is `deferredToDate`, seconds since 2001.
+    public var dateEncodingStrategy = DateEncodingStrategy.deferredToDate
+    /// How bytes are written. The default is `base64`.
+    public var dataEncodingStrategy = DataEncodingStrategy.base64
+    /// How numbers that JSON cannot write are written. The default is `throw`.
+    public var nonConformingFloatEncodingStrategy = NonConformingFloatEncodingStrategy.throw
+    /// How keys are written. The default is `useDefaultKeys`, as they are.
+    public var keyEncodingStrategy = KeyEncodingStrategy.useDefaultKeys
+    /// What the types being encoded are told.
+    public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+    /// An encoder with the strategies that Foundation's has at first.
+    public init() {}
+
+    /// Encodes a value as a text in UTF-8.
+    public func encode<T: Encodable>(_ value: T) throws -> Data {
+        let session = EncodingSession(self)
+        defer { session.end() }
+        try session.encode(value)
+        guard session.hasValue else {
+            throw EncodingError.invalidValue(
+                value, .init(codingPath: [], debugDescription: "\(T.self) did not encode any value"))
+        }
+        return session.output.data()
+    }
+}
