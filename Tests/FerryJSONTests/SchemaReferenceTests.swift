@@ -70,7 +70,10 @@ import Testing
                 #"{"properties":{"0":{"allOf":[true,{"a b":1}]}}}"#, #"$.properties["0"].allOf[1]["a b"]"#,
                 "is not supported"
             ),
-            ("[]", "$", "must be an object or a boolean; a list of schemas is prefixItems in 2020-12"),
+            (
+                #"{"items":[]}"#, "$.items",
+                "must be an object or a boolean; a list of schemas is prefixItems in 2020-12"
+            ),
         ])
     func leadsNowhere(_ text: String, _ path: String, _ message: String) throws {
         let error = try #require(throws: JSONSchemaError.self) { try schema(text) }

@@ -69,7 +69,10 @@ final class SchemaReader {
     private subscript(_ keyword: String) -> JSON? { members[ExactText(keyword)] }
 
     private var notASchema: String {
-        guard json.kind == .array, links.dialect == .draft2020 else { return "must be an object or a boolean" }
+        let isItems = pointer.utf8.suffix(6).elementsEqual("/items".utf8)
+        guard isItems, json.kind == .array, links.dialect == .draft2020 else {
+            return "must be an object or a boolean"
+        }
         return "must be an object or a boolean; a list of schemas is prefixItems in 2020-12"
     }
 
