@@ -93,6 +93,22 @@ import Testing
         #expect(own.headers.values(of: "Content-Type") == ["x/y"])
     }
 
+    @Test func aBodyIsEncodedByItsEncoder() async throws {
+        struct Order: Encodable {
+            let itemName = "a/b"
+            let orderedAt = Date(timeIntervalSince1970: 7)
+        }
+        var encoder = FerryJSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.dateEncodingStrategy = .secondsSince1970
+        encoder.outputFormatting = .withoutEscapingSlashes
+        let own = try await seen(Full(method: .post, body: .json(Order(), encoder: encoder)))
+        #expect(own.text == #"{"item_name":"a/b","ordered_at":7}"#)
+        #expect(own.headers["Content-Type"] == "application/json")
+        let plain = try await seen(Full(method: .post, body: .json(Order())))
+        #expect(plain.text == #"{"itemName":"a\/b","orderedAt":-978307193}"#)
+    }
+
     @Test func whatIsNotJSONIsRefused() async {
         #expect(
             await refusal(Full(method: .post, arguments: ["a": .number(.nan)], argumentEncoding: .json))?.code
