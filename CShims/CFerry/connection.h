@@ -83,6 +83,7 @@ struct ferry__socket {
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
   bool http2;
+  ferry__connection *connection; /* the native engine's; NULL = libcurl's */
 };
 
 enum { FERRY__BUCKETS = 1024 };
@@ -96,6 +97,14 @@ typedef struct ferry__sockets {
 } ferry__sockets;
 
 int ferry__sockets_open(ferry_loop *loop);
+/* The entry of a descriptor; NULL where there is no memory. */
+ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
+/* The same for a descriptor that has just been opened. */
+ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd);
+/* Registers what is waited for (CURL_POLL_…). False, with errno, where the
+ * system refuses it: what stands then stands. */
+bool ferry__socket_watch(ferry_loop *loop, ferry__socket *socket,
+                         unsigned want);
 void ferry__sockets_free(ferry_loop *loop);
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
                      void *socket);

@@ -135,7 +135,7 @@ ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
       {8, FERRY_D_HTTP2_CANCEL},
       {11, FERRY_D_HTTP2_ENHANCE_YOUR_CALM},
   };
-  bool headed = t->handle && t->handle->head.complete;
+  bool headed = t->head->complete;
   const char *number = strstr(words, "(err ");
   int code = number ? atoi(number + 5) : 0;
   if (t->untouched)

@@ -60,7 +60,7 @@ static bool chunks(ferry__transfer *t, char *at, char *end) {
 }
 
 bool ferry__late_answer(ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   char *at = t->late, *end = at + t->late_length;
   while (!head->complete)
     if (!(at = take_line(t, at, end)))
