@@ -148,6 +148,7 @@ static void on_check(uv_check_t *check) { turn(check->data); }
 
 static void on_prepare(uv_prepare_t *prepare) {
   ferry_loop *loop = prepare->data;
+  loop->http1.turn++;
   /* What a timer has touched, or this very thread has submitted. */
   if (loop->touched || loop->finished || !ferry__mailbox_is_empty(loop))
     turn(loop);

@@ -92,7 +92,7 @@ typedef struct ferry__http1 {
   ferry__connection *oldest, *newest; /* idle */
   ferry__connection *dialing, *dialing_last;
   unsigned idle_count;
-  uint64_t turn;  /* one more with each look at the sockets */
+  uint64_t turn;  /* one more each time the loop goes to wait */
   char *buffer;   /* to receive into, and to compose requests in */
   struct ssl_ctx_st *tls; /* made when first used */
   ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, with their memory */

@@ -345,7 +345,6 @@ static void on_events(uv_poll_t *poll, int status, int uv_events) {
   /* Level triggered: what does not fit comes next turn. */
   int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
   loop->now_ns = uv_hrtime();
-  loop->http1.turn++;
   for (int i = 0; i < count; i++)
     if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
       on_event(loop, events[i].data.ptr, events[i].events);

@@ -68,6 +68,8 @@ ssize_t ferry__connection_write(ferry__connection *c, const char *bytes,
 }
 
 int ferry__connection_watch(ferry__connection *c, bool in, bool out) {
+  if (c->fd < 0)
+    return 0;
   unsigned want = (in ? CURL_POLL_IN : 0u) | (out ? CURL_POLL_OUT : 0u);
   ferry__socket *s = ferry__socket_of(c->loop, c->fd);
   c->wants_out = out;
@@ -131,8 +133,13 @@ void ferry__connection_release_fd(ferry_loop *loop, int fd) {
   close(fd);
 }
 
+void ferry__connection_drop_socket(ferry__connection *c) {
+  ferry__connection_release_fd(c->loop, c->fd);
+  ferry__count(&c->loop->counters.sockets, -1);
+  c->fd = -1;
+}
+
 void ferry__connection_close(ferry__connection *c) {
-  ferry_loop *loop = c->loop;
   uint8_t state = c->state;
   ferry__route_remove(c);
   if (c->dial)
@@ -144,10 +151,8 @@ void ferry__connection_close(ferry__connection *c) {
       SSL_shutdown(c->tls); /* says so; what the peer says is not awaited */
     SSL_free(c->tls);
   }
-  if (c->fd >= 0) {
-    ferry__connection_release_fd(loop, c->fd);
-    ferry__count(&loop->counters.sockets, -1);
-  }
+  if (c->fd >= 0)
+    ferry__connection_drop_socket(c);
   ferry__response_free(&c->response);
   free(c->out);
   free(c->held);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum {
+  PACED = 16384,          /* bytes a read, where there is a rate */
   READS = 8,              /* of one event, then others get theirs */
   WRITES = 16,            /* likewise */
   DIRECT = 4096,          /* what is left of a body is read into its place */
@@ -75,6 +76,10 @@ static ferry__transfer *detach(ferry__connection *c) {
 static void end_with(ferry__connection *c, ferry__fault fault) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = detach(c);
+  if (fault.code == FERRY_E_TLS) { /* it has looked at no request */
+    t->phase = FERRY_PHASE_TLS;
+    t->result.flags &= ~(uint32_t)FERRY_RESULT_PROCESSED;
+  }
   ferry__connection_close(c);
   ferry__transfer_left(loop, t, fault);
 }
@@ -120,6 +125,8 @@ static void lost(ferry__connection *c, int os_errno) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   const char *words = NULL;
+  if (!os_errno && c->broken) /* the system tells of a reset once */
+    os_errno = c->end_errno;
   if (t->heard) {
     c->sending = FERRY__SEND_STOPPED;
     c->broken = true;
@@ -169,7 +176,6 @@ static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   free(c->held);
   c->held = held;
   c->held_length = (uint32_t)length;
-  c->held_at = 0;
   ferry__connection_watch(c, false, c->wants_out);
   return true;
 }
@@ -207,6 +213,8 @@ static bool take(ferry__connection *c, const char *at, const char *end) {
     switch (ferry__response_next(&c->response, &at, end, hold, &piece,
                                  &length)) {
     case FERRY__EVENT_MORE:
+      if (t->phase < FERRY_PHASE_HEAD && t->head->received)
+        t->phase = FERRY_PHASE_HEAD;
       return true;
     case FERRY__EVENT_HELD:
       return hold_rest(c, at, end);
@@ -265,9 +273,6 @@ static ssize_t read_direct(ferry__connection *c, ferry__transfer *t) {
 
 static void note_arrival(ferry_loop *loop, ferry__transfer *t) {
   t->last_ms = ferry__now(loop);
-  if (t->phase >= FERRY_PHASE_HEAD)
-    return;
-  t->phase = FERRY_PHASE_HEAD;
   if (!t->result.metrics.first_byte)
     t->result.metrics.first_byte = ferry__us(t->started_ns, loop->now_ns);
 }
@@ -276,6 +281,8 @@ void ferry__exchange_readable(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   char *buffer = buffer_of(loop);
+  /* What comes at once is paid for at once. */
+  size_t size = t->max_rate ? PACED : FERRY__HTTP1_BUFFER;
   if (!buffer || (t->head == ferry__no_head && !ferry__head_take(loop, t))) {
     end_with(c, (ferry__fault){FERRY_E_MEMORY, 0});
     return;
@@ -291,7 +298,7 @@ void ferry__exchange_readable(ferry__connection *c) {
       return;
     bool direct = is_direct(c, t);
     ssize_t n = direct ? read_direct(c, t)
-                       : ferry__connection_read(c, buffer, FERRY__HTTP1_BUFFER);
+                       : ferry__connection_read(c, buffer, size);
     if (n == -EAGAIN)
       return;
     if (n == -ENOMEM) {
@@ -305,7 +312,7 @@ void ferry__exchange_readable(ferry__connection *c) {
     note_arrival(loop, t);
     bool drained = direct ? false
                    : c->tls ? !SSL_has_pending(c->tls)
-                            : n < FERRY__HTTP1_BUFFER;
+                            : (size_t)n < size;
     c->turn = drained ? loop->http1.turn : 0;
     if (direct ? c->response.state == FERRY__AT_END && !take(c, buffer, buffer)
                : !take(c, buffer, buffer + n))
@@ -319,14 +326,31 @@ void ferry__exchange_readable(ferry__connection *c) {
 
 /* ---- Sending ------------------------------------------------------------- */
 
+/* What lies in the socket of a broken connection joins what is held, and the
+ * socket goes: the receiver may come back much later. */
+static void take_out_held(ferry__connection *c) {
+  ssize_t n = -ENOMEM;
+  char *held = realloc(c->held, c->held_length + FERRY__LATE);
+  if (held) {
+    uint32_t most = c->held_length + FERRY__LATE;
+    c->held = held;
+    while (c->held_length < most &&
+           (n = ferry__connection_read(c, held + c->held_length,
+                                       most - c->held_length)) > 0)
+      c->held_length += (uint32_t)n;
+  }
+  ferry__connection_drop_socket(c);
+}
+
 /* Writing has failed. A server that has enough of an upload answers and
  * closes: its response may be there to be read. */
-static void stop_sending(ferry__connection *c) {
+static void stop_sending(ferry__connection *c, int os_errno) {
+  c->end_errno = os_errno;
   c->sending = FERRY__SEND_STOPPED;
   c->broken = true;
   c->out_length = c->out_at = 0;
   if (c->held) {
-    ferry__connection_watch(c, false, false);
+    take_out_held(c);
     return;
   }
   ferry__connection_watch(c, true, false);
@@ -356,7 +380,7 @@ static ssize_t send_some(ferry__connection *c, const char *bytes,
   if (n == -EAGAIN)
     return 0;
   if (n < 0) {
-    stop_sending(c);
+    stop_sending(c, (int)-n);
     return -1;
   }
   c->sent += (uint64_t)n;
@@ -463,16 +487,24 @@ void ferry__exchange_writable(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   int fd = c->fd;
+  if (fd < 0)
+    return;
   for (int i = 0; i < WRITES && send_step(c); i++)
     ;
   ferry__socket *s = ferry__socket_of(loop, fd);
   if (!s || s->connection != c || c->transfer != t)
     return; /* it has ended */
+  if (c->fd < 0)
+    return;
   if (c->sending == FERRY__SEND_DONE && t->heard) {
     answered(c, false);
     return;
   }
-  ferry__connection_watch(c, !c->held, has_more(c, t));
+  int code = ferry__connection_watch(c, !c->held, has_more(c, t));
+  if (code) { /* nothing would ever be heard of it */
+    t->result.os_errno = -code;
+    end_with(c, (ferry__fault){FERRY_E_INTERNAL, 0});
+  }
 }
 
 /* ---- The start ----------------------------------------------------------- */
@@ -487,6 +519,7 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->chunked = t->body_kind == FERRY_BODY_PULL &&
                t->body_length == FERRY_UNKNOWN_LENGTH;
   c->body_at = c->sent = 0;
+  c->end_errno = 0;
   c->head_size = 0;
   c->turn = 0;
   ferry__response_begin(&c->response, t->head,
@@ -569,6 +602,11 @@ void ferry__exchange_resume(ferry__connection *c) {
     free(held);
     if (!on)
       return;
+  }
+  if (fd < 0) {
+    if (!c->held)
+      lost(c, 0);
+    return;
   }
   ferry__exchange_resume_sending(c);
   ferry__socket *s = ferry__socket_of(loop, fd);

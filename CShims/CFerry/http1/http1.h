@@ -58,7 +58,8 @@ struct ferry__connection {
   uint64_t sent;      /* bytes of head and body */
   /* Received, and held as the receiver is paused. */
   char *held;
-  uint32_t held_length, held_at;
+  uint32_t held_length;
+  int end_errno; /* how a connection ended whose socket has gone */
   ferry__response response;
   uint32_t served;    /* exchanges that have ended */
   uint64_t connected_ns, secured_ns; /* 0 = not yet */
@@ -77,6 +78,8 @@ ssize_t ferry__connection_write(ferry__connection *connection,
 /* Registers what is waited for; -errno where the system refuses. */
 int ferry__connection_watch(ferry__connection *connection, bool in, bool out);
 void ferry__connection_release_fd(ferry_loop *loop, int fd);
+/* Its socket goes, and what is held stays. */
+void ferry__connection_drop_socket(ferry__connection *connection);
 /* Closes it and frees it; its transfer, if any, is the caller's to deal
  * with. */
 void ferry__connection_close(ferry__connection *connection);

@@ -91,7 +91,9 @@ static ferry__fault tls_fault(int detail) {
 
 static void fail(ferry__connection *c, int detail, const char *words) {
   if (c->transfer)
-    c->transfer->phase = FERRY_PHASE_TLS;
+    c->transfer->phase = detail == FERRY_D_TLS_CONFIGURATION
+                             ? FERRY_PHASE_CONNECT
+                             : FERRY_PHASE_TLS;
   ferry__connection_failed(c, tls_fault(detail), 0, words);
 }
 
@@ -234,7 +236,8 @@ void ferry__tls_step(ferry__connection *c) {
   int code = SSL_connect(c->tls);
   if (code == 1) {
     if (c->loop->pinned_keys && !has_pinned_key(c)) {
-      fail(c, FERRY_D_TLS_PIN_MISMATCH, NULL);
+      fail(c, FERRY_D_TLS_PIN_MISMATCH,
+           "the server's public key is none of the pinned ones");
       return;
     }
     c->secured_ns = uv_hrtime();
