@@ -148,6 +148,7 @@ static void on_check(uv_check_t *check) { turn(check->data); }
 
 static void on_prepare(uv_prepare_t *prepare) {
   ferry_loop *loop = prepare->data;
+  loop->http1.turn++;
   /* What a timer has touched, or this very thread has submitted. */
   if (loop->touched || loop->finished || !ferry__mailbox_is_empty(loop))
     turn(loop);
@@ -161,6 +162,9 @@ static void on_timer(uv_timer_t *timer) {
   loop->timer_at = 0;
   ferry__wheel_turn(loop);
   next = ferry__wheel_next(loop);
+  uint64_t native = ferry__http1_look(loop, now);
+  if (native && (!next || native < next))
+    next = native;
   for (unsigned i = 0; i < loop->shard_count; i++) {
     ferry__shard *shard = &loop->shards[i];
     uint64_t rest = ferry__shard_rest(shard, now);
@@ -215,6 +219,7 @@ static void begin_stop(ferry_loop *loop) {
   ferry__deliver(loop);
   for (unsigned i = 0; i < loop->shard_count; i++)
     ferry__shard_close(&loop->shards[i]);
+  ferry__http1_close(loop);
   ferry__port_close(loop->port);
   ferry__jobs_close(loop);
   uv_close((uv_handle_t *)&loop->sockets.poll, NULL);
