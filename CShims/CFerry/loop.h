@@ -93,6 +93,7 @@ typedef struct ferry__http1 {
   ferry__connection *dialing, *dialing_last;
   unsigned idle_count;
   uint64_t turn;  /* one more each time the loop goes to wait */
+  uint64_t read_ns; /* before the sockets of this turn were read */
   char *buffer;   /* to receive into, and to compose requests in */
   struct ssl_ctx_st *tls; /* made when first used */
   ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, with their memory */

@@ -378,7 +378,7 @@ static void on_events(uv_poll_t *poll, int status, int uv_events) {
     return; /* the set itself cannot fail; what it holds reports by itself */
   /* Level triggered: what does not fit comes next turn. */
   int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
-  loop->now_ns = uv_hrtime();
+  loop->now_ns = loop->http1.read_ns = uv_hrtime();
   for (int i = 0; i < count; i++)
     if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
       on_event(loop, events[i].data.ptr, events[i].events);

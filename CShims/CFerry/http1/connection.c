@@ -17,7 +17,7 @@ static ssize_t tls_trouble(ferry__connection *c, int code) {
   case SSL_ERROR_WANT_READ:
     return -EAGAIN;
   case SSL_ERROR_WANT_WRITE: /* an answer to a message of the handshake's */
-    ferry__connection_watch(c, true, true);
+    c->unread = true;
     return -EAGAIN;
   case SSL_ERROR_ZERO_RETURN:
     return 0;
@@ -58,7 +58,9 @@ ssize_t ferry__connection_write(ferry__connection *c, const char *bytes,
                                                             : (int)length);
     if (count > 0)
       return count;
+    bool truncated = c->truncated;
     n = tls_trouble(c, count);
+    c->truncated = truncated; /* that is a matter of reading */
     return n ? n : -EPIPE;
   }
   do
@@ -86,9 +88,13 @@ int ferry__connection_watch(ferry__connection *c, bool in, bool out) {
  * late ticket of TLS is neither. */
 static void look_at_idle(ferry__connection *c) {
   char byte;
-  if (c->tls && ferry__connection_read(c, &byte, 1) == -EAGAIN)
+  ssize_t n = c->tls ? ferry__connection_read(c, &byte, 1)
+                     : recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  /* A part of a record may be that of an answer. */
+  bool part = c->tls && SSL_has_pending(c->tls);
+  if (!part && (c->tls ? n == -EAGAIN : n < 0 && errno == EAGAIN))
     return;
-  if (!c->tls && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+  if (n > 0 || part)
     ferry__count(&c->loop->counters.guarded, 1);
   ferry__connection_close(c);
 }
@@ -97,6 +103,8 @@ void ferry__connection_event(ferry__connection *c, int fd, unsigned events) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   bool writable = events & CURL_POLL_OUT;
+  if (t && c->state < FERRY__IDLE)
+    t->last_ms = ferry__now(loop);
   switch (c->state) {
   case FERRY__DIALING:
     ferry__dial_event(c, fd);
@@ -113,7 +121,7 @@ void ferry__connection_event(ferry__connection *c, int fd, unsigned events) {
   }
   /* What is to be read may be all there will be: it is read before writing
    * meets a reset. */
-  if ((events & CURL_POLL_IN) || (c->tls && SSL_has_pending(c->tls)))
+  if ((events & CURL_POLL_IN) || c->unread)
     ferry__exchange_readable(c);
   ferry__socket *s = ferry__socket_of(loop, fd);
   if (writable && s && s->native == c && c->state == FERRY__BUSY &&
@@ -140,14 +148,13 @@ void ferry__connection_drop_socket(ferry__connection *c) {
 }
 
 void ferry__connection_close(ferry__connection *c) {
-  uint8_t state = c->state;
   ferry__route_remove(c);
   if (c->dial)
     ferry__dial_end(c);
   ferry__tunnel_end(c);
   if (c->tls) {
     ERR_clear_error();
-    if (state == FERRY__IDLE && !c->broken && !c->truncated)
+    if (c->secured_ns && c->fd >= 0 && !c->broken && !c->truncated)
       SSL_shutdown(c->tls); /* says so; what the peer says is not awaited */
     SSL_free(c->tls);
   }

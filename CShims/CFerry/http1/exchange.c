@@ -125,6 +125,7 @@ static void lost(ferry__connection *c, int os_errno) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   const char *words = NULL;
+  bool is_told = os_errno; /* and by OpenSSL's queue, too */
   if (!os_errno && c->broken) /* the system tells of a reset once */
     os_errno = c->end_errno;
   if (t->heard) {
@@ -143,7 +144,7 @@ static void lost(ferry__connection *c, int os_errno) {
     return;
   }
   bool kept_one = c->served && ferry__response_is_untouched(&c->response);
-  ferry__fault fault = c->tls && os_errno ? ferry__tls_alert(&words) : none;
+  ferry__fault fault = c->tls && is_told ? ferry__tls_alert(&words) : none;
   if (!fault.code && os_errno && !kept_one) {
     t->result.os_errno = os_errno;
     fault.code = FERRY_E_CONNECTION_RESET;
@@ -164,6 +165,22 @@ static void lost(ferry__connection *c, int os_errno) {
 
 /* ---- Receiving ----------------------------------------------------------- */
 
+/* What lies in the socket of a broken connection joins what is held, and the
+ * socket goes: the receiver may come back much later. */
+static void take_out_held(ferry__connection *c) {
+  ssize_t n = -ENOMEM;
+  char *held = realloc(c->held, c->held_length + FERRY__LATE);
+  if (held) {
+    uint32_t most = c->held_length + FERRY__LATE;
+    c->held = held;
+    while (c->held_length < most &&
+           (n = ferry__connection_read(c, held + c->held_length,
+                                       most - c->held_length)) > 0)
+      c->held_length += (uint32_t)n;
+  }
+  ferry__connection_drop_socket(c);
+}
+
 /* Takes what the receiver does not: the socket is left unread for it. */
 static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   size_t length = (size_t)(end - at);
@@ -176,7 +193,10 @@ static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   free(c->held);
   c->held = held;
   c->held_length = (uint32_t)length;
-  ferry__connection_watch(c, false, c->wants_out);
+  if (c->broken && c->fd >= 0)
+    take_out_held(c);
+  else
+    ferry__connection_watch(c, false, c->wants_out);
   return true;
 }
 
@@ -293,14 +313,18 @@ void ferry__exchange_readable(ferry__connection *c) {
       lost(c, 0);
     return;
   }
+  c->unread = false;
   for (int i = 0; i < READS; i++) {
     if (c->held)
       return;
     bool direct = is_direct(c, t);
     ssize_t n = direct ? read_direct(c, t)
                        : ferry__connection_read(c, buffer, size);
-    if (n == -EAGAIN)
+    if (n == -EAGAIN) {
+      if (c->unread)
+        ferry__connection_watch(c, true, true);
       return;
+    }
     if (n == -ENOMEM) {
       end_with(c, (ferry__fault){FERRY_E_MEMORY, 0});
       return;
@@ -313,34 +337,21 @@ void ferry__exchange_readable(ferry__connection *c) {
     bool drained = direct ? false
                    : c->tls ? !SSL_has_pending(c->tls)
                             : (size_t)n < size;
-    c->turn = drained ? loop->http1.turn : 0;
+    /* Where OpenSSL's buffer ends says nothing of the socket. */
+    c->turn = drained && !c->tls ? loop->http1.turn : 0;
     if (direct ? c->response.state == FERRY__AT_END && !take(c, buffer, buffer)
                : !take(c, buffer, buffer + n))
       return;
     if (drained)
       return;
   }
-  if (c->tls && SSL_has_pending(c->tls)) /* which raises no event */
+  if (c->tls && SSL_has_pending(c->tls)) { /* which raises no event */
+    c->unread = true;
     ferry__connection_watch(c, true, true);
+  }
 }
 
 /* ---- Sending ------------------------------------------------------------- */
-
-/* What lies in the socket of a broken connection joins what is held, and the
- * socket goes: the receiver may come back much later. */
-static void take_out_held(ferry__connection *c) {
-  ssize_t n = -ENOMEM;
-  char *held = realloc(c->held, c->held_length + FERRY__LATE);
-  if (held) {
-    uint32_t most = c->held_length + FERRY__LATE;
-    c->held = held;
-    while (c->held_length < most &&
-           (n = ferry__connection_read(c, held + c->held_length,
-                                       most - c->held_length)) > 0)
-      c->held_length += (uint32_t)n;
-  }
-  ferry__connection_drop_socket(c);
-}
 
 /* Writing has failed. A server that has enough of an upload answers and
  * closes: its response may be there to be read. */
@@ -452,7 +463,8 @@ static bool send_step(ferry__connection *c) {
                                                  : FERRY__SEND_BODY;
     if (c->sending == FERRY__SEND_AWAIT) {
       c->await_until = ferry__now(c->loop) + AWAIT_MS;
-      ferry__wheel_set(c->loop, t, c->await_until);
+      if (!t->timer_at || t->timer_at * FERRY__SLOT_MS > c->await_until)
+        ferry__wheel_set(c->loop, t, c->await_until);
     }
     return true;
   case FERRY__SEND_BODY:
@@ -478,8 +490,10 @@ static bool send_step(ferry__connection *c) {
   }
 }
 
+/* A step is left to be done: the last one, which sends nothing, counts too. */
 static bool has_more(const ferry__connection *c, const ferry__transfer *t) {
-  return c->out_at < c->out_length ||
+  return c->out_at < c->out_length || c->sending == FERRY__SEND_HEAD ||
+         c->sending == FERRY__SEND_LAST ||
          (c->sending == FERRY__SEND_BODY && !t->send_paused);
 }
 
@@ -500,7 +514,8 @@ void ferry__exchange_writable(ferry__connection *c) {
     answered(c, false);
     return;
   }
-  int code = ferry__connection_watch(c, !c->held, has_more(c, t));
+  bool more = has_more(c, t) || (c->unread && !c->held);
+  int code = ferry__connection_watch(c, !c->held, more);
   if (code) { /* nothing would ever be heard of it */
     t->result.os_errno = -code;
     end_with(c, (ferry__fault){FERRY_E_INTERNAL, 0});
@@ -522,6 +537,7 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->end_errno = 0;
   c->head_size = 0;
   c->turn = 0;
+  c->unread = false;
   ferry__response_begin(&c->response, t->head,
                         t->method_kind == FERRY__HEAD);
 }

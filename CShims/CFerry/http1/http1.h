@@ -48,6 +48,7 @@ struct ferry__connection {
   bool broken;        /* writing has failed */
   bool truncated;     /* TLS: it ended without close_notify */
   bool wants_out;     /* writable is waited for */
+  bool unread;        /* TLS: to be read on without an event of the socket */
   ferry__dial *dial;  /* while DIALING */
   SSL *tls;
   /* What is to be sent before anything else. */

@@ -9,11 +9,16 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+/* What is dialed for nobody any more has no limits but this: a server that
+ * says nothing would keep it for ever, and have the next transfer wait. */
+enum { NOBODYS_MS = 10000 };
+
 /* ---- Lists --------------------------------------------------------------- */
 
 static void link_dialing(ferry__connection *c) {
   ferry__route *route = c->route;
   ferry__http1 *http1 = &c->loop->http1;
+  c->idle_since = ferry__now(c->loop);
   c->next = NULL;
   c->prev = route->youngest;
   if (route->youngest)
@@ -143,15 +148,20 @@ void ferry__routes_close(ferry__host *host) {
 
 /* ---- Taking and giving --------------------------------------------------- */
 
-/* Nothing has come on it since its last exchange, its end included. In the
- * turn that has read all there was it is not looked at again. */
-static bool is_usable(ferry__connection *c) {
+/* Nothing has come on it since its last exchange, its end included. That was
+ * seen when the exchange ended, for a transfer that had been submitted before:
+ * in the turn that has read all there was it is not looked at again. */
+static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
   char byte;
-  if (c->turn == c->loop->http1.turn)
+  if (c->turn == c->loop->http1.turn &&
+      t->submitted_ns < c->loop->http1.read_ns)
     return true;
+  if (c->tls && SSL_has_pending(c->tls))
+    return false;
   if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
     return errno == EAGAIN;
-  return c->tls && ferry__connection_read(c, &byte, 1) == -EAGAIN;
+  return c->tls && ferry__connection_read(c, &byte, 1) == -EAGAIN &&
+         !SSL_has_pending(c->tls);
 }
 
 static ferry__fault dial(ferry_loop *loop, ferry__route *route,
@@ -187,7 +197,7 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
     return (ferry__fault){FERRY_E_MEMORY, 0};
   while (!t->fresh && route->idle) {
     ferry__connection *c = route->idle;
-    if (is_usable(c)) {
+    if (is_usable(c, t)) {
       unlink_idle(c);
       ferry__exchange_begin(c, t);
       return (ferry__fault){FERRY_OK, 0};
@@ -206,7 +216,14 @@ void ferry__route_offer(ferry__connection *c) {
   if (waiting) {
     ferry__transfer *t = waiting->transfer;
     waiting->transfer = NULL;
+    ferry__arm(loop, waiting->idle_since + NOBODYS_MS);
     ferry__exchange_begin(c, t);
+    return;
+  }
+  /* It may have been left unread for its receiver, or be waited for as
+   * writable. */
+  if (ferry__connection_watch(c, true, false)) {
+    ferry__connection_close(c);
     return;
   }
   link_idle(c);
@@ -226,7 +243,14 @@ uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
   /* All wait the same time for the next address: the oldest is due first. */
   for (ferry__connection *c = http1->dialing, *newer; c; c = newer) {
     newer = c->newer;
-    uint64_t at = c->state == FERRY__DIALING ? ferry__dial_look(c, now) : 0;
+    if (!c->transfer && c->idle_since + NOBODYS_MS <= now) {
+      ferry__connection_close(c);
+      continue;
+    }
+    uint64_t at = c->transfer ? 0 : c->idle_since + NOBODYS_MS;
+    if (at && (!next || at < next))
+      next = at;
+    at = c->state == FERRY__DIALING ? ferry__dial_look(c, now) : 0;
     if (at && (!next || at < next))
       next = at;
   }
