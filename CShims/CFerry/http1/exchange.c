@@ -233,8 +233,8 @@ static bool take(ferry__connection *c, const char *at, const char *end) {
     switch (ferry__response_next(&c->response, &at, end, hold, &piece,
                                  &length)) {
     case FERRY__EVENT_MORE:
-      if (t->phase < FERRY_PHASE_HEAD && t->head->received)
-        t->phase = FERRY_PHASE_HEAD;
+      if (t->phase < FERRY_PHASE_HEAD && t->head->in_fields)
+        t->phase = FERRY_PHASE_HEAD; /* not by informational ones */
       return true;
     case FERRY__EVENT_HELD:
       return hold_rest(c, at, end);
@@ -262,6 +262,10 @@ static bool take(ferry__connection *c, const char *at, const char *end) {
       answered(c, at < end);
       return false;
     case FERRY__EVENT_FAULT:
+      /* What is no status line is not of a head either. */
+      if (t->phase < FERRY_PHASE_HEAD &&
+          c->response.fault.detail != FERRY_D_STATUS_LINE)
+        t->phase = FERRY_PHASE_HEAD;
       end_with(c, c->response.fault);
       return false;
     }
