@@ -52,6 +52,8 @@ typedef struct ferry__socket ferry__socket;
 typedef struct ferry__block ferry__block;
 typedef struct ferry__extras ferry__extras;
 typedef struct ferry__sink ferry__sink;
+typedef struct ferry__connection ferry__connection; /* of our own */
+typedef struct ferry__route ferry__route;
 
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 

@@ -12,13 +12,13 @@ static bool fail(ferry__transfer *t, int code, int detail) {
 }
 
 bool ferry__has_body(const ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   return t->method_kind != FERRY__HEAD && head->status != 204 &&
          head->status != 304 && head->content_length != 0;
 }
 
 bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   bool body = ferry__has_body(t);
   bool decode = body && (t->flags & FERRY_DECODE) &&
                 (head->coding == FERRY__CODING_GZIP ||
@@ -30,7 +30,7 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
   if (body && !head->chunked && head->content_length < 0 &&
       head->version < 20) {
     t->result.flags |= FERRY_RESULT_CLOSE_FRAMED;
-    if (t->host->secure)
+    if (t->host->secure && t->handle)
       ferry__watch_close_notify(t);
   }
   if (decode && !t->inflate) {
@@ -42,13 +42,14 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
   return true;
 }
 
-static bool reserve(ferry_loop *loop, ferry__transfer *t, size_t length) {
+bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *t,
+                         size_t length) {
   size_t used = t->result.body_length, need = used + length + FERRY__SPARE;
   if (need <= t->capacity)
     return true;
   size_t want = t->capacity * 2;
   if (!t->bytes && !t->inflate) {
-    int64_t announced = t->handle->head.content_length;
+    int64_t announced = t->head->content_length;
     want = announced > FIRST_MOST ? FIRST_MOST
            : announced > 0        ? (size_t)announced + FERRY__SPARE
                                   : 0;
@@ -66,12 +67,20 @@ static bool reserve(ferry_loop *loop, ferry__transfer *t, size_t length) {
   return true;
 }
 
+bool ferry__receive(ferry_loop *loop, ferry__transfer *t, const char *bytes,
+                    size_t length) {
+  t->last_ms = ferry__now(loop);
+  t->result.body_received += length;
+  return t->inflate ? ferry__inflate_write(loop, t, bytes, length)
+                    : ferry__body_deliver(loop, t, bytes, length);
+}
+
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *t,
                          const char *bytes, size_t length) {
   if (t->max_body && t->result.body_length + length > t->max_body)
     return fail(t, FERRY_E_BODY_TOO_LARGE, 0);
   if (t->response_kind == FERRY_COLLECT) {
-    if (!reserve(loop, t, length))
+    if (!ferry__body_reserve(loop, t, length))
       return false;
     memcpy(t->bytes + t->result.body_length, bytes, length);
   } else if (t->response_kind == FERRY_DESCRIPTOR) {

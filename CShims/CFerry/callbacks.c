@@ -13,16 +13,16 @@ static bool is_proxys(const ferry__transfer *t) {
 }
 
 static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   ferry_result so_far;
   if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
                                  !(t->flags & FERRY_NOTIFY_HEAD)))
     return true;
   so_far = t->result;
   so_far.phase = t->phase;
-  so_far.attempts = (uint8_t)(t->earlier + t->handle->attempts);
   so_far.head_received = head->received;
-  ferry__read_so_far(t, &so_far);
+  so_far.engine = t->engine->name;
+  t->engine->so_far(t, &so_far);
   so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
   so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
   so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
@@ -50,7 +50,7 @@ static bool is_challenge(const ferry__transfer *t, int status) {
 
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
   t->head_held = false;
-  if (t->handle->head.status == 407 && is_proxys(t)) {
+  if (t->head->status == 407 && is_proxys(t)) {
     t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
     return false;
   }
@@ -91,7 +91,7 @@ static ferry__fault trailers(ferry__head *head, const char *lines,
 size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   ferry__handle *handle = data;
   ferry__transfer *t = handle->transfer;
-  bool before = handle->head.complete;
+  bool before = t->head->complete;
   (void)size;
   ferry__jar_release(handle->loop);
   t->last_ms = ferry__now(handle->loop);
@@ -101,17 +101,17 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     ferry__jar_line(handle->loop->options.jar, line, count);
   if (t->phase < FERRY_PHASE_HEAD)
     t->phase = FERRY_PHASE_HEAD;
-  ferry__fault fault = before ? trailers(&handle->head, line, count)
-                              : ferry__head_line(&handle->head, line, count);
+  ferry__fault fault = before ? trailers(t->head, line, count)
+                              : ferry__head_line(t->head, line, count);
   if (fault.code) {
     t->fault = fault;
     return 0;
   }
-  if (!handle->head.in_fields && !handle->head.complete)
+  if (!t->head->in_fields && !t->head->complete)
     t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
-  if (handle->head.complete && !before) {
+  if (t->head->complete && !before) {
     t->phase = FERRY_PHASE_BODY;
-    t->head_held = is_challenge(t, handle->head.status);
+    t->head_held = is_challenge(t, t->head->status);
     ferry__head_ended(t);
     if (!t->head_held && !ferry__head_final(handle->loop, t))
       return 0;
@@ -141,27 +141,14 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
     return withhold(t, bytes, count);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
     return withhold(t, bytes, count);
-  t->last_ms = ferry__now(handle->loop);
-  t->result.body_received += count;
-  bool good = t->inflate
-                  ? ferry__inflate_write(handle->loop, t, bytes, count)
-                  : ferry__body_deliver(handle->loop, t, bytes, count);
-  return good ? count : 0;
+  return ferry__receive(handle->loop, t, bytes, count) ? count : 0;
 }
 
-size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
-  ferry__handle *handle = data;
-  ferry__transfer *t = handle->transfer;
-  ferry_options *o = &handle->loop->options;
+int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *t, char *space,
+                           size_t size) {
+  ferry_options *o = &loop->options;
   uint64_t left = t->body_length - t->pulled;
-  size *= count;
-  ferry__jar_release(handle->loop);
-  if (t->dry) {
-    t->dry = false;
-    t->send_paused = true;
-    return CURL_READFUNC_PAUSE;
-  }
-  t->last_ms = ferry__now(handle->loop);
+  t->last_ms = ferry__now(loop);
   if (left < size)
     size = (size_t)left;
   if (!size)
@@ -171,15 +158,30 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
                   : FERRY_ABORT;
   if (n == FERRY_PAUSE) {
     t->send_paused = true;
-    return CURL_READFUNC_PAUSE;
+    return FERRY_PAUSE;
   }
   bool early = n == 0 && t->body_length != FERRY_UNKNOWN_LENGTH;
   if (n == 0 && !early)
     t->body_length = t->pulled; /* known now */
   if (n < 0 || (uint64_t)n > size || early) {
     t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
-    return CURL_READFUNC_ABORT;
+    return FERRY_ABORT;
   }
   t->pulled += (uint64_t)n;
-  return (size_t)n;
+  return n;
+}
+
+size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
+  ferry__handle *handle = data;
+  ferry__transfer *t = handle->transfer;
+  ferry__jar_release(handle->loop);
+  if (t->dry) {
+    t->dry = false;
+    t->send_paused = true;
+    return CURL_READFUNC_PAUSE;
+  }
+  int64_t n = ferry__source_pull(handle->loop, t, space, size * count);
+  return n == FERRY_PAUSE ? CURL_READFUNC_PAUSE
+         : n < 0          ? CURL_READFUNC_ABORT
+                          : (size_t)n;
 }

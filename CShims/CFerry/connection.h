@@ -95,6 +95,7 @@ struct ferry__socket {
   char peer[46];
   bool http2;
   bool ours; /* opened by ferry__on_open(), and not closed since */
+  ferry__connection *native; /* the native engine's; NULL = libcurl's */
 };
 
 enum { FERRY__BUCKETS = 1024 };
@@ -108,6 +109,14 @@ typedef struct ferry__sockets {
 } ferry__sockets;
 
 int ferry__sockets_open(ferry_loop *loop);
+/* The entry of a descriptor; NULL where there is no memory. */
+ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
+/* The same for a descriptor that has just been opened. */
+ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd);
+/* Registers what is waited for (CURL_POLL_…). False, with errno, where the
+ * system refuses it: what stands then stands. */
+bool ferry__socket_watch(ferry_loop *loop, ferry__socket *socket,
+                         unsigned want);
 void ferry__sockets_free(ferry_loop *loop);
 /* Whose it is now; NULL = nobody's. */
 void ferry__socket_use(ferry__socket *socket, const ferry__transfer *transfer);

@@ -275,7 +275,7 @@ bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
 
 /* What the answer has set is in the jar by now. */
 void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   unsigned fresh = 0;
   if (!loop->options.jar)
     return;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 bool ferry__is_answered(const ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   if (!head->complete || t->head_held || t->withheld)
     return false;
   return t->heard || !ferry__has_body(t) ||
@@ -30,7 +30,7 @@ static void look_soon(ferry__transfer *t) {
 
 void ferry__reading_ended(ferry__transfer *t) {
   /* A pause is no end, and an informational answer not the last. */
-  if (t->heard || t->withheld || !t->handle->head.complete)
+  if (t->heard || t->withheld || !t->head->complete)
     return;
   t->heard = true;
   if (t->send_paused)
@@ -38,7 +38,7 @@ void ferry__reading_ended(ferry__transfer *t) {
 }
 
 void ferry__head_ended(ferry__transfer *t) {
-  if (t->send_paused && t->handle->head.status >= 300)
+  if (t->send_paused && t->head->status >= 300)
     look_soon(t);
 }
 

@@ -42,12 +42,10 @@ static ferry__fault tunnel_fault(const ferry__transfer *t, const char *words) {
                                   : FERRY_D_PROXY_HANDSHAKE);
 }
 
-static ferry__fault connect_fault(const ferry__transfer *t) {
-  if (is_proxied(t) && t->result.os_errno != ETIMEDOUT)
+ferry__fault ferry__connect_fault(bool proxied, int os_errno) {
+  if (proxied && os_errno != ETIMEDOUT)
     return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
-  if (t->forbidden && t->handle && !t->handle->opened_count)
-    return fault(FERRY_E_ADDRESS_FORBIDDEN, 0);
-  switch (t->result.os_errno) {
+  switch (os_errno) {
   case ECONNREFUSED:
     return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED);
   case ENETUNREACH:
@@ -58,6 +56,13 @@ static ferry__fault connect_fault(const ferry__transfer *t) {
   default:
     return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED);
   }
+}
+
+static ferry__fault connect_fault(const ferry__transfer *t) {
+  if (!is_proxied(t) && t->forbidden && t->handle &&
+      !t->handle->opened_count)
+    return fault(FERRY_E_ADDRESS_FORBIDDEN, 0);
+  return ferry__connect_fault(is_proxied(t), t->result.os_errno);
 }
 
 static ferry__fault verify_fault(const ferry__transfer *t, const char *words) {
@@ -79,7 +84,7 @@ static ferry__fault broken(const ferry__transfer *t, bool reset) {
   if (reset)
     return fault(FERRY_E_CONNECTION_RESET, 0);
   if (t->phase == FERRY_PHASE_BODY ||
-      (t->handle && t->handle->head.complete))
+      t->head->complete)
     return fault(FERRY_E_INCOMPLETE_BODY, 0);
   return fault(FERRY_E_CONNECTION_CLOSED, 0);
 }
@@ -112,7 +117,7 @@ static ferry__fault receive_fault(const ferry__transfer *t,
 
 ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                              const char *words) {
-  bool headed = t->handle && t->handle->head.complete;
+  bool headed = t->head->complete;
   bool starved = t->handle && t->handle->loop->starved;
   if (t->handle && t->handle->tunnelling && !t->handle->tunnelled &&
       code != CURLE_COULDNT_CONNECT && code != CURLE_OPERATION_TIMEDOUT &&

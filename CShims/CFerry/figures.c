@@ -8,6 +8,7 @@ static uint64_t microseconds(CURL *easy, CURLINFO info) {
 }
 
 void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
+  r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
   CURL *easy = t->handle->easy;
   uint64_t name = r->metrics.name;
   long connects = 0;
@@ -35,14 +36,17 @@ void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
 
 void ferry__read_figures(ferry__transfer *t) {
   ferry_result *r = &t->result;
-  const ferry__head *head = &t->handle->head;
-  CURL *easy = t->handle->easy;
+  const ferry__head *head = t->head;
   long os_errno = 0;
-  r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
   r->head_received = head->received;
-  r->status = head->status;
+  if (head->status)
+    r->status = head->status;
   r->http_version = head->version;
   r->content_length = head->content_length;
+  if (!t->handle) /* the native engine has told by now */
+    return;
+  CURL *easy = t->handle->easy;
+  r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
   if (t->fault.code == FERRY_E_PROXY && !r->status) {
     long answered = 0;
     curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &answered);

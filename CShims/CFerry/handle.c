@@ -259,7 +259,8 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->reached = 0;
   handle->words[0] = 0;
   ferry__http2_prepare(handle, t);
-  ferry__head_begin(&handle->head, t->max_head);
+  t->head = &handle->head;
+  ferry__head_begin(t->head, t->max_head);
   if (!ferry__jar_prepare(handle, t))
     return false;
   if (needs_url(handle, t) ? !set_url(e, handle, t)

@@ -27,6 +27,9 @@ static ferry__fault too_large(int detail) {
 
 static const ferry__fault taken = {FERRY_OK, 0};
 
+static ferry__head nothing = {.content_length = -1};
+ferry__head *const ferry__no_head = &nothing;
+
 void ferry__head_begin(ferry__head *head, uint32_t limit) {
   head->received = 0;
   head->informational = head->trailers = 0;

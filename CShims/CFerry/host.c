@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,8 @@ static void link_newest(ferry__hosts *hosts, ferry__host *host) {
 }
 
 static void free_host(ferry__host *host) {
+  ferry__routes_close(host);
+  free(host->authority);
   curl_free(host->name);
   curl_url_cleanup(host->url);
   free(host->addresses);
@@ -88,6 +91,20 @@ static bool is_literal(const char *name) {
   return name[0] == '[' || inet_pton(AF_INET, name, &v4) == 1;
 }
 
+/* The default port is not spelled out (RFC 9110, 7.2). */
+static bool name_authority(ferry__host *host) {
+  bool usual = host->port == (host->secure ? 443 : 80);
+  size_t size = strlen(host->name) + 7;
+  host->authority = malloc(size);
+  if (!host->authority)
+    return false;
+  int n = usual ? snprintf(host->authority, size, "%s", host->name)
+                : snprintf(host->authority, size, "%s:%u", host->name,
+                           host->port);
+  host->authority_length = (size_t)n;
+  return true;
+}
+
 /* One parser decides: what libcurl takes for the host is the host. */
 static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   char *port = NULL, *scheme = NULL;
@@ -107,7 +124,7 @@ static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   host->secure = !strcmp(scheme, "https");
   host->port = (uint16_t)atoi(port);
   host->literal = is_literal(host->name);
-  fault.code = FERRY_OK;
+  fault.code = name_authority(host) ? FERRY_OK : FERRY_E_MEMORY;
 done:
   curl_free(port);
   curl_free(scheme);

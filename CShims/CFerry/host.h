@@ -33,6 +33,9 @@ struct ferry__host {
   uint64_t fresh_until, usable_until; /* ms */
   uint32_t answer;                    /* one more with each change; 0 = none */
   char *addresses;
+  char *authority; /* of the Host field: "name", "name:port" */
+  size_t authority_length;
+  ferry__route *routes; /* of the native engine's connections */
   uint32_t *fed; /* by shard: the answer it knows; of a literal, that it may */
 };
 
@@ -50,6 +53,9 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
 /* The host whose serial this is, or NULL. */
 ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
 void ferry__hosts_free(ferry_loop *loop);
+/* Its connections of the native engine, those that are dialed too (route.c);
+ * none of them may be at work. */
+void ferry__routes_close(ferry__host *host);
 /* The shard is closed, and with it what it knew. */
 void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 

@@ -82,7 +82,7 @@ ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
       {8, FERRY_D_HTTP2_CANCEL},
       {11, FERRY_D_HTTP2_ENHANCE_YOUR_CALM},
   };
-  bool headed = t->handle && t->handle->head.complete;
+  bool headed = t->head->complete;
   int code = t->handle ? (int)t->handle->stream_error : 0;
   if (t->untouched)
     return (ferry__fault){FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_REFUSED};

@@ -73,7 +73,7 @@ static bool chunks(ferry__transfer *t, char *at, char *end) {
 }
 
 bool ferry__late_answer(ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   char *at = t->late, *end = at + t->late_length;
   while (!head->complete)
     if (!(at = take_line(t, at, end)))
@@ -122,8 +122,8 @@ static int64_t whole_body(const ferry__transfer *t, ferry__head *head,
 
 void ferry__look_ahead(ferry__transfer *t, int fd) {
   ferry__head head = {0};
-  if (t->host->secure || t->foreseen || t->handle->head.length ||
-      t->handle->head.complete)
+  if (t->host->secure || t->foreseen || t->head->length ||
+      t->head->complete)
     return;
   /* Asking for bytes where there are none would take the error of a reset from
    * libcurl. */

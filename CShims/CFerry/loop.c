@@ -170,6 +170,7 @@ static void on_check(uv_check_t *check) {
 
 static void on_prepare(uv_prepare_t *prepare) {
   ferry_loop *loop = prepare->data;
+  loop->http1.turn++;
   /* What a timer has touched, or this very thread has submitted. */
   if (loop->touched || loop->finished || !ferry__mailbox_is_empty(loop))
     turn(loop);
@@ -183,6 +184,9 @@ static void on_timer(uv_timer_t *timer) {
   loop->timer_at = 0;
   ferry__wheel_turn(loop);
   next = ferry__wheel_next(loop);
+  uint64_t native = ferry__http1_look(loop, now);
+  if (native && (!next || native < next))
+    next = native;
   for (unsigned i = 0; i < loop->shard_count; i++) {
     ferry__shard *shard = &loop->shards[i];
     uint64_t rest = ferry__shard_rest(shard, now);
@@ -252,6 +256,7 @@ static void begin_stop(ferry_loop *loop) {
   ferry__deliver(loop);
   for (unsigned i = 0; i < loop->shard_count; i++)
     ferry__shard_close(&loop->shards[i]);
+  ferry__http1_close(loop);
   ferry__port_close(loop->port);
   uv_timer_start(&loop->timer, on_patience, FERRY__WRITE_MS, 0);
   ferry__jobs_close(loop);

@@ -90,6 +90,38 @@ void ferry__job_put(ferry__job *job);
  * it has not begun. False when it is done, and about to come back. */
 bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job));
 
+/* ---- The native HTTP/1.1 engine (http1/) --------------------------------- */
+
+enum { FERRY__SPARE_HEADS = 64 };
+
+typedef struct ferry__http1 {
+  ferry__connection *oldest, *newest; /* idle */
+  ferry__connection *dialing, *dialing_last;
+  unsigned idle_count;
+  uint64_t turn;  /* one more each time the loop goes to wait */
+  uint64_t read_ns; /* before the sockets of this turn were read */
+  char *buffer;   /* to receive into, and to compose requests in */
+  struct ssl_ctx_st *tls; /* made when first used */
+  ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, with their memory */
+  unsigned head_count;
+} ferry__http1;
+
+/* Whether the native engine carries it. */
+bool ferry__http1_carries(const ferry_loop *loop,
+                          const ferry__transfer *transfer);
+extern const ferry__engine ferry__http1_engine;
+/* Closes what has been idle for too long, and goes on dialing; returns when to
+ * look again, 0 = no need to. */
+uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now);
+void ferry__http1_close(ferry_loop *loop);
+/* `events`: CURL_POLL_… */
+void ferry__connection_event(ferry__connection *connection, int fd,
+                             unsigned events);
+/* What waits for a time (exchange.c). */
+uint64_t ferry__exchange_look(ferry__connection *connection, uint64_t now);
+bool ferry__head_take(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__head_give(ferry_loop *loop, ferry__transfer *transfer);
+
 /* ---- The loop (loop.c) --------------------------------------------------- */
 
 typedef struct ferry__counters {
@@ -122,6 +154,7 @@ struct ferry_loop {
 
   ferry__sockets sockets;
   uint64_t leases, connections; /* numbers that were given out */
+  ferry__http1 http1;
   ferry__shard *shards, *touched;
   unsigned shard_count, per_shard, first_free;
   ferry__admission admission;

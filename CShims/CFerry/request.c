@@ -343,6 +343,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
 
   t->result.id = request->id;
   t->result.content_length = -1;
+  t->head = ferry__no_head;
   t->method_kind = method_kind(request->method, request->method_length);
   t->body_kind = request->body_kind;
   t->response_kind = request->response_kind;

@@ -24,7 +24,7 @@ static void put_head(ferry__transfer *t, char *at, const ferry__head *head) {
 }
 
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *t) {
-  const ferry__head *head = &t->handle->head;
+  const ferry__head *head = t->head;
   size_t size = head->count * sizeof(ferry_field) + head->length, capacity;
   if (t->bytes && t->fault.code) { /* a part of a body is nobody's body */
     ferry__pool_give(&loop->pool, t->bytes);

@@ -60,7 +60,7 @@ static bool fail(ferry__transfer *t, int code) {
 /* Smaller blocks where many write. */
 static void set_block(ferry__sink *sink) {
   const ferry__transfer *t = sink->transfer;
-  int64_t announced = t->handle->head.content_length;
+  int64_t announced = t->head->content_length;
   size_t share = ALL_BLOCKS / sink->loop->sink_count, size = BLOCK;
   while (size > LEAST_BLOCK && size * 2 > share)
     size /= 2;

@@ -20,7 +20,7 @@
 
 enum { POLL_END = 8 }; /* beside CURL_POLL_…: the other side has closed */
 
-static ferry__socket *socket_of(ferry_loop *loop, int fd) {
+ferry__socket *ferry__socket_of(ferry_loop *loop, int fd) {
   ferry__sockets *sockets = &loop->sockets;
   if (fd >= sockets->capacity) {
     int capacity = sockets->capacity ? sockets->capacity : 256;
@@ -45,8 +45,7 @@ static ferry__socket *socket_of(ferry_loop *loop, int fd) {
   return sockets->by_fd[fd];
 }
 
-/* False, with errno, where the system refuses it: what stands then stands. */
-static bool watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
+bool ferry__socket_watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
   struct epoll_event event = {
       .events = ((want & CURL_POLL_IN) ? EPOLLIN : 0u) |
                 ((want & CURL_POLL_OUT) ? EPOLLOUT : 0u) |
@@ -104,19 +103,19 @@ static void forget_opened(ferry__handle *handle, int fd) {
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
                      void *assigned) {
   ferry__shard *shard = data;
-  ferry__socket *s = assigned ? assigned : socket_of(shard->loop, fd);
+  ferry__socket *s = assigned ? assigned : ferry__socket_of(shard->loop, fd);
   if (!s)
     return -1;
   if (what == CURL_POLL_REMOVE) {
     ferry__transfer *t = owner(shard->loop, s);
     s->want = 0;
     if (!s->ours && s->have) /* libcurl closes its own without telling */
-      watch(shard->loop, s, 0);
+      ferry__socket_watch(shard->loop, s, 0);
     /* libcurl 8 may connect, send and receive in one call, and never ask for
      * more than the connect: from here on it is watched for what comes. */
     if (s->ours && s->have == CURL_POLL_OUT && t && !t->send_paused &&
         t->phase >= FERRY_PHASE_SEND)
-      watch(shard->loop, s, CURL_POLL_IN);
+      ferry__socket_watch(shard->loop, s, CURL_POLL_IN);
     if (t && t->phase == FERRY_PHASE_CONNECT) {
       shard->unheard++; /* and now the next address */
       if (ferry__closed_silently(fd))
@@ -140,7 +139,8 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
     ferry__used_by_libcurl(s, what);
   if (what == CURL_POLL_OUT && !s->http2 && t)
     ferry__reading_ended(t);
-  if ((s->have != s->want || !s->ours) && !watch(shard->loop, s, s->want))
+  if ((s->have != s->want || !s->ours) &&
+      !ferry__socket_watch(shard->loop, s, s->want))
     leave_unwatched(shard->loop, s, errno);
   return 0;
 }
@@ -189,7 +189,7 @@ void ferry__remember_port(ferry__handle *handle, const char *peer,
   ferry_loop *loop = handle->loop;
   for (unsigned i = 0; i < handle->opened_count && i < FERRY__OPENED; i++) {
     int fd = handle->opened[i];
-    ferry__socket *s = fd < 0 ? NULL : socket_of(loop, fd);
+    ferry__socket *s = fd < 0 ? NULL : ferry__socket_of(loop, fd);
     if (!s || s->local_port || local_port(fd) != port)
       continue;
     s->local_port = (uint16_t)port;
@@ -221,6 +221,23 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
 
 /* ---- Opening, closing, events -------------------------------------------- */
 
+/* 7.88.1 closes a socket that never got connected without telling, so what
+ * stands here may be of an earlier one with this number. */
+ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd) {
+  ferry__socket *s = ferry__socket_of(loop, fd);
+  if (!s)
+    return NULL;
+  forget_port(loop, s);
+  ferry__transfer *before = owner(loop, s);
+  if (before)
+    forget_opened(before->handle, fd);
+  s->have = s->want = 0;
+  ferry__socket_use(s, NULL);
+  s->native = NULL;
+  s->http2 = s->ours = false;
+  return s;
+}
+
 curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
                              struct curl_sockaddr *address) {
   ferry__handle *handle = data;
@@ -247,22 +264,13 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
                   address->protocol);
   if (fd < 0)
     return CURL_SOCKET_BAD;
-  ferry__socket *s = socket_of(handle->loop, fd);
+  ferry__socket *s = ferry__socket_renew(handle->loop, fd);
   if (!s) {
     close(fd);
     return CURL_SOCKET_BAD;
   }
-  /* 7.88.1 closes a socket that never got connected without telling, so
-   * what stands here may be of an earlier one with this number. */
-  forget_port(handle->loop, s);
   forget_opened(handle, fd);
-  ferry__transfer *before = owner(handle->loop, s);
-  if (before)
-    forget_opened(before->handle, fd);
-  s->have = s->want = 0;
-  ferry__socket_use(s, NULL);
   s->connection = ++handle->loop->connections;
-  s->http2 = false;
   s->ours = true;
   if (handle->opened_count == FERRY__OPENED) {
     memmove(handle->opened, handle->opened + 1,
@@ -284,7 +292,7 @@ int ferry__on_close(void *data, curl_socket_t fd) {
     if (t)
       forget_opened(t->handle, fd);
     if (s->have)
-      watch(loop, s, 0); /* close() alone does not while a child has it */
+      ferry__socket_watch(loop, s, 0); /* close() alone does not while a child has it */
     s->want = 0;
     s->ours = false;
     ferry__socket_use(s, NULL);
@@ -300,13 +308,20 @@ static void on_answered(ferry_loop *loop, ferry__socket *s, ferry__transfer *t,
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
     ferry__leave_unsent(loop, t);
   else
-    watch(loop, s, POLL_END);
+    ferry__socket_watch(loop, s, POLL_END);
 }
 
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
   if (!s->have)
     return; /* closed earlier in this batch */
+  if (s->native) {
+    ferry__connection_event(
+        s->native, s->fd,
+        (events & EPOLLOUT ? CURL_POLL_OUT : 0u) |
+            (events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_POLL_IN : 0u));
+    return;
+  }
   ferry__transfer *t = owner(loop, s);
   if (!s->want && t && t->heard && t->send_paused && !s->http2 &&
       t->state == FERRY__RUNNING) {
@@ -316,13 +331,13 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   if (!s->want) {
     bool idle = !t && !s->http2;
     if (idle && !(events & ~(unsigned)EPOLLOUT) &&
-        watch(loop, s, CURL_POLL_IN))
+        ferry__socket_watch(loop, s, CURL_POLL_IN))
       return;
     /* A paused transfer leaves its socket unread on purpose; and what comes
      * of HTTP/2, libcurl reads when it needs the connection again. */
     if (idle)
       ferry__end_idle(loop, s);
-    watch(loop, s, 0);
+    ferry__socket_watch(loop, s, 0);
     return;
   }
   if (t && !s->http2) /* others' frames come there, too, and PINGs */
@@ -365,6 +380,7 @@ static void on_events(uv_poll_t *poll, int status, int uv_events) {
     return; /* the set itself cannot fail; what it holds reports by itself */
   /* Level triggered: what does not fit comes next turn. */
   int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
+  loop->now_ns = loop->http1.read_ns = uv_hrtime();
   for (int i = 0; i < count; i++)
     if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
       on_event(loop, events[i].data.ptr, events[i].events);

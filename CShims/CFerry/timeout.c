@@ -19,7 +19,7 @@ static int idle_detail(const ferry__transfer *t) {
 
 void ferry__look_at_phase(ferry__transfer *t) {
   curl_off_t sent = 0;
-  if (!t->handle)
+  if (!t->handle) /* the native engine tells of its phases by itself */
     return;
   if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
       (t->extras && t->extras->proxy ? t->handle->tunnelled
@@ -73,10 +73,10 @@ static bool is_over(const ferry_loop *loop, const ferry__transfer *t,
 }
 
 static uint64_t moved(const ferry__transfer *t) {
-  curl_off_t sent = 0;
-  if (t->body_kind == FERRY_BODY_BYTES && t->handle)
-    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-  return t->result.body_received + t->pulled + (uint64_t)sent;
+  uint64_t sent = t->body_kind == FERRY_BODY_BYTES && t->engine
+                      ? t->engine->sent(t)
+                      : 0;
+  return t->result.body_received + t->pulled + sent;
 }
 
 /* The socket is not this transfer's alone, so its events tell nothing. */
@@ -143,11 +143,14 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     else if (t->send_paused && t->state == FERRY__RUNNING &&
              ferry__is_answered(t) &&
              passed(loop, t->last_ms, t->idle_ms, &next)) {
-      ferry__leave_unsent(loop, t); /* its source may never come back */
+      t->engine->leave_unsent(loop, t); /* its source may never come back */
       return check(loop, t, fault); /* its receiver may not, either */
     } else if (paused && t->idle_ms)
       sooner(&next, now + t->idle_ms); /* its own clock stands still */
     uint64_t again = ferry__sink_look(t);
+    if (again)
+      sooner(&next, again);
+    again = t->connection ? ferry__exchange_look(t->connection, now) : 0;
     if (again)
       sooner(&next, again);
     if (!detail && t->low_speed_ms && t->phase >= FERRY_PHASE_SEND) {

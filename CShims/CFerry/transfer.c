@@ -49,7 +49,10 @@ static void begin(ferry_loop *loop, ferry__transfer *t) {
   t->last_ms = ferry__now(loop);
   t->result.metrics.name = ferry__us(t->started_ns, loop->now_ns);
   link_running(loop, t);
-  ferry__fault fault = enter_libcurl(loop, t);
+  t->engine = ferry__http1_carries(loop, t) ? &ferry__http1_engine
+                                            : &ferry__curl_engine;
+  t->result.engine = t->engine->name;
+  ferry__fault fault = t->engine->start(loop, t);
   if (fault.code)
     ferry__transfer_end(loop, t, fault);
 }
@@ -173,11 +176,12 @@ void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
     if (t->kept || (t->inflate && t->inflate->held))
       return; /* likewise */
   }
-  if (t->state == FERRY__DRAINING) {
+  if (t->state == FERRY__RUNNING)
+    t->engine->resume(loop, t);
+  else if (t->handle)
     ferry__transfer_completed(loop, t, CURLE_OK);
-    return;
-  }
-  go_on(loop, t);
+  else
+    ferry__transfer_left(loop, t, (ferry__fault){FERRY_OK, 0});
 }
 
 void ferry__transfer_resume_sending(ferry_loop *loop, ferry__transfer *t) {
@@ -187,7 +191,7 @@ void ferry__transfer_resume_sending(ferry_loop *loop, ferry__transfer *t) {
   t->send_paused = false;
   t->last_ms = ferry__now(loop);
   t->window_ms = 0;
-  go_on(loop, t);
+  t->engine->resume_sending(loop, t);
 }
 
 void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *t, int32_t fd,
@@ -231,20 +235,28 @@ static void wait_for_write(ferry_loop *loop, ferry__transfer *t,
   ferry__watch_limits(loop, t);
 }
 
-static void settle(ferry_loop *loop, ferry__transfer *t) {
+static void give_handle(ferry__transfer *t) {
   /* Nor does one live on that has answered challenges. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
                  !t->late && !t->cut &&
                  !(t->extras &&
                    (t->extras->schemes || t->extras->proxy_schemes));
-  if (t->fault.code && t->handle->words[0])
+  ferry__handle_give(t->handle, healthy);
+  t->handle = NULL;
+  t->head = ferry__no_head;
+}
+
+static void settle(ferry_loop *loop, ferry__transfer *t) {
+  if (t->fault.code && t->handle && t->handle->words[0])
     t->words = strdup(t->handle->words);
   ferry__read_figures(t);
   ferry__jar_heed(loop, t);
   ferry__result_pack(loop, t);
   t->host->large = t->result.body_length > FERRY__LONG_BODY;
-  ferry__handle_give(t->handle, healthy);
-  t->handle = NULL;
+  if (t->handle)
+    give_handle(t);
+  else
+    ferry__head_give(loop, t);
   unlink_running(loop, t);
   ferry__leave(loop, t->host);
   t->state = FERRY__WRITING;
@@ -260,6 +272,8 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   t->earlier = (uint8_t)(t->earlier + t->handle->attempts);
   t->reached |= t->handle->reached && !t->untouched;
   ferry__handle_give(t->handle, false);
+  t->handle = NULL;
+  t->head = ferry__no_head;
   t->again = t->untouched = false;
   t->unwatched = 0;
   free(t->late); /* of a connection that it leaves */
@@ -273,7 +287,7 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
   if (t->untouched && code && !t->fault.code && !t->fresh && !t->pulled &&
-      !t->handle->head.received)
+      !t->head->received)
     t->again = t->fresh = true;
   if (t->again && code && !t->fault.code) {
     begin_again(loop, t);
@@ -286,7 +300,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     t->cut = true;
   }
   if (code == CURLE_SEND_ERROR && t->late && !t->fault.code &&
-      !t->handle->head.received && ferry__late_answer(t))
+      !t->head->received && ferry__late_answer(t))
     code = CURLE_OK;
   if (code == CURLE_COULDNT_CONNECT && t->fault.code)
     t->handle->words[0] = 0; /* it was not to: ferry__on_open() */
@@ -311,7 +325,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (!t->fault.code && t->head_held)
     ferry__head_final(loop, t);
   /* For libcurl a head may end with its connection. */
-  if (!t->fault.code && !t->handle->head.complete)
+  if (!t->fault.code && !t->head->complete)
     t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
   if (!t->fault.code && (t->result.flags & FERRY_RESULT_CLOSE_FRAMED) &&
       t->host->secure && !t->close_notified)
@@ -320,6 +334,12 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     t->state = FERRY__DRAINING;
     return;
   }
+  ferry__transfer_left(loop, t, t->fault);
+}
+
+void ferry__transfer_left(ferry_loop *loop, ferry__transfer *t,
+                          ferry__fault fault) {
+  t->fault = fault;
   if (!t->fault.code && t->inflate) {
     if (t->inflate->held) {
       /* All is here, but the receiver has not taken it yet. */
@@ -355,18 +375,45 @@ void ferry__transfer_end(ferry_loop *loop, ferry__transfer *t,
     ferry__leave(loop, t->host);
     break;
   case FERRY__RUNNING:
-    if (t->handle) {
-      ferry__look_at_phase(t);
-      leave_libcurl(loop, t);
-      settle(loop, t);
-      return;
-    }
-    unlink_running(loop, t);
-    ferry__leave(loop, t->host);
-    break;
+    t->engine->abandon(loop, t);
+    settle(loop, t);
+    return;
   case FERRY__DRAINING:
     settle(loop, t);
     return;
   }
   ferry__finish(loop, t);
 }
+
+/* ---- libcurl's engine ---------------------------------------------------- */
+
+static void abandon(ferry_loop *loop, ferry__transfer *t) {
+  if (!t->handle) /* there was none to be had */
+    return;
+  ferry__look_at_phase(t);
+  leave_libcurl(loop, t);
+}
+
+static uint64_t sent(const ferry__transfer *t) {
+  curl_off_t bytes = 0;
+  if (t->handle)
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &bytes);
+  return (uint64_t)bytes;
+}
+
+static void look(ferry_loop *loop, ferry__transfer *t) {
+  (void)loop;
+  ferry__look_at_phase(t);
+}
+
+const ferry__engine ferry__curl_engine = {
+    .name = FERRY_ENGINE_LIBCURL,
+    .start = enter_libcurl,
+    .abandon = abandon,
+    .resume = go_on,
+    .resume_sending = go_on,
+    .sent = sent,
+    .look = look,
+    .leave_unsent = ferry__leave_unsent,
+    .so_far = ferry__read_so_far,
+};

@@ -44,6 +44,8 @@ void ferry__head_expect_status(ferry__head *head);
 ferry__fault ferry__head_line(ferry__head *head, const char *line,
                               size_t length);
 void ferry__head_free(ferry__head *head);
+/* Of a transfer of which nothing has come. */
+extern ferry__head *const ferry__no_head;
 
 /* ---- Inflate (inflate.c) ------------------------------------------------- */
 
@@ -65,6 +67,29 @@ void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
 bool ferry__inflate_write(ferry_loop *loop, ferry__transfer *transfer,
                           const char *bytes, size_t length);
 bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
+
+/* ---- Engines ------------------------------------------------------------- */
+
+/* What carries transfers. It tells of a head by ferry__head_final, of a body
+ * by ferry__receive, and of the end by ferry__transfer_left. */
+typedef struct ferry__engine {
+  uint8_t name; /* FERRY_ENGINE_… */
+  /* A fault that comes at once may also have ended the transfer already. */
+  ferry__fault (*start)(ferry_loop *loop, ferry__transfer *transfer);
+  /* It ends here and now: figures are read, its connection is closed. */
+  void (*abandon)(ferry_loop *loop, ferry__transfer *transfer);
+  void (*resume)(ferry_loop *loop, ferry__transfer *transfer);
+  void (*resume_sending)(ferry_loop *loop, ferry__transfer *transfer);
+  /* Bytes of the request's body that have left. */
+  uint64_t (*sent)(const ferry__transfer *transfer);
+  /* The phases that are told by no event. */
+  void (*look)(ferry_loop *loop, ferry__transfer *transfer);
+  /* The response is complete, and the rest of the request stays unsent. */
+  void (*leave_unsent)(ferry_loop *loop, ferry__transfer *transfer);
+  void (*so_far)(const ferry__transfer *transfer, ferry_result *result);
+} ferry__engine;
+
+extern const ferry__engine ferry__curl_engine;
 
 /* ---- Transfers (transfer.c, request.c, body.c) --------------------------- */
 
@@ -95,7 +120,10 @@ struct ferry__transfer {
   uint8_t earlier; /* attempts with handles before this one */
   ferry__host *host;
   ferry__host *asked; /* whose name it waits for while RESOLVING */
-  ferry__handle *handle;
+  const ferry__engine *engine; /* NULL before it starts */
+  ferry__handle *handle;         /* libcurl's engine, */
+  ferry__connection *connection; /* and the native one */
+  ferry__head *head; /* its handle's, or its own */
   ferry__extras *extras; /* in the arena; NULL = none */
   const void *body; /* in the arena */
   uint64_t body_length, pulled;
@@ -156,6 +184,9 @@ void ferry__transfer_start(ferry_loop *loop, ferry__transfer *transfer);
 /* Ends a transfer in any state. */
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
                          ferry__fault fault);
+/* Its engine is done with it: all has come, or `fault`. */
+void ferry__transfer_left(ferry_loop *loop, ferry__transfer *transfer,
+                          ferry__fault fault);
 /* libcurl is done with it. */
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
                                CURLcode code);
@@ -191,6 +222,16 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
 bool ferry__has_body(const ferry__transfer *transfer);
 /* The end of the head: what the body will be. False sets transfer->fault. */
 bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
+/* Bytes as they came. False sets transfer->fault. */
+bool ferry__receive(ferry_loop *loop, ferry__transfer *transfer,
+                    const char *bytes, size_t length);
+/* Room for so many more bytes of a collected body. False likewise. */
+bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *transfer,
+                         size_t length);
+/* The next bytes of the request's body: a count, 0 at the end, FERRY_PAUSE, or
+ * FERRY_ABORT with transfer->fault. */
+int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *transfer,
+                           char *space, size_t size);
 /* Decoded bytes. False sets transfer->fault. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
@@ -256,6 +297,7 @@ bool ferry__late_answer(ferry__transfer *transfer);
 ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
                              const char *words);
 ferry__fault ferry__dns_fault(int eai);
+ferry__fault ferry__connect_fault(bool proxied, int os_errno);
 
 /* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
 

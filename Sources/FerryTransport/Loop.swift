@@ -30,6 +30,7 @@ final class Loop: Sendable {
         options.insecure = configuration.isInsecure ? 1 : 0
         options.minimum_tls = configuration.minimumTLSVersion.rawValue
         options.http2 = configuration.http2.rawValue
+        options.engine = configuration.engine.rawValue
         options.jar = jar?.raw
         var started: OpaquePointer?
         let code = configuration.withStrings(in: &options) { ferry_loop_start($0, &started) }

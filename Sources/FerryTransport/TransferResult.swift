@@ -73,6 +73,8 @@ package final class TransferResult: @unchecked Sendable {
     package var status: Int { Int(raw.pointee.status) }
     /// 10, 11 or 20.
     package var httpVersion: Int { Int(raw.pointee.http_version) }
+    /// `nil` where the transfer ended before one was chosen.
+    package var engine: TransportConfiguration.Engine? { .init(rawValue: raw.pointee.engine) }
     /// How often it was tried. The core counts those for which a connection stood.
     package var attempts: Int { Int(raw.pointee.attempts) + (hasFailedBeforeSending ? 1 : 0) }
 

@@ -22,6 +22,8 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var minimumTLSVersion = TLSVersion.v12
     /// The default is `never`.
     package var http2 = HTTP2.never
+    /// The default is `libcurl`.
+    package var engine = Engine.libcurl
     /// One jar of cookies for all loops. The default is `false`, and then nothing is kept and nothing sent.
     package var keepsCookies = false
     package var userAgent: String?
@@ -39,6 +41,12 @@ package struct TransportConfiguration: Sendable, Equatable {
         case negotiated
         /// Everywhere, without asking.
         case priorKnowledge
+    }
+
+    package enum Engine: UInt8, Sendable {
+        /// The native HTTP/1.1 engine, for what it can carry.
+        case http1 = 1
+        case libcurl
     }
 
     package init() {}

@@ -1,6 +1,6 @@
 /// A reader of what comes from outside, and what it promises of any bytes.
 enum FuzzTarget: String, CaseIterable {
-    case json, schema, header, inflate, range, retry, disposition, url, cache, plan
+    case json, schema, header, inflate, range, retry, disposition, url, cache, plan, response
 
     /// Throws, or ends the process, when a promise does not hold.
     func check(_ bytes: UnsafeRawBufferPointer) throws {
@@ -15,6 +15,7 @@ enum FuzzTarget: String, CaseIterable {
         case .url: try checkURL(text(bytes))
         case .cache: try checkCacheEntry(bytes)
         case .plan: try checkPlan(bytes)
+        case .response: try checkResponse(bytes)
         }
     }
 

@@ -83,6 +83,8 @@ typedef struct ferry_options {
   const char *_Nullable client_key_password;
   uint8_t minimum_tls; /* FERRY_TLS_1_2 … */
   uint8_t http2;       /* FERRY_HTTP2_… */
+  uint8_t engine;      /* FERRY_ENGINE_HTTP1: our own HTTP/1.1 engine carries
+                        * what it can; otherwise libcurl carries all */
   /* Cookies are kept and sent; NULL = neither. A Cookie among a request's own
    * fields is sent in any case. */
   ferry_jar *_Nullable jar;

@@ -27,6 +27,13 @@ typedef struct ferry_metrics {
   uint64_t total;
 } ferry_metrics;
 
+/* What carries a transfer. */
+enum {
+  FERRY_ENGINE_NONE = 0, /* it ended before one was chosen */
+  FERRY_ENGINE_HTTP1,    /* our own HTTP/1.1 */
+  FERRY_ENGINE_LIBCURL,
+};
+
 enum {
   FERRY_RESULT_REUSED = 1u << 0,       /* on a kept connection */
   FERRY_RESULT_PROCESSED = 1u << 1,    /* the server may have acted on it */
@@ -48,6 +55,7 @@ typedef struct ferry_result {
   uint16_t status;       /* 0 when no status line came */
   uint8_t http_version;  /* 10, 11, 20 */
   uint8_t attempts;      /* times the request was (begun to be) sent */
+  uint8_t engine;        /* FERRY_ENGINE_… */
   uint32_t flags;        /* FERRY_RESULT_… */
   uint32_t field_count;
   uint32_t head_length;

@@ -23,6 +23,7 @@ extension NetworkConfiguration {
         case .negotiated: made.http2 = .negotiated
         case .priorKnowledge: made.http2 = .priorKnowledge
         }
+        made.engine = engine == .automatic ? .http1 : .libcurl
         made.keepsCookies = keepsCookies
         made.userAgent = userAgent
         made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field

@@ -34,6 +34,8 @@ public struct RequestMetrics: Sendable, Hashable {
     public var httpVersion: Response.HTTPVersion?
     /// Where the connection led; `nil` without one.
     public var peer: Response.Peer?
+    /// What carried the last attempt; `nil` for a run that did not come to the network.
+    public var engine: Engine?
 
     /// Validation and decoding together; `nil` for a run that did not come so far.
     public var processing: Duration?
@@ -41,6 +43,14 @@ public struct RequestMetrics: Sendable, Hashable {
     public var decoding: Duration?
     /// What the cache said; `nil` when it was not asked.
     public var cache: CacheOutcome?
+
+    /// What carries an attempt.
+    public enum Engine: Sendable, Hashable {
+        /// Ferry's own HTTP/1.1 engine.
+        case http1
+        /// libcurl.
+        case libcurl
+    }
 
     /// What the cache had for a run. An open set.
     public struct CacheOutcome: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -86,6 +96,7 @@ public struct RequestMetrics: Sendable, Hashable {
         isReusedConnection = result.isReusedConnection
         httpVersion = Response.HTTPVersion(rawValue: result.httpVersion)
         peer = Response.Peer(result)
+        engine = result.engine.map { $0 == .http1 ? .http1 : .libcurl }
     }
 }
 

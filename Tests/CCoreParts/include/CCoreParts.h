@@ -27,6 +27,26 @@ void parts_head_free(parts_head *_Nonnull head);
 
 /* The version of the libcurl that is loaded. */
 const char *_Nonnull parts_libcurl(void);
+/* What the HTTP/1.1 engine makes of what a server sends and of the end of its
+ * connection. */
+typedef struct parts_response {
+  int32_t code, detail; /* the fault */
+  bool complete;        /* the final head */
+  bool ended, ended_by_close, persistent;
+  uint16_t status;
+  uint32_t informational, heads;
+  size_t taken; /* bytes of the input up to the end or the fault */
+  uint64_t head_received;
+  size_t body_length;
+  char *_Nullable body;
+} parts_response;
+
+/* In pieces whose lengths, and pauses between them, `chance` decides; 0 = in
+ * one piece, without pauses. */
+void parts_response_read(parts_response *_Nonnull response,
+                         const char *_Nullable bytes, size_t length,
+                         bool to_head, uint64_t chance);
+void parts_response_free(parts_response *_Nonnull response);
 
 enum { PARTS_GZIP, PARTS_DEFLATE };
 

@@ -1,7 +1,12 @@
 import CFerry
 import FerryTesting
+import Foundation
 import Synchronization
 import Testing
+
+/// Every suite is played on both engines: `make test` runs them once more with `FERRY_ENGINE=automatic`.
+let testedEngine =
+    ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "automatic" ? FERRY_ENGINE_HTTP1 : FERRY_ENGINE_LIBCURL
 
 /// A loop of the core, driven through its header alone.
 final class CoreLoop: Sendable {
@@ -20,6 +25,7 @@ final class CoreLoop: Sendable {
         var clientKeyPassword: String?
         var minimumTLS = FERRY_TLS_1_2
         var http2 = FERRY_HTTP2_NEVER
+        var engine = testedEngine
     }
 
     let record: CoreRecord
@@ -46,6 +52,7 @@ final class CoreLoop: Sendable {
         c.insecure = options.isInsecure ? 1 : 0
         c.minimum_tls = UInt8(options.minimumTLS)
         c.http2 = UInt8(options.http2)
+        c.engine = UInt8(options.engine)
         if options.usesLookupStub { c.lookup = lookupStub }
         var made: OpaquePointer?
         let code = options.caFile.withCopy { caFile in

@@ -1,0 +1,199 @@
+/* connection.c - a connection of our own: its bytes, its events, its end. */
+#include "http1.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- Bytes --------------------------------------------------------------- */
+
+/* What an SSL_read or SSL_write that moved nothing means. */
+static ssize_t tls_trouble(ferry__connection *c, int code) {
+  int os_errno = errno;
+  switch (SSL_get_error(c->tls, code)) {
+  case SSL_ERROR_WANT_READ:
+    return -EAGAIN;
+  case SSL_ERROR_WANT_WRITE: /* an answer to a message of the handshake's */
+    c->unread = true;
+    return -EAGAIN;
+  case SSL_ERROR_ZERO_RETURN:
+    return 0;
+  case SSL_ERROR_SYSCALL:
+    c->truncated = true;
+    return os_errno ? -os_errno : 0;
+  default:
+    c->truncated = true;
+    if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+      return 0;
+    return -EPROTO;
+  }
+}
+
+ssize_t ferry__connection_read(ferry__connection *c, char *bytes,
+                               size_t size) {
+  ssize_t n;
+  if (c->tls) {
+    ERR_clear_error();
+    errno = 0;
+    int count = SSL_read(c->tls, bytes, size > INT32_MAX ? INT32_MAX
+                                                         : (int)size);
+    return count > 0 ? count : tls_trouble(c, count);
+  }
+  do
+    n = recv(c->fd, bytes, size, 0);
+  while (n < 0 && errno == EINTR);
+  return n < 0 ? -errno : n;
+}
+
+ssize_t ferry__connection_write(ferry__connection *c, const char *bytes,
+                                size_t length) {
+  ssize_t n;
+  if (c->tls) {
+    ERR_clear_error();
+    errno = 0;
+    int count = SSL_write(c->tls, bytes, length > INT32_MAX ? INT32_MAX
+                                                            : (int)length);
+    if (count > 0)
+      return count;
+    bool truncated = c->truncated;
+    n = tls_trouble(c, count);
+    c->truncated = truncated; /* that is a matter of reading */
+    return n ? n : -EPIPE;
+  }
+  do
+    n = send(c->fd, bytes, length, MSG_NOSIGNAL);
+  while (n < 0 && errno == EINTR);
+  return n < 0 ? -errno : n;
+}
+
+int ferry__connection_watch(ferry__connection *c, bool in, bool out) {
+  if (c->fd < 0)
+    return 0;
+  unsigned want = (in ? CURL_POLL_IN : 0u) | (out ? CURL_POLL_OUT : 0u);
+  ferry__socket *s = ferry__socket_of(c->loop, c->fd);
+  c->wants_out = out;
+  if (!s)
+    return -ENOMEM;
+  if (s->have == want)
+    return 0;
+  return ferry__socket_watch(c->loop, s, want) ? 0 : -errno;
+}
+
+/* ---- Events -------------------------------------------------------------- */
+
+/* Nothing is asked for: what comes is the end, or no answer to anything. A
+ * late ticket of TLS is neither. */
+static void look_at_idle(ferry__connection *c) {
+  char byte;
+  ssize_t n = c->tls ? ferry__connection_read(c, &byte, 1)
+                     : recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  /* A part of a record may be that of an answer. */
+  bool part = c->tls && SSL_has_pending(c->tls);
+  if (!part && (c->tls ? n == -EAGAIN : n < 0 && errno == EAGAIN))
+    return;
+  if (n > 0 || part)
+    ferry__count(&c->loop->counters.guarded, 1);
+  ferry__connection_close(c);
+}
+
+void ferry__connection_event(ferry__connection *c, int fd, unsigned events) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  bool writable = events & CURL_POLL_OUT;
+  if (t && c->state < FERRY__IDLE)
+    t->last_ms = ferry__now(loop);
+  switch (c->state) {
+  case FERRY__DIALING:
+    ferry__dial_event(c, fd);
+    return;
+  case FERRY__TUNNELLING:
+    ferry__tunnel_event(c);
+    return;
+  case FERRY__HANDSHAKING:
+    ferry__tls_step(c);
+    return;
+  case FERRY__IDLE:
+    look_at_idle(c);
+    return;
+  }
+  /* What is to be read may be all there will be: it is read before writing
+   * meets a reset. */
+  if ((events & CURL_POLL_IN) || c->unread)
+    ferry__exchange_readable(c);
+  ferry__socket *s = ferry__socket_of(loop, fd);
+  if (writable && s && s->native == c && c->state == FERRY__BUSY &&
+      c->transfer == t)
+    ferry__exchange_writable(c);
+}
+
+/* ---- The end ------------------------------------------------------------- */
+
+void ferry__connection_release_fd(ferry_loop *loop, int fd) {
+  ferry__socket *s = ferry__socket_of(loop, fd);
+  if (s) {
+    if (s->have) /* close() alone does not while a child has it */
+      ferry__socket_watch(loop, s, 0);
+    s->native = NULL;
+  }
+  close(fd);
+}
+
+void ferry__connection_drop_socket(ferry__connection *c) {
+  ferry__connection_release_fd(c->loop, c->fd);
+  ferry__count(&c->loop->counters.sockets, -1);
+  c->fd = -1;
+}
+
+void ferry__connection_close(ferry__connection *c) {
+  ferry__route_remove(c);
+  if (c->dial)
+    ferry__dial_end(c);
+  ferry__tunnel_end(c);
+  if (c->tls) {
+    ERR_clear_error();
+    if (c->secured_ns && c->fd >= 0 && !c->broken && !c->truncated)
+      SSL_shutdown(c->tls); /* says so; what the peer says is not awaited */
+    SSL_free(c->tls);
+  }
+  if (c->fd >= 0)
+    ferry__connection_drop_socket(c);
+  ferry__response_free(&c->response);
+  free(c->out);
+  free(c->held);
+  free(c);
+}
+
+void ferry__connection_failed(ferry__connection *c, ferry__fault fault,
+                              int os_errno, const char *words) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  c->transfer = NULL;
+  if (t) {
+    t->connection = NULL;
+    t->result.os_errno = os_errno;
+    if (words && !t->words)
+      t->words = strdup(words);
+  }
+  ferry__connection_close(c);
+  if (t)
+    ferry__transfer_left(loop, t, fault);
+}
+
+void ferry__connection_ready(ferry__connection *c) {
+  ferry__transfer *t = c->transfer;
+  ferry__route_remove_dialing(c);
+  if (ferry__connection_watch(c, true, false)) {
+    ferry__connection_failed(
+        c, (ferry__fault){FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED}, errno,
+        NULL);
+    return;
+  }
+  c->transfer = NULL;
+  if (t)
+    ferry__exchange_begin(c, t);
+  else
+    ferry__route_offer(c);
+}

@@ -1,0 +1,235 @@
+/* dial.c - TCP to one of a host's addresses, by Happy Eyeballs (RFC 8305).
+ *
+ * The addresses stand in the resolver's order (RFC 6724); the families take
+ * turns. The next address is tried when one has failed, or has not been
+ * connected after 200 ms, and the first connection wins. */
+#include "http1.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { DELAY_MS = 200 };
+
+typedef union address {
+  struct sockaddr any;
+  struct sockaddr_in v4;
+  struct sockaddr_in6 v6;
+} address;
+
+struct ferry__dial {
+  uint64_t next_at; /* ms: when the next address is tried; 0 = none is left */
+  int os_errno;     /* why the last one failed */
+  bool forbidden;   /* an address was not tried, as it is not public */
+  uint8_t count, tried, open;
+  sa_family_t family; /* of the last one */
+  bool used[FERRY__ADDRESSES];
+  int fds[FERRY__ADDRESSES]; /* -1 = not open */
+  address to[];
+};
+
+/* "1.2.3.4", "[::1]", "[fe80::1%25eth0]" without its zone. */
+static bool parse_one(const char *text, size_t n, uint16_t port, address *a) {
+  char copy[INET6_ADDRSTRLEN];
+  memset(a, 0, sizeof *a);
+  if (n > 2 && text[0] == '[') {
+    text++;
+    n -= 2;
+    a->v6.sin6_family = AF_INET6;
+    a->v6.sin6_port = htons(port);
+  } else {
+    a->v4.sin_family = AF_INET;
+    a->v4.sin_port = htons(port);
+  }
+  if (n >= sizeof copy)
+    return false;
+  memcpy(copy, text, n);
+  copy[n] = 0;
+  return inet_pton(a->any.sa_family, copy,
+                   a->any.sa_family == AF_INET6 ? (void *)&a->v6.sin6_addr
+                                                : (void *)&a->v4.sin_addr) == 1;
+}
+
+static ferry__dial *make(const ferry__route *route) {
+  const ferry__host *host = route->via ? route->via : route->host;
+  const char *list = host->literal ? host->name : host->addresses;
+  size_t most = 1;
+  for (const char *p = list; *p; p++)
+    most += *p == ',';
+  if (most > FERRY__ADDRESSES)
+    most = FERRY__ADDRESSES;
+  ferry__dial *dial = calloc(1, sizeof *dial + most * sizeof *dial->to);
+  if (!dial)
+    return NULL;
+  while (*list && dial->count < most) {
+    size_t n = strcspn(list, ",");
+    address *a = &dial->to[dial->count];
+    if (parse_one(list, n, host->port, a)) {
+      if (route->public_only && !ferry__is_public(&a->any)) {
+        dial->forbidden = true;
+      } else {
+        dial->fds[dial->count++] = -1;
+      }
+    }
+    list += n + (list[n] == ',');
+  }
+  return dial;
+}
+
+void ferry__dial_end(ferry__connection *c) {
+  ferry__dial *dial = c->dial;
+  for (int i = 0; i < dial->count; i++)
+    if (dial->fds[i] >= 0)
+      ferry__connection_release_fd(c->loop, dial->fds[i]);
+  free(dial);
+  c->dial = NULL;
+}
+
+static void give_up(ferry__connection *c) {
+  const ferry__dial *dial = c->dial;
+  int os_errno = dial->os_errno;
+  ferry__fault fault =
+      dial->forbidden && !dial->tried
+          ? (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0}
+          : ferry__connect_fault(c->route->via != NULL, os_errno);
+  ferry__connection_failed(c, fault, os_errno,
+                           os_errno ? strerror(os_errno) : NULL);
+}
+
+static void note_peer(ferry__connection *c) {
+  address peer;
+  socklen_t length = sizeof peer;
+  if (getpeername(c->fd, &peer.any, &length))
+    return;
+  bool v6 = peer.any.sa_family == AF_INET6;
+  inet_ntop(peer.any.sa_family,
+            v6 ? (void *)&peer.v6.sin6_addr : (void *)&peer.v4.sin_addr,
+            c->peer, sizeof c->peer);
+  c->peer_port = ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port);
+}
+
+static void connected(ferry__connection *c, int i) {
+  int one = 1;
+  ferry_loop *loop = c->loop;
+  c->fd = c->dial->fds[i];
+  c->dial->fds[i] = -1;
+  ferry__dial_end(c);
+  c->connected_ns = uv_hrtime();
+  setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  note_peer(c);
+  ferry__count(&loop->counters.sockets, 1);
+  ferry__count(&loop->counters.connections, 1);
+  if (c->route->host->secure && c->route->via)
+    ferry__tunnel_begin(c);
+  else if (c->route->host->secure)
+    ferry__tls_begin(c);
+  else
+    ferry__connection_ready(c);
+}
+
+/* The next address: of the other family than the last one, if there is any. */
+static int choose(const ferry__dial *dial) {
+  int first = -1;
+  for (int i = 0; i < dial->count; i++) {
+    if (dial->used[i])
+      continue;
+    if (dial->to[i].any.sa_family != dial->family)
+      return i;
+    if (first < 0)
+      first = i;
+  }
+  return first;
+}
+
+/* False: this one has failed already. */
+static bool try_one(ferry__connection *c, int i) {
+  ferry__dial *dial = c->dial;
+  const address *to = &dial->to[i];
+  socklen_t length = to->any.sa_family == AF_INET6 ? sizeof to->v6
+                                                   : sizeof to->v4;
+  dial->used[i] = true;
+  dial->tried++;
+  dial->family = to->any.sa_family;
+  int fd = socket(dial->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  ferry__socket *s = fd < 0 ? NULL : ferry__socket_renew(c->loop, fd);
+  if (!s) {
+    dial->os_errno = fd < 0 ? errno : ENOMEM;
+    if (fd >= 0)
+      close(fd);
+    return false;
+  }
+  s->native = c;
+  dial->fds[i] = fd;
+  if ((connect(fd, &to->any, length) && errno != EINPROGRESS) ||
+      !ferry__socket_watch(c->loop, s, CURL_POLL_OUT)) {
+    dial->os_errno = errno;
+    dial->fds[i] = -1;
+    ferry__connection_release_fd(c->loop, fd);
+    return false;
+  }
+  dial->open++;
+  return true;
+}
+
+/* False: there is none left, and nothing is open. The connection is gone. */
+static bool try_next(ferry__connection *c) {
+  ferry__dial *dial = c->dial;
+  int i;
+  while ((i = choose(dial)) >= 0 && !try_one(c, i))
+    ;
+  if (i < 0 && !dial->open) {
+    give_up(c);
+    return false;
+  }
+  dial->next_at = 0;
+  if (choose(dial) >= 0) {
+    dial->next_at = ferry__now(c->loop) + DELAY_MS;
+    ferry__arm(c->loop, dial->next_at);
+  }
+  return true;
+}
+
+bool ferry__dial_begin(ferry__connection *c) {
+  c->state = FERRY__DIALING;
+  c->dial = make(c->route);
+  if (c->dial)
+    return try_next(c);
+  ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
+  return false;
+}
+
+void ferry__dial_event(ferry__connection *c, int fd) {
+  ferry__dial *dial = c->dial;
+  int code = 0, i = 0;
+  socklen_t length = sizeof code;
+  while (i < dial->count && dial->fds[i] != fd)
+    i++;
+  if (i == dial->count)
+    return;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &length))
+    code = errno;
+  address peer;
+  length = sizeof peer;
+  if (!code && getpeername(fd, &peer.any, &length))
+    return; /* an event of an earlier socket with this number */
+  if (!code) {
+    connected(c, i);
+    return;
+  }
+  dial->os_errno = code;
+  dial->fds[i] = -1;
+  dial->open--;
+  ferry__connection_release_fd(c->loop, fd);
+  try_next(c);
+}
+
+uint64_t ferry__dial_look(ferry__connection *c, uint64_t now) {
+  if (!c->dial->next_at || now < c->dial->next_at)
+    return c->dial->next_at;
+  return try_next(c) ? c->dial->next_at : 0;
+}

@@ -1,0 +1,179 @@
+/* http1.h - the native HTTP/1.1 engine: connections of our own, and one
+ * exchange at a time on each. */
+#ifndef FERRY_HTTP1_H
+#define FERRY_HTTP1_H
+
+#include "../core.h"
+#include "response.h"
+
+#include <openssl/ssl.h>
+
+/* ---- Connections --------------------------------------------------------- */
+
+enum { FERRY__HTTP1_BUFFER = 65536 };
+
+enum ferry__connection_state {
+  FERRY__DIALING,     /* TCP */
+  FERRY__TUNNELLING,  /* the proxy has been asked to CONNECT */
+  FERRY__HANDSHAKING, /* TLS */
+  FERRY__IDLE,
+  FERRY__BUSY,
+};
+
+/* How far the request of an exchange has been sent. */
+enum ferry__send_state {
+  FERRY__SEND_HEAD,
+  FERRY__SEND_AWAIT,   /* Expect: 100-continue */
+  FERRY__SEND_BODY,
+  FERRY__SEND_LAST,    /* nothing follows what is in `out` */
+  FERRY__SEND_DONE,
+  FERRY__SEND_STOPPED, /* the rest is not sent: the response is there */
+};
+
+typedef struct ferry__dial ferry__dial;
+typedef struct ferry__route ferry__route;
+
+struct ferry__connection {
+  ferry_loop *loop;
+  ferry__route *route;
+  ferry__connection *prev, *next;   /* in its route: dialing, or idle */
+  ferry__connection *older, *newer; /* in its loop: idle, or dialing */
+  ferry__transfer *transfer; /* BUSY: whose exchange; before: who waits */
+  int fd;
+  uint8_t state, sending;
+  bool chunked;       /* so the body is sent */
+  bool expects;       /* 100-continue */
+  bool closing;       /* the request says Connection: close */
+  bool tunnelling;    /* `response` is the proxy's */
+  bool broken;        /* writing has failed */
+  bool truncated;     /* TLS: it ended without close_notify */
+  bool wants_out;     /* writable is waited for */
+  bool unread;        /* TLS: to be read on without an event of the socket */
+  ferry__dial *dial;  /* while DIALING */
+  SSL *tls;
+  /* What is to be sent before anything else. */
+  char *out;
+  uint32_t out_length, out_at;
+  uint64_t body_at;   /* bytes of a body in memory that have been sent */
+  uint64_t head_size; /* of the request */
+  uint64_t sent;      /* bytes of head and body */
+  /* Received, and held as the receiver is paused. */
+  char *held;
+  uint32_t held_length;
+  int end_errno; /* how a connection ended whose socket has gone */
+  ferry__response response;
+  uint32_t served;    /* exchanges that have ended */
+  uint64_t connected_ns, secured_ns; /* 0 = not yet */
+  uint64_t idle_since, await_until; /* ms */
+  uint64_t turn;      /* in which all that had come was read */
+  uint16_t peer_port;
+  char peer[46];
+};
+
+/* [connection.c] Bytes in and out: a count, 0 at the end of the connection,
+ * or a negative errno (-EAGAIN: not now). */
+ssize_t ferry__connection_read(ferry__connection *connection, char *bytes,
+                               size_t size);
+ssize_t ferry__connection_write(ferry__connection *connection,
+                                const char *bytes, size_t length);
+/* Registers what is waited for; -errno where the system refuses. */
+int ferry__connection_watch(ferry__connection *connection, bool in, bool out);
+void ferry__connection_release_fd(ferry_loop *loop, int fd);
+/* Its socket goes, and what is held stays. */
+void ferry__connection_drop_socket(ferry__connection *connection);
+/* Closes it and frees it; its transfer, if any, is the caller's to deal
+ * with. */
+void ferry__connection_close(ferry__connection *connection);
+/* It is connected, through the tunnel and with TLS: to whoever waits, or
+ * into the pool. */
+void ferry__connection_ready(ferry__connection *connection);
+/* It will not be: the transfer that waits for it ends so. `words` may be
+ * NULL. */
+void ferry__connection_failed(ferry__connection *connection,
+                              ferry__fault fault, int os_errno,
+                              const char *words);
+
+/* ---- Exchanges (exchange.c) ---------------------------------------------- */
+
+/* Sends the transfer's request; may end the transfer and the connection. */
+void ferry__exchange_begin(ferry__connection *connection,
+                           ferry__transfer *transfer);
+/* The socket is readable or broken. */
+void ferry__exchange_readable(ferry__connection *connection);
+void ferry__exchange_writable(ferry__connection *connection);
+/* The receiver takes more, the source has more. */
+void ferry__exchange_resume(ferry__connection *connection);
+void ferry__exchange_resume_sending(ferry__connection *connection);
+void ferry__exchange_so_far(const ferry__transfer *transfer,
+                            ferry_result *result);
+/* The response is complete, and the source has nothing more to give. */
+void ferry__exchange_leave_unsent(ferry__connection *connection);
+
+/* ---- Requests (request.c) ------------------------------------------------ */
+
+typedef struct ferry__request_head {
+  size_t size;
+  bool host, user_agent, encodings; /* the request has its own */
+  bool close, expect;
+} ferry__request_head;
+
+/* What the head of the request takes. */
+ferry__request_head ferry__request_survey(const ferry_loop *loop,
+                                          const ferry__transfer *transfer);
+/* Writes it; returns its end. */
+char *ferry__request_write(const ferry_loop *loop,
+                           const ferry__transfer *transfer,
+                           const ferry__request_head *survey, char *to);
+
+/* ---- Routes (route.c) ---------------------------------------------------- */
+
+/* Connections that may be used for one another: one origin, one proxy, one
+ * user of that proxy. */
+struct ferry__route {
+  ferry__route *next; /* of the same host */
+  ferry__host *host, *via;
+  uint64_t identity;
+  bool public_only;
+  ferry__connection *idle;             /* the newest first */
+  ferry__connection *dialing, *youngest; /* the oldest first */
+  SSL_SESSION *session; /* for the next handshake */
+  unsigned connections;
+};
+
+/* The transfer's engine starts here: with an idle connection, or with one
+ * that is dialed. */
+ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *transfer);
+/* Puts a connection that can be used again at a waiting transfer's service,
+ * or into the pool. */
+void ferry__route_offer(ferry__connection *connection);
+void ferry__route_remove(ferry__connection *connection);
+void ferry__route_remove_dialing(ferry__connection *connection);
+
+/* ---- Dialing (dial.c) ---------------------------------------------------- */
+
+/* Connects to one of the host's addresses, by Happy Eyeballs (RFC 8305).
+ * False: it has failed, and the connection is gone. */
+bool ferry__dial_begin(ferry__connection *connection);
+void ferry__dial_event(ferry__connection *connection, int fd);
+/* The next address; returns when the one after that is due, 0 = none is. */
+uint64_t ferry__dial_look(ferry__connection *connection, uint64_t now);
+void ferry__dial_end(ferry__connection *connection);
+
+/* ---- Tunnels (tunnel.c) -------------------------------------------------- */
+
+/* Asks the proxy to CONNECT (RFC 9110, 9.3.6). */
+void ferry__tunnel_begin(ferry__connection *connection);
+void ferry__tunnel_event(ferry__connection *connection);
+void ferry__tunnel_end(ferry__connection *connection);
+
+/* ---- TLS (tls.c) --------------------------------------------------------- */
+
+/* Begins the handshake. */
+void ferry__tls_begin(ferry__connection *connection);
+/* The socket is ready for more of it. */
+void ferry__tls_step(ferry__connection *connection);
+/* The response's fault where the server's alert tells the reason; code 0
+ * otherwise. *words: OpenSSL's. */
+ferry__fault ferry__tls_alert(const char **words);
+
+#endif

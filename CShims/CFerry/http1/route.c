@@ -1,0 +1,258 @@
+/* route.c - the pool: connections that are idle, and those being dialed.
+ *
+ * A transfer is not tied to the connection that was dialed for it. Whichever
+ * connection is free first takes the transfer that waits longest; what was
+ * dialed for that one then serves the next, or is kept. */
+#include "http1.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* What is dialed for nobody any more has no limits but this: a server that
+ * says nothing would keep it for ever, and have the next transfer wait. */
+enum { NOBODYS_MS = 10000 };
+
+/* ---- Lists --------------------------------------------------------------- */
+
+static void link_dialing(ferry__connection *c) {
+  ferry__route *route = c->route;
+  ferry__http1 *http1 = &c->loop->http1;
+  c->idle_since = ferry__now(c->loop);
+  c->next = NULL;
+  c->prev = route->youngest;
+  if (route->youngest)
+    route->youngest->next = c;
+  else
+    route->dialing = c;
+  route->youngest = c;
+  c->newer = NULL;
+  c->older = http1->dialing_last;
+  if (c->older)
+    c->older->newer = c;
+  else
+    http1->dialing = c;
+  http1->dialing_last = c;
+}
+
+void ferry__route_remove_dialing(ferry__connection *c) {
+  ferry__route *route = c->route;
+  ferry__http1 *http1 = &c->loop->http1;
+  if (c->prev)
+    c->prev->next = c->next;
+  else
+    route->dialing = c->next;
+  if (c->next)
+    c->next->prev = c->prev;
+  else
+    route->youngest = c->prev;
+  if (c->older)
+    c->older->newer = c->newer;
+  else
+    http1->dialing = c->newer;
+  if (c->newer)
+    c->newer->older = c->older;
+  else
+    http1->dialing_last = c->older;
+  c->prev = c->next = c->older = c->newer = NULL;
+  c->state = FERRY__BUSY;
+}
+
+static void link_idle(ferry__connection *c) {
+  ferry__route *route = c->route;
+  ferry__http1 *http1 = &c->loop->http1;
+  c->state = FERRY__IDLE;
+  c->idle_since = ferry__now(c->loop);
+  c->prev = NULL;
+  c->next = route->idle;
+  if (c->next)
+    c->next->prev = c;
+  route->idle = c;
+  c->newer = NULL;
+  c->older = http1->newest;
+  if (c->older)
+    c->older->newer = c;
+  else
+    http1->oldest = c;
+  http1->newest = c;
+  http1->idle_count++;
+}
+
+static void unlink_idle(ferry__connection *c) {
+  ferry__http1 *http1 = &c->loop->http1;
+  if (c->prev)
+    c->prev->next = c->next;
+  else
+    c->route->idle = c->next;
+  if (c->next)
+    c->next->prev = c->prev;
+  if (c->older)
+    c->older->newer = c->newer;
+  else
+    http1->oldest = c->newer;
+  if (c->newer)
+    c->newer->older = c->older;
+  else
+    http1->newest = c->older;
+  http1->idle_count--;
+  c->prev = c->next = c->older = c->newer = NULL;
+  c->state = FERRY__BUSY;
+}
+
+void ferry__route_remove(ferry__connection *c) {
+  if (c->state == FERRY__IDLE)
+    unlink_idle(c);
+  else if (c->state < FERRY__IDLE)
+    ferry__route_remove_dialing(c);
+  c->route->connections--;
+}
+
+/* ---- Routes -------------------------------------------------------------- */
+
+static ferry__route *find_route(ferry__transfer *t) {
+  const ferry__extras *x = t->extras;
+  ferry__host *via = x ? x->via : NULL;
+  uint64_t identity = x ? x->identity : 0;
+  bool public_only = (t->flags & FERRY_PUBLIC_ONLY) && !via;
+  ferry__route *route = t->host->routes;
+  while (route && !(route->via == via && route->identity == identity &&
+                    route->public_only == public_only))
+    route = route->next;
+  if (route || !(route = calloc(1, sizeof *route)))
+    return route;
+  route->host = t->host;
+  route->via = via;
+  route->identity = identity;
+  route->public_only = public_only;
+  route->next = t->host->routes;
+  t->host->routes = route;
+  if (via)
+    via->held++; /* as long as connections may go through it */
+  return route;
+}
+
+void ferry__routes_close(ferry__host *host) {
+  while (host->routes) {
+    ferry__route *route = host->routes;
+    while (route->idle)
+      ferry__connection_close(route->idle);
+    while (route->dialing)
+      ferry__connection_close(route->dialing);
+    host->routes = route->next;
+    if (route->via)
+      route->via->held--;
+    SSL_SESSION_free(route->session);
+    free(route);
+  }
+}
+
+/* ---- Taking and giving --------------------------------------------------- */
+
+/* Nothing has come on it since its last exchange, its end included. That was
+ * seen when the exchange ended, for a transfer that had been submitted before:
+ * in the turn that has read all there was it is not looked at again. */
+static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
+  char byte;
+  if (c->turn == c->loop->http1.turn &&
+      t->submitted_ns < c->loop->http1.read_ns)
+    return true;
+  if (c->tls && SSL_has_pending(c->tls))
+    return false;
+  if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
+    return errno == EAGAIN;
+  return c->tls && ferry__connection_read(c, &byte, 1) == -EAGAIN &&
+         !SSL_has_pending(c->tls);
+}
+
+static ferry__fault dial(ferry_loop *loop, ferry__route *route,
+                         ferry__transfer *t) {
+  ferry__connection *c = route->dialing;
+  while (c && c->transfer)
+    c = c->next;
+  t->phase = FERRY_PHASE_CONNECT;
+  if (c) { /* whoever it was dialed for has been served by another */
+    c->transfer = t;
+    t->connection = c;
+    if (c->state == FERRY__HANDSHAKING)
+      t->phase = FERRY_PHASE_TLS;
+    return (ferry__fault){FERRY_OK, 0};
+  }
+  c = calloc(1, sizeof *c);
+  if (!c)
+    return (ferry__fault){FERRY_E_MEMORY, 0};
+  c->loop = loop;
+  c->route = route;
+  c->fd = -1;
+  c->transfer = t;
+  t->connection = c;
+  route->connections++;
+  link_dialing(c);
+  ferry__dial_begin(c);
+  return (ferry__fault){FERRY_OK, 0};
+}
+
+ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
+  ferry__route *route = find_route(t);
+  if (!route)
+    return (ferry__fault){FERRY_E_MEMORY, 0};
+  while (!t->fresh && route->idle) {
+    ferry__connection *c = route->idle;
+    if (is_usable(c, t)) {
+      unlink_idle(c);
+      ferry__exchange_begin(c, t);
+      return (ferry__fault){FERRY_OK, 0};
+    }
+    ferry__count(&loop->counters.guarded, 1);
+    ferry__connection_close(c);
+  }
+  return dial(loop, route, t);
+}
+
+void ferry__route_offer(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__connection *waiting = c->route->dialing;
+  while (waiting && (!waiting->transfer || waiting->transfer->fresh))
+    waiting = waiting->next;
+  if (waiting) {
+    ferry__transfer *t = waiting->transfer;
+    waiting->transfer = NULL;
+    ferry__arm(loop, waiting->idle_since + NOBODYS_MS);
+    ferry__exchange_begin(c, t);
+    return;
+  }
+  /* It may have been left unread for its receiver, or be waited for as
+   * writable. */
+  if (ferry__connection_watch(c, true, false)) {
+    ferry__connection_close(c);
+    return;
+  }
+  link_idle(c);
+  ferry__arm(loop, c->idle_since + loop->options.idle_ms);
+  if (loop->http1.idle_count > loop->options.max_transfers)
+    ferry__connection_close(loop->http1.oldest);
+}
+
+uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
+  ferry__http1 *http1 = &loop->http1;
+  uint64_t next = 0;
+  while (http1->oldest &&
+         http1->oldest->idle_since + loop->options.idle_ms <= now)
+    ferry__connection_close(http1->oldest);
+  if (http1->oldest)
+    next = http1->oldest->idle_since + loop->options.idle_ms;
+  /* All wait the same time for the next address: the oldest is due first. */
+  for (ferry__connection *c = http1->dialing, *newer; c; c = newer) {
+    newer = c->newer;
+    if (!c->transfer && c->idle_since + NOBODYS_MS <= now) {
+      ferry__connection_close(c);
+      continue;
+    }
+    uint64_t at = c->transfer ? 0 : c->idle_since + NOBODYS_MS;
+    if (at && (!next || at < next))
+      next = at;
+    at = c->state == FERRY__DIALING ? ferry__dial_look(c, now) : 0;
+    if (at && (!next || at < next))
+      next = at;
+  }
+  return next;
+}
