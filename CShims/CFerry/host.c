@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_IDLE = 512, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
+enum { MOST_IDLE = 256, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
 
 uint64_t ferry__hash(const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */

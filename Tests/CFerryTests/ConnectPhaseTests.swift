@@ -50,6 +50,7 @@ extension CoreTests {
         /// shard of its transfer, which closes when it has been idle; the next socket has its number.
         @Test func whoUsedASocketThatWasClosedWithoutTellingIsForgotten() async throws {
             var options = CoreLoop.Options()
+            options.engine = FERRY_ENGINE_LIBCURL
             options.idle = 30
             options.usesLookupStub = true
             LookupStub.shared.set("deaf.phases.test", ["::1"])

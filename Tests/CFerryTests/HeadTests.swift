@@ -136,9 +136,10 @@ extension CoreTests {
             }
         }
 
+        /// libcurl has a bound of its own, below the largest one that can be asked for.
         @Test func aThousandFieldsOfAKilobyte() async throws {
             let field = "X-A: " + String(repeating: "a", count: 1_000) + "\r\n"
-            for limit in [0, 10_000_000] {
+            for limit in testedEngine == FERRY_ENGINE_LIBCURL ? [0, 10_000_000] : [0, 1_000_000] {
                 try await run(
                     [.send("HTTP/1.1 200 OK\r\n"), .repeating(field, times: 1_000), .send("\r\n"), .close],
                     { $0.maxHead = limit }

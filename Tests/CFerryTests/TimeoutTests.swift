@@ -271,7 +271,8 @@ extension CoreTests {
             }
         }
 
-        /// A job of a second on the loop's thread: what is submitted meanwhile, or has just begun, has not had its time.
+        /// A job holds the loop's thread for a second. What is submitted meanwhile, or has just begun, has not had its
+        /// time.
         @Test(arguments: Limit.allCases, [true, false])
         func noLimitPassesWhileTheLoopIsHeld(limit: Limit, isBegun: Bool) async throws {
             try await withCore { core, server in

@@ -8,6 +8,9 @@ import Testing
 let testedEngine =
     ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "automatic" ? FERRY_ENGINE_HTTP1 : FERRY_ENGINE_LIBCURL
 
+/// So many of libcurl's easy handles; the native engine has none.
+func easyHandles(_ count: UInt64) -> UInt64 { testedEngine == FERRY_ENGINE_LIBCURL ? count : 0 }
+
 /// A loop of the core, driven through its header alone.
 final class CoreLoop: Sendable {
     struct Options: Sendable {

@@ -156,7 +156,7 @@ import Testing
     func faultBehindRedirect() async throws {
         let closed = try LoopbackServer(.refusing)
         try await expectFault(
-            pointing(closed.baseURL + "/x?" + Canary.query), .connect(.refused), .connect
+            pointing(closed.baseURL + "/x?" + Canary.query), .connect(.refused), .connect, attempts: 2
         ) {
             $0.checksURL = false
         } error: { error in
