@@ -43,11 +43,12 @@ run: setup ## Builds in release, shows what works, then measures for five second
 	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
-test: build ## Runs all tests that need no servers, then the examples as a package outside the tree
+test: build ## Runs all tests that need no servers, the core's on both engines, then the examples as a package
 	@.ci/setup tests
 	@rm -f $(NOTES)
 	FERRY_FAULTS=$(NOTES) $(TEST) --skip-build
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
+	FERRY_ENGINE=automatic $(SUITES) --skip-build --filter CFerryTests
 	@$(MAKE) --no-print-directory test-package
 
 test-package: setup ## Builds and runs the examples, copied out of the tree
