@@ -33,3 +33,31 @@ long parts_resident_pages(const char *bytes, size_t length) {
     resident += seen[i] & 1;
   return resident;
 }
+
+/* A thread that is no loop's gives two large blocks to the process, and then
+ * makes and frees blocks of its own. Whether a loop that comes after that
+ * still finds the two. */
+bool parts_blocks_stay_for_loops(unsigned made_between) {
+  enum { LARGE = 1000000 };
+  ferry__pool pool = {0};
+  size_t capacity;
+  void *first = ferry__pool_take(&pool, LARGE, &capacity);
+  void *second = ferry__pool_take(&pool, LARGE, &capacity);
+  ferry__pool_close(&pool);
+  if (!first || !second)
+    return false;
+  ferry__block_free(first);
+  ferry__block_free(second);
+  for (unsigned i = 0; i < made_between; i++) {
+    void *made = ferry__block_make(LARGE, &capacity);
+    if (made)
+      ferry__block_free(made);
+  }
+  void *found = ferry__pool_take(&pool, LARGE, &capacity);
+  void *next = ferry__pool_take(&pool, LARGE, &capacity);
+  bool stay = found == second && next == first;
+  ferry__block_free(found);
+  ferry__block_free(next);
+  ferry__pool_close(&pool);
+  return stay;
+}

@@ -60,5 +60,11 @@ extension CoreTests {
                 for buffer in buffers { parts_buffer_give(buffer) }
             }
         }
+
+        /// A streamed head is copied on a thread of the application, which must not take what the loops share.
+        @Test func threadsOfTheApplicationLeaveTheSharedBlocksToTheLoops() {
+            #expect(parts_blocks_stay_for_loops(0))
+            #expect(parts_blocks_stay_for_loops(100))
+        }
     }
 }

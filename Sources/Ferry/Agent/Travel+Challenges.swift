@@ -36,7 +36,7 @@ extension Travel {
             proxyCredential = Granted(credential: found, schemes: schemes, proxy: "\(place.host):\(place.port)")
         }
         leg = asked
-        return .goOn
+        return .again
     }
 
     /// Who asks for credentials by this answer, or by this failure.

@@ -89,4 +89,8 @@ size_t parts_buffer_size(void);
  * system does not say (mincore(2)). */
 long parts_resident_pages(const char *_Nonnull bytes, size_t length);
 
+/* Whether blocks that were given back stay for the loops while a thread that
+ * is no loop's makes so many of its own. */
+bool parts_blocks_stay_for_loops(unsigned made_between);
+
 #endif
