@@ -1,3 +1,5 @@
+import Glibc
+
 /// What a transport is made with; fixed for its life.
 package struct TransportConfiguration: Sendable, Equatable {
     /// Threads, each with a libuv loop and connections of its own. The default is 1.
@@ -22,8 +24,8 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var minimumTLSVersion = TLSVersion.v12
     /// The default is `never`.
     package var http2 = HTTP2.never
-    /// The default is `libcurl`.
-    package var engine = Engine.libcurl
+    /// The default is ``Engine/standard``.
+    package var engine = Engine.standard
     /// One jar of cookies for all loops. The default is `false`, and then nothing is kept and nothing sent.
     package var keepsCookies = false
     package var userAgent: String?
@@ -47,6 +49,14 @@ package struct TransportConfiguration: Sendable, Equatable {
         /// The native HTTP/1.1 engine, for what it can carry.
         case http1 = 1
         case libcurl
+
+        /// What the environment variable `FERRY_ENGINE` names, `automatic` or `libcurl`; without it, libcurl. It is read
+        /// once, so that all agents of a process have the same default.
+        package static let standard: Engine = engine(named: getenv("FERRY_ENGINE").map { String(cString: $0) })
+
+        package static func engine(named name: String?) -> Engine {
+            name == "automatic" ? .http1 : .libcurl
+        }
     }
 
     package init() {}

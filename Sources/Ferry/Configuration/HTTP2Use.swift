@@ -1,3 +1,5 @@
+import FerryTransport
+
 /// When HTTP/2 (RFC 9113) is spoken.
 ///
 /// It is off unless it is asked for: libcurl before 8.0 may take a cut off body without a length for a whole one under
@@ -22,4 +24,10 @@ public enum TransferEngine: Sendable, Hashable {
     /// for challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
     /// ``RequestMetrics/engine`` tells which one carried a run.
     case automatic
+
+    /// The default of ``NetworkConfiguration/engine``: ``libcurl``, unless the environment variable `FERRY_ENGINE` is
+    /// `automatic`. An operator can so change the engine of a service without a new build. The variable is read once.
+    public static var standard: TransferEngine {
+        TransportConfiguration.Engine.standard == .http1 ? .automatic : .libcurl
+    }
 }

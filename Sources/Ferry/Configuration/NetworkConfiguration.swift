@@ -50,8 +50,9 @@ public struct NetworkConfiguration: Sendable {
     /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
     public var http2: HTTP2Use = .never
 
-    /// What carries requests over HTTP/1.1. The default is ``TransferEngine/libcurl``.
-    public var engine: TransferEngine = .libcurl
+    /// What carries requests over HTTP/1.1. The default is ``TransferEngine/standard``: libcurl, unless the environment
+    /// says otherwise.
+    public var engine: TransferEngine = .standard
 
     /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The
     /// default is `false`: a `Set-Cookie` is a field like any other.

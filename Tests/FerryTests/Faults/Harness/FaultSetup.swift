@@ -2,17 +2,10 @@ import Ferry
 import FerryTesting
 import Foundation
 
-/// Every fault is played on both engines: `make test` runs the suites once more with `FERRY_ENGINE=automatic`.
-private var testedConfiguration: NetworkConfiguration {
-    var configuration = NetworkConfiguration()
-    if ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "automatic" { configuration.engine = .automatic }
-    return configuration
-}
-
 /// What of a case is not as usual.
 struct FaultSetup {
     var server = LoopbackServer.Options()
-    var configuration = testedConfiguration
+    var configuration = NetworkConfiguration()
     var probe = Probe()
     /// What is asked of the server.
     var path = "/fault"
