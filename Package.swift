@@ -63,7 +63,7 @@ let package = Package(
         // C: the transfer core, and the server that tests and benchmarks talk to.
         .target(
             name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "COpenSSL"], path: "CShims/CFerry",
-            cSettings: strictC),
+            cSettings: strictC + [.headerSearchPath(".")]),
         .target(
             name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib"], path: "CShims/CLoopback",
             cSettings: strictC),

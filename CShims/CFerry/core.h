@@ -3,11 +3,11 @@
 #ifndef FERRY_CORE_H
 #define FERRY_CORE_H
 
-#include "base.h"
-#include "transfer.h"
-#include "connection.h"
-#include "host.h"
-#include "loop.h"
-#include "compat.h"
+#include "loop/base.h"
+#include "transfer/transfer.h"
+#include "curl/libcurl.h"
+#include "connection/host.h"
+#include "loop/loop.h"
+#include "curl/compat.h"
 
 #endif

@@ -1,5 +1,5 @@
 /* connection.c - a connection of our own: its bytes, its events, its end. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -3,7 +3,7 @@
  * The addresses stand in the resolver's order (RFC 6724); the families take
  * turns. The next address is tried when one has failed, or has not been
  * connected after 200 ms, and the first connection wins. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

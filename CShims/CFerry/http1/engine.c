@@ -1,6 +1,6 @@
 /* engine.c - what the native engine carries, and how the transfer reaches its
  * connection. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <stdlib.h>
 

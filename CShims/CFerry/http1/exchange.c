@@ -3,7 +3,7 @@
  * Sending and receiving go on independently: a response may come before its
  * request has left, and is read first. What the receiver does not take now
  * waits in the connection, and the socket is left unread meanwhile. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef FERRY_HTTP1_H
 #define FERRY_HTTP1_H
 
-#include "../core.h"
-#include "response.h"
+#include "core.h"
+#include "http1/response.h"
 
 #include <openssl/ssl.h>
 

@@ -3,7 +3,7 @@
  * The fields were checked with the transfer (transfer_make). They stand in
  * libcurl's list, in which «Name:» takes away a field that libcurl would add,
  * and «Name;» is a field without a value. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
 /* response.c - see response.h. */
-#include "response.h"
+#include "http1/response.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef FERRY_RESPONSE_H
 #define FERRY_RESPONSE_H
 
-#include "../transfer.h"
+#include "transfer/transfer.h"
 
 enum ferry__event {
   FERRY__EVENT_MORE,          /* all bytes are taken, the response goes on */

@@ -3,7 +3,7 @@
  * A transfer is not tied to the connection that was dialed for it. Whichever
  * connection is free first takes the transfer that waits longest; what was
  * dialed for that one then serves the next, or is kept. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <errno.h>
 #include <stdlib.h>

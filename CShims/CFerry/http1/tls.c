@@ -1,7 +1,7 @@
 /* tls.c - TLS on connections of our own, by OpenSSL, with the trust that the
  * loop was given: the same authorities, pins and client certificate that
  * libcurl is told. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <errno.h>
 #include <openssl/err.h>

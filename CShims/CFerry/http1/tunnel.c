@@ -1,6 +1,6 @@
 /* tunnel.c - CONNECT through an HTTP proxy (RFC 9110, 9.3.6). What is said to
  * the proxy is not said to the server, nor the other way round. */
-#include "http1.h"
+#include "http1/http1.h"
 
 #include <errno.h>
 #include <openssl/evp.h>

@@ -1,5 +1,5 @@
 /* pace.c - a bound on the rate of one transfer: bytes are paid for out of a
- * purse that time fills, and that holds a quarter of a second's. libcurl's
+ * budget that time fills, and that holds a quarter of a second's. libcurl's
  * own bound (CURLOPT_MAX_RECV_SPEED_LARGE) lets 300 KB through at once where
  * 300 KB a second are allowed. */
 #include "core.h"
@@ -13,11 +13,11 @@ static void fill(ferry__transfer *t, uint64_t now) {
               __builtin_mul_overflow(t->max_rate, now - t->pace_ms, &bytes);
   if (!full) {
     bytes /= 1000;
-    t->purse += (int64_t)bytes;
-    full = t->purse >= most;
+    t->budget += (int64_t)bytes;
+    full = t->budget >= most;
   }
   if (full) {
-    t->purse = most;
+    t->budget = most;
     t->pace_ms = now;
   } else {
     /* Time that was too short for a whole byte counts the next time: at a few
@@ -28,14 +28,14 @@ static void fill(ferry__transfer *t, uint64_t now) {
 
 /* What it owes, as a time. */
 static uint64_t wait(const ferry__transfer *t) {
-  return 1 + (uint64_t)(-t->purse) * 1000 / t->max_rate;
+  return 1 + (uint64_t)(-t->budget) * 1000 / t->max_rate;
 }
 
 bool ferry__pace_take(ferry_loop *loop, ferry__transfer *t, size_t count) {
   uint64_t now = ferry__now(loop);
   fill(t, now);
-  if (t->purse > 0) {
-    t->purse -= (int64_t)count;
+  if (t->budget > 0) {
+    t->budget -= (int64_t)count;
     return true;
   }
   t->paced = t->receive_paused = true;
@@ -50,7 +50,7 @@ uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *t) {
   if (!t->paced)
     return 0;
   fill(t, now);
-  if (t->purse <= 0)
+  if (t->budget <= 0)
     return now + wait(t);
   t->paced = false;
   if (!t->held)

@@ -79,7 +79,7 @@ void ferry__shard_touch(ferry__shard *shard) {
   shard->loop->touched = shard;
 }
 
-void ferry__shard_heed(ferry__shard *shard, CURLMcode code) {
+void ferry__shard_check(ferry__shard *shard, CURLMcode code) {
   if (code <= CURLM_OK)
     return;
   shard->broken = true;
@@ -119,7 +119,7 @@ static void go_on_connecting(ferry__shard *shard) {
     shard->unheard = 0;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    ferry__shard_heed(shard, curl_multi_socket_all(shard->multi, &running));
+    ferry__shard_check(shard, curl_multi_socket_all(shard->multi, &running));
 #pragma GCC diagnostic pop
   }
   shard->unheard = 0;
@@ -158,7 +158,7 @@ void ferry__shard_turn(ferry__shard *shard) {
     return; /* closed since it was touched */
   if (shard->due == 1) {
     shard->due = 0;
-    ferry__shard_heed(
+    ferry__shard_check(
         shard, curl_multi_socket_action(shard->multi, CURL_SOCKET_TIMEOUT, 0,
                                         &running));
   }
@@ -206,7 +206,7 @@ static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
 
 /* Those who sign in with their connection (ferry__extras.identity) have shards
  * of their own, while there are enough: before 8.20 libcurl offers them each
- * other's connections, and one that is refused (guard.c) is closed. */
+ * other's connections, and one that is refused (idle_guard.c) is closed. */
 ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *host = t->host;
   uint64_t identity = t->extras ? t->extras->identity : 0;

@@ -1,7 +1,7 @@
 /* callbacks.c - what libcurl tells and asks while a transfer is under way:
  * lines of a head, pieces of a body, and the next bytes of ours. */
 #include "core.h"
-#include "jar.h"
+#include "curl/jar.h"
 
 #include <string.h>
 

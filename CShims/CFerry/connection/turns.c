@@ -1,7 +1,7 @@
 /* turns.c - whose name is looked up next. Domains take turns, and each has a
  * share of the threads; a name that is known already, and only asked for anew,
  * goes before all others. */
-#include "turns.h"
+#include "connection/turns.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef FERRY_COMPAT_H
 #define FERRY_COMPAT_H
 
-#include "connection.h"
+#include "curl/libcurl.h"
 
 /* The version of the libcurl that is loaded, as LIBCURL_VERSION_NUM. */
 unsigned ferry__libcurl(void);

@@ -358,7 +358,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
               (s->want & CURL_POLL_IN);
   if (shard->broken)
     return; /* its turn comes, and ends them all */
-  ferry__shard_heed(shard, curl_multi_socket_action(
+  ferry__shard_check(shard, curl_multi_socket_action(
                                shard->multi, s->fd,
                                both ? CURL_CSELECT_IN : bits, &running));
   /* What is to be read may be all there will be, so it is read first, and
@@ -366,7 +366,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   if (both && !shard->broken && owner(loop, s) == t && s->local_port &&
       (s->want & CURL_POLL_OUT) &&
       !ferry__answer_waits(t, s->fd, events & (EPOLLERR | EPOLLHUP)))
-    ferry__shard_heed(shard,
+    ferry__shard_check(shard,
                       curl_multi_socket_action(shard->multi, s->fd,
                                                CURL_CSELECT_OUT, &running));
   ferry__jar_release(loop);

@@ -2,7 +2,7 @@
  * with the list of public suffixes where libcurl has it), behind a lock. A
  * loop without a jar has no engine and pays nothing. */
 #include "core.h"
-#include "jar.h"
+#include "curl/jar.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -274,7 +274,7 @@ bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
 }
 
 /* What the answer has set is in the jar by now. */
-void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *t) {
+void ferry__jar_check(ferry_loop *loop, const ferry__transfer *t) {
   const ferry__head *head = t->head;
   unsigned fresh = 0;
   if (!loop->options.jar)

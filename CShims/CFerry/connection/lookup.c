@@ -10,7 +10,7 @@
  * threads do the work as long as it goes on, and more are started only for
  * names that have waited while none of them came back; who goes next, turns.c
  * decides. */
-#include "turns.h"
+#include "connection/turns.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef FERRY_TRANSFER_H
 #define FERRY_TRANSFER_H
 
-#include "base.h"
+#include "loop/base.h"
 
 /* ---- Heads (head.c) ------------------------------------------------------ */
 
@@ -135,7 +135,7 @@ struct ferry__transfer {
   uint32_t low_speed_bytes, low_speed_ms, max_head;
   uint64_t max_body;
   uint64_t max_rate, pace_ms;
-  int64_t purse;
+  int64_t budget; /* bytes that may come now (pace.c) */
   int32_t fd;
   int64_t offset;
   ferry__sink *sink; /* NULL before the first byte for `fd` */
@@ -265,7 +265,8 @@ void ferry__sink_leave(ferry_loop *loop, ferry__transfer *transfer,
                        ferry__fault fault);
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
 
-/* ---- Answers before their request has been sent (early.c, late.c) -------- */
+/* ---- Responses before their request has been sent (early_response.c,
+ *      reset_response.c) --------------------------------------------------- */
 
 /* The whole answer has come, as far as its head says where it ends, and
  * libcurl holds nothing of it. */
@@ -285,9 +286,10 @@ bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
 /* Hands over what was kept, up to the next pause. False sets
  * transfer->fault. */
 bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
-/* Notes whether the answer that libcurl is about to read is whole (late.c). */
+/* Notes whether the answer that libcurl is about to read is whole
+ * (reset_response.c). */
 void ferry__look_ahead(ferry__transfer *transfer, int fd);
-/* An answer that lay in the socket when writing to it failed (late.c). True
+/* An answer that lay in the socket when writing to it failed. True
  * when it was whole, and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);
 
@@ -319,7 +321,7 @@ bool ferry__jar_constants(ferry__handle *handle);
 void ferry__jar_reset(ferry__handle *handle);
 bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
 void ferry__jar_unlock(ferry_loop *loop);
-void ferry__jar_heed(ferry_loop *loop, const ferry__transfer *transfer);
+void ferry__jar_check(ferry_loop *loop, const ferry__transfer *transfer);
 
 /* ---- What few requests say (extras.c) ------------------------------------ */
 

@@ -2,7 +2,7 @@
 #ifndef FERRY_JAR_H
 #define FERRY_JAR_H
 
-#include "base.h"
+#include "loop/base.h"
 
 /* A domain that has cookies, and when it was asked for last. */
 typedef struct ferry__domain {

@@ -3,7 +3,7 @@
 #ifndef FERRY_HOST_H
 #define FERRY_HOST_H
 
-#include "transfer.h"
+#include "transfer/transfer.h"
 
 /* ---- Hosts (host.c) and names (name.c) ----------------------------------- */
 

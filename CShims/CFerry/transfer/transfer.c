@@ -250,7 +250,7 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   if (t->fault.code && t->handle && t->handle->words[0])
     t->words = strdup(t->handle->words);
   ferry__read_figures(t);
-  ferry__jar_heed(loop, t);
+  ferry__jar_check(loop, t);
   ferry__result_pack(loop, t);
   t->host->large = t->result.body_length > FERRY__LONG_BODY;
   if (t->handle)

@@ -1,4 +1,4 @@
-/* late.c - the answer that a reset overtook.
+/* reset_response.c - the answer that a reset overtook.
  *
  * A server that will not have an upload (413, 404) answers and closes, with
  * bytes of ours unread: its system then resets the connection. libcurl writes,

@@ -1,9 +1,9 @@
-/* connection.h - what libcurl works with: easy handles, multi handles, and the
+/* libcurl.h - what libcurl works with: easy handles, multi handles, and the
  * sockets of both. */
-#ifndef FERRY_CONNECTION_H
-#define FERRY_CONNECTION_H
+#ifndef FERRY_LIBCURL_H
+#define FERRY_LIBCURL_H
 
-#include "transfer.h"
+#include "transfer/transfer.h"
 
 /* ---- Easy handles (handle.c) --------------------------------------------- */
 
@@ -73,7 +73,7 @@ void ferry__shard_close(ferry__shard *shard);
 uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now);
 void ferry__shard_touch(ferry__shard *shard);
 /* What the multi handle has answered. */
-void ferry__shard_heed(ferry__shard *shard, CURLMcode code);
+void ferry__shard_check(ferry__shard *shard, CURLMcode code);
 /* What is due, then what is finished. */
 void ferry__shard_turn(ferry__shard *shard);
 ferry__shard *ferry__shard_for(ferry_loop *loop,
@@ -133,7 +133,7 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
 /* True when a socket that this handle opened has its peer. */
 bool ferry__is_connected(const ferry__handle *handle);
 
-/* Looks (guard.c). */
+/* Looks (idle_guard.c). */
 SSL *ferry__tls_of(CURL *easy);
 /* Drained and shut down: what comes on it is no answer to anything. */
 void ferry__end_idle(ferry_loop *loop, ferry__socket *socket);

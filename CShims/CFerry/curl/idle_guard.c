@@ -1,4 +1,4 @@
-/* guard.c - the look at a connection before a request goes out on it, and at
+/* idle_guard.c - the look at a connection before a request goes out on it, and at
  * what lies in a socket that nobody waits for. */
 #include "core.h"
 

@@ -1,4 +1,4 @@
-/* early.c - the answer that comes while its request is still being sent.
+/* early_response.c - the answer that comes while its request is still being sent.
  *
  * A server may say what it has to say before it has read all: that it will
  * not have the upload, or that all is well. libcurl stops sending at 300 and

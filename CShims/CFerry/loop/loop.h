@@ -2,8 +2,8 @@
 #ifndef FERRY_LOOP_H
 #define FERRY_LOOP_H
 
-#include "connection.h"
-#include "host.h"
+#include "curl/libcurl.h"
+#include "connection/host.h"
 
 /* ---- Table of ids (table.c) ---------------------------------------------- */
 

@@ -8,7 +8,7 @@
  * leaves out the latest. libcurl does not tell when it sent which:
  * its cookies of one domain count as used together. */
 #include "core.h"
-#include "jar.h"
+#include "curl/jar.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -191,7 +191,7 @@ static void take_commands(ferry_loop *loop) {
   mailbox->last = &last->next;
 }
 
-static void obey(ferry_loop *loop, ferry__transfer *transfer,
+static void apply(ferry_loop *loop, ferry__transfer *transfer,
                  const ferry__command *command) {
   switch (command->kind) {
   case FERRY__CANCEL:
@@ -233,7 +233,7 @@ void ferry__mailbox_commands(ferry_loop *loop) {
     if (transfer) {
       cancels += command->kind == FERRY__CANCEL &&
                  transfer->state == FERRY__RUNNING;
-      obey(loop, transfer, command);
+      apply(loop, transfer, command);
     }
     give_command(mailbox, command);
   }
