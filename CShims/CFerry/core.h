@@ -1,13 +1,81 @@
-/* core.h - what the files of the core share, lowest layer first. Everything
- * here belongs to the loop's thread, except what is marked [any thread]. */
+/* core.h - what the files of the core share, lowest layer first, and the loop
+ * that is made of it. Everything here belongs to the loop's thread, except what
+ * is marked [any thread]. */
 #ifndef FERRY_CORE_H
 #define FERRY_CORE_H
 
-#include "loop/base.h"
-#include "transfer/transfer.h"
-#include "curl/libcurl.h"
-#include "connection/host.h"
 #include "loop/loop.h"
+#include "transfer/transfer.h"
+#include "connection/host.h"
+#include "curl/libcurl.h"
 #include "curl/compat.h"
+#include "http1/engine.h"
+
+struct ferry_loop {
+  ferry__mailbox mailbox; /* [any thread], as are the three after it */
+  int wake;               /* eventfd; open until the loop is freed */
+  atomic_bool stopping;
+  ferry__counters counters;
+
+  ferry_options options;
+  char *ca_file, *pinned_keys, *user_agent, *encodings;
+  char *client_certificate, *client_key, *client_key_password;
+  pthread_t thread;
+  bool freed_by_itself;
+  bool closing;
+  bool jar_held; /* its cookies are locked (cookies.c) */
+  bool starved; /* libcurl was, in this turn of a shard or before it */
+
+  uv_loop_t uv;
+  uv_timer_t timer;
+  uv_check_t check;
+  uv_prepare_t prepare;
+  uv_idle_t idle;
+  uint64_t timer_at; /* ms; 0 = not armed */
+
+  const ferry__hooks *hooks;
+  ferry__sockets sockets;
+  ferry__socket *ports[FERRY__BUCKETS]; /* by local port (curl/socket.c) */
+  uint64_t leases, connections; /* numbers that were given out */
+  ferry__http1 http1;
+  ferry__shard *shards, *touched;
+  unsigned shard_count, per_shard, first_free;
+  ferry__admission admission;
+  ferry__hosts hosts;
+  ferry__table table;
+  ferry__wheel wheel;
+  ferry__pool pool;
+  ferry__shelf shelves[FERRY__SHELVES];
+  ferry__port *port;
+  ferry__jobs jobs;
+  ferry__inflate *inflates;
+  unsigned inflate_count, sink_count;
+  unsigned char *scratch; /* inflate's output */
+  ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
+  ferry_result *finished, **finished_last;
+  size_t finished_count;
+  uint64_t now_ns; /* refreshed once a round */
+  uint64_t polled; /* ms; when the sockets were last waited for */
+  uint64_t held_from, held_until; /* ms; the last time that they were not */
+};
+
+static inline uint64_t ferry__now(const ferry_loop *loop) {
+  return uv_now(&loop->uv);
+}
+static inline void ferry__count(_Atomic uint64_t *counter, int64_t by) {
+  /* One writer: a plain load and store will do, and cost no locked bus. */
+  uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+  atomic_store_explicit(counter, now + (uint64_t)by, memory_order_relaxed);
+}
+static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
+  return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+}
+
+/* libcurl has returned, or calls what may wait for others: nothing of the jar
+ * stays locked. */
+static inline void ferry__jar_release(ferry_loop *loop) {
+  if (loop->jar_held)
+    ferry__jar_unlock(loop);
+}
 
 #endif

@@ -38,8 +38,8 @@ static int on_body(void *context, uint64_t id, const void *bytes,
 }
 
 static bool resume(ferry_loop *loop, ferry__transfer *t) {
-  while (t->receive_paused) {
-    t->receive_paused = false;
+  while (t->paused) {
+    t->paused = 0;
     if (!ferry__inflate_drain(loop, t))
       return false;
   }

@@ -9,13 +9,6 @@
 
 enum { MOST_IDLE = 256, FIRST_CAPACITY = 64, EVICT_TRIES = 8 };
 
-uint64_t ferry__hash(const char *text, size_t length) {
-  uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
-  for (size_t i = 0; i < length; i++)
-    hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
-  return hash;
-}
-
 static void unlink_age(ferry__hosts *hosts, ferry__host *host) {
   if (host->older)
     host->older->newer = host->newer;
@@ -38,7 +31,6 @@ static void link_newest(ferry__hosts *hosts, ferry__host *host) {
 }
 
 static void free_host(ferry__host *host) {
-  ferry__routes_close(host);
   free(host->authority);
   curl_free(host->name);
   curl_url_cleanup(host->url);
@@ -66,7 +58,7 @@ static void evict(ferry_loop *loop) {
     *at = host->hash_next;
     unlink_age(hosts, host);
     hosts->count--;
-    ferry__name_leave(loop, host);
+    loop->hooks->forget(loop, host);
     free_host(host);
   }
 }
@@ -190,16 +182,6 @@ ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial) {
   while (host && host->serial != serial)
     host = host->older;
   return host;
-}
-
-void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard) {
-  for (ferry__host *host = loop->hosts.oldest; host; host = host->newer) {
-    host->fed[shard->index] = 0;
-    if (host->home == shard)
-      host->home = NULL;
-    if (shard->index < 64)
-      host->shards &= ~(UINT64_C(1) << shard->index);
-  }
 }
 
 void ferry__hosts_free(ferry_loop *loop) {

@@ -46,31 +46,14 @@ typedef struct ferry__hosts {
   ferry__host *oldest, *newest;
 } ferry__hosts;
 
-uint64_t ferry__hash(const char *text, size_t length);
 /* The host of an origin; NULL sets *fault. */
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault);
 /* The host whose serial this is, or NULL. */
 ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
 void ferry__hosts_free(ferry_loop *loop);
-/* Its connections of the native engine, those that are dialed too (route.c);
- * none of them may be at work. */
-void ferry__routes_close(ferry__host *host);
-/* The shard is closed, and with it what it knew. */
-void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
-
 /* True when its addresses are known; else a lookup is under way. */
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);
-/* Sets what libcurl does not know yet, or is to forget. False without memory:
- * then the loop is starved. */
-bool ferry__name_prepare(ferry__handle *handle,
-                         const ferry__transfer *transfer);
-void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
-/* libcurl's part of the handle knows nothing of lists any more. */
-void ferry__name_forget(ferry__handle *handle);
-/* The host leaves the table, and libcurl's caches. */
-void ferry__name_leave(ferry_loop *loop, ferry__host *host);
-
 /* The last transfer that waited for its name has ended otherwise. */
 void ferry__name_unwanted(ferry_loop *loop, ferry__host *host);
 
@@ -101,6 +84,23 @@ bool ferry__lookup_drop(ferry__port *port, uint64_t serial, const char *name,
 void ferry__lookups_drop(ferry__port *port);
 ferry__answer *ferry__port_answers(ferry__port *port);
 void ferry__name_answered(ferry_loop *loop, ferry__answer *answer);
+
+/* ---- From the submit to the engine (start.c) ----------------------------- */
+
+void ferry__accept(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__transfer_start(ferry_loop *loop, ferry__transfer *transfer);
+/* The name it waited for is known, or is not to be had. */
+void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
+                           ferry__fault fault);
+/* It waits for its place, or for a name, no longer. */
+void ferry__withdraw(ferry_loop *loop, ferry__transfer *transfer);
+/* Whose address it connects to. */
+ferry__host *ferry__dialled(const ferry__transfer *transfer);
+ferry__fault ferry__connect_fault(bool proxied, int os_errno);
+
+/* ---- Addresses (address.c) ----------------------------------------------- */
+
+bool ferry__is_public(const struct sockaddr *address);
 
 /* ---- Admission (admission.c) --------------------------------------------- */
 

@@ -1,17 +1,11 @@
-/* name.c - the addresses of a host, and how libcurl gets to know them.
+/* name.c - the addresses of a host.
  *
  * Lookups are ours, because one that libcurl abandons keeps a thread of its
- * own until getaddrinfo() comes back. An answer is fed to a shard's cache by
- * CURLOPT_RESOLVE, once, and again only when it has changed: a list that is
- * set is loaded anew at every transfer. An answer that has grown old is
- * still used while the next one is asked for.
- *
- * What is in libcurl's cache stays there, 250 bytes a name, until it is taken
- * out: that is done when the host leaves our own table. To have libcurl look
- * for what is old costs a walk through all of it, so it does so rarely. */
+ * own until getaddrinfo() comes back. An answer that has grown old is still
+ * used while the next one is asked for. */
 #include "core.h"
 
-#include <stdio.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +13,23 @@ enum {
   FRESH_MS = 60 * 1000,
   USABLE_MS = 10 * 60 * 1000,
   RETRY_MS = 5 * 1000, /* after a lookup that failed while one was usable */
-  MOST_LEAVING = 64,   /* names are taken out of a shard at the latest */
-  MOST_LITERALS = 64,  /* new ones, then libcurl is to forget them */
 };
 
-#define UNSURE UINT32_MAX /* no answer has this number */
+static ferry__fault dns_fault(int eai) {
+  switch (eai) {
+  case EAI_NONAME:
+#ifdef EAI_NODATA
+  case EAI_NODATA:
+#endif
+    return (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND};
+  case EAI_AGAIN:
+    return (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_TEMPORARY};
+  case EAI_MEMORY:
+    return (ferry__fault){FERRY_E_MEMORY, 0};
+  default:
+    return (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_FAILED};
+  }
+}
 
 static void look_up(ferry_loop *loop, ferry__host *host) {
   host->looking_up = true;
@@ -55,117 +61,6 @@ void ferry__name_unwanted(ferry_loop *loop, ferry__host *host) {
     host->looking_up = false;
 }
 
-/* ---- What libcurl knows -------------------------------------------------- */
-
-/* "-name:port", or "name:port:addresses". */
-static struct curl_slist *append(struct curl_slist *list,
-                                 const ferry__host *host, bool leaves) {
-  size_t size = strlen(host->name) + 16 +
-                (leaves ? 0 : strlen(host->addresses));
-  char *entry = malloc(size);
-  if (!entry)
-    return NULL;
-  if (leaves)
-    snprintf(entry, size, "-%s:%u", host->name, host->port);
-  else
-    snprintf(entry, size, "%s:%u:%s", host->name, host->port, host->addresses);
-  struct curl_slist *longer = curl_slist_append(list, entry);
-  free(entry);
-  return longer;
-}
-
-/* The names that have left go with it, and before it: they may be back. */
-static bool feed(ferry__handle *handle, const ferry__host *host, bool unknown) {
-  ferry__shard *shard = handle->shard;
-  struct curl_slist *list = shard->leaving, *longer = list;
-  if (unknown && !(longer = append(list, host, false))) {
-    shard->loop->starved = true;
-    return false;
-  }
-  shard->leaving = NULL;
-  shard->leaving_count = 0;
-  curl_easy_setopt(handle->easy, CURLOPT_RESOLVE, longer);
-  curl_slist_free_all(handle->resolve);
-  handle->resolve = longer;
-  handle->has_resolve = 1;
-  handle->answer = host->answer;
-  return true;
-}
-
-/* libcurl keeps addresses that it reads, too. These it lets go with the first
- * transfer to end that has no use for old ones. */
-static void count_literal(ferry__handle *handle, ferry__host *host,
-                          bool chosen) {
-  ferry__shard *shard = handle->shard;
-  if (!chosen && host->fed[shard->index])
-    return;
-  if (host->literal)
-    host->fed[shard->index] = 1;
-  if (++shard->literals < MOST_LITERALS)
-    return;
-  shard->literals = 0;
-  curl_easy_setopt(handle->easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
-  handle->sweeps = 1;
-}
-
-bool ferry__name_prepare(ferry__handle *handle, const ferry__transfer *t) {
-  ferry__host *host = ferry__dialled(t);
-  ferry__shard *shard = handle->shard;
-  bool chosen = t->extras && t->extras->chosen.data;
-  uint32_t *fed = &host->fed[shard->index];
-  bool unknown = !host->literal && *fed != host->answer;
-  shard->names += !*fed;
-  if (handle->sweeps)
-    curl_easy_setopt(handle->easy, CURLOPT_DNS_CACHE_TIMEOUT, -1L);
-  handle->sweeps = 0;
-  if (host->literal || chosen)
-    count_literal(handle, host, chosen);
-  if (unknown && !*fed)
-    *fed = UNSURE; /* it may know it, also if the transfer comes to nothing */
-  if (unknown || shard->leaving_count >= MOST_LEAVING)
-    return feed(handle, host, unknown);
-  if (handle->has_resolve)
-    curl_easy_setopt(handle->easy, CURLOPT_RESOLVE, NULL);
-  ferry__name_forget(handle);
-  return true;
-}
-
-void ferry__name_forget(ferry__handle *handle) {
-  curl_slist_free_all(handle->resolve);
-  handle->resolve = NULL;
-  handle->has_resolve = 0;
-}
-
-void ferry__name_fed(ferry__host *host, ferry__shard *shard,
-                     uint32_t answer) {
-  if (!host->literal)
-    host->fed[shard->index] = answer;
-}
-
-/* With another scheme it is another origin, and the same to libcurl. */
-static bool is_shared(const ferry_loop *loop, const ferry__host *host) {
-  const ferry__host *other = loop->hosts.oldest;
-  while (other && (other == host || other->port != host->port ||
-                   strcmp(other->name, host->name)))
-    other = other->newer;
-  return other;
-}
-
-void ferry__name_leave(ferry_loop *loop, ferry__host *host) {
-  if (host->literal || is_shared(loop, host))
-    return;
-  for (unsigned i = 0; i < loop->shard_count; i++) {
-    ferry__shard *shard = &loop->shards[i];
-    if (!host->fed[i] || !shard->multi)
-      continue;
-    struct curl_slist *longer = append(shard->leaving, host, true);
-    if (!longer)
-      continue; /* a few bytes stay until the shard is closed */
-    shard->leaving = longer;
-    shard->leaving_count++;
-  }
-}
-
 /* ---- Answers ------------------------------------------------------------- */
 
 void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
@@ -187,7 +82,7 @@ void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
   } else if (host->answer && now < host->usable_until) {
     host->fresh_until = now + RETRY_MS;
   } else {
-    fault = ferry__dns_fault(answer->eai);
+    fault = dns_fault(answer->eai);
   }
   while (host->resolving.head)
     ferry__transfer_named(loop, host->resolving.head, fault);

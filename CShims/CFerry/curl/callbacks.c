@@ -5,41 +5,6 @@
 
 #include <string.h>
 
-/* The answer is the proxy's own, or passed on by it, and not the server's
- * through a tunnel. */
-static bool is_proxys(const ferry__transfer *t) {
-  return t->extras && t->extras->proxy_kind == FERRY_PROXY_HTTP &&
-         !t->host->secure;
-}
-
-static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
-  const ferry__head *head = t->head;
-  ferry_result so_far;
-  if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
-                                 !(t->flags & FERRY_NOTIFY_HEAD)))
-    return true;
-  so_far = t->result;
-  so_far.phase = t->phase;
-  so_far.head_received = head->received;
-  so_far.engine = t->engine->name;
-  t->engine->so_far(t, &so_far);
-  so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
-  so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
-  so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
-  so_far.status = head->status;
-  so_far.http_version = head->version;
-  so_far.content_length = head->content_length;
-  so_far.head = head->bytes;
-  so_far.head_length = head->length;
-  so_far.fields = head->fields;
-  so_far.field_count = head->count;
-  if (loop->options.on_head(loop->options.context, t->result.id, &so_far) !=
-      FERRY_ABORT)
-    return true;
-  t->fault = (ferry__fault){FERRY_E_MEMORY, 0};
-  return false;
-}
-
 /* What libcurl may answer by itself: whether it does shows afterwards, by a
  * body or the end, or by another request. */
 static bool is_challenge(const ferry__transfer *t, int status) {
@@ -48,16 +13,13 @@ static bool is_challenge(const ferry__transfer *t, int status) {
                (status == 407 && x->proxy_schemes));
 }
 
-bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
-  t->head_held = false;
-  if (t->head->status == 407 && is_proxys(t)) {
-    t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
+/* It is not answered by libcurl, and the response is the last. */
+bool ferry__take_head(ferry_loop *loop, ferry__transfer *t) {
+  t->curl.head_held = false;
+  if (!ferry__head_final(loop, t))
     return false;
-  }
-  if (!ferry__body_begin(loop, t) || !notify_head(loop, t))
-    return false;
-  if ((t->flags & FERRY_HOLD_BODY) && t->response_kind == FERRY_STREAM)
-    t->held = t->receive_paused = true;
+  if ((t->result.flags & FERRY_RESULT_CLOSE_FRAMED) && t->host->secure)
+    ferry__watch_close_notify(t);
   return true;
 }
 
@@ -111,9 +73,9 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
   if (t->head->complete && !before) {
     t->phase = FERRY_PHASE_BODY;
-    t->head_held = is_challenge(t, t->head->status);
+    t->curl.head_held = is_challenge(t, t->head->status);
     ferry__head_ended(t);
-    if (!t->head_held && !ferry__head_final(handle->loop, t))
+    if (!t->curl.head_held && !ferry__take_head(handle->loop, t))
       return 0;
   }
   return count;
@@ -124,7 +86,7 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
 static size_t withhold(ferry__transfer *t, const char *bytes, size_t count) {
   if (ferry__keep(t, bytes, count))
     return count;
-  t->withheld = true;
+  t->curl.withheld = true;
   return CURL_WRITEFUNC_PAUSE;
 }
 
@@ -133,51 +95,23 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
   ferry__transfer *t = handle->transfer;
   (void)size;
   ferry__jar_release(handle->loop);
-  if (t->receive_paused)
+  if (t->paused)
     return withhold(t, bytes, count);
-  if (t->head_held && !ferry__head_final(handle->loop, t))
+  if (t->curl.head_held && !ferry__take_head(handle->loop, t))
     return 0;
-  if (t->receive_paused) /* by that head */
+  if (t->paused) /* by that head */
     return withhold(t, bytes, count);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
     return withhold(t, bytes, count);
   return ferry__receive(handle->loop, t, bytes, count) ? count : 0;
 }
 
-int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *t, char *space,
-                           size_t size) {
-  ferry_options *o = &loop->options;
-  uint64_t left = t->body_length - t->pulled;
-  t->last_ms = ferry__now(loop);
-  if (left < size)
-    size = (size_t)left;
-  if (!size)
-    return 0;
-  int64_t n = o->on_pull
-                  ? o->on_pull(o->context, t->result.id, space, size)
-                  : FERRY_ABORT;
-  if (n == FERRY_PAUSE) {
-    t->send_paused = true;
-    return FERRY_PAUSE;
-  }
-  bool early = n == 0 && t->body_length != FERRY_UNKNOWN_LENGTH;
-  if (n == 0 && !early)
-    t->body_length = t->pulled; /* known now */
-  if (n < 0 || (uint64_t)n > size || early) {
-    t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
-    return FERRY_ABORT;
-  }
-  t->pulled += (uint64_t)n;
-  return n;
-}
-
 size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
   ferry__handle *handle = data;
   ferry__transfer *t = handle->transfer;
   ferry__jar_release(handle->loop);
-  if (t->dry) {
-    t->dry = false;
-    t->send_paused = true;
+  if (t->source == FERRY__SOURCE_DRY) {
+    t->source = FERRY__SOURCE_PAUSED;
     return CURL_READFUNC_PAUSE;
   }
   int64_t n = ferry__source_pull(handle->loop, t, space, size * count);

@@ -14,10 +14,15 @@ static void read_version(void) {
   version = curl_version_info(CURLVERSION_NOW)->version_num;
 }
 
-unsigned ferry__libcurl(void) {
+static unsigned libcurl(void) {
   pthread_once(&once, read_version);
   return version;
 }
+
+bool ferry__reads_to_write(void) { return libcurl() >= 0x080000; }
+/* 7.88 loses frames when the weight is another before the stream is open. */
+bool ferry__weighs_streams(void) { return libcurl() >= 0x080200; }
+bool ferry__begins_http2_anew(void) { return libcurl() < 0x080000; }
 
 /* ---- Sockets ------------------------------------------------------------- */
 
@@ -49,7 +54,7 @@ void ferry__read_sent(const ferry__transfer *t, ferry_result *r) {
   curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request);
   if (t->body_kind != FERRY_BODY_NONE)
     curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-  if (ferry__libcurl() >= 0x080800)
+  if (libcurl() >= 0x080800)
     request = request > uploaded ? request - (long)uploaded : 0;
   r->head_sent = (uint64_t)request;
   r->body_sent = (uint64_t)uploaded;
@@ -60,7 +65,7 @@ void ferry__read_sent(const ferry__transfer *t, ferry_result *r) {
 /* In 8.11 to 8.15 the list that a request is made of is of the cookies
  * themselves: two threads at once tie it into a ring. */
 bool ferry__reads_unlocked_jar(void) {
-  return ferry__libcurl() >= 0x080b00 && ferry__libcurl() < 0x081000;
+  return libcurl() >= 0x080b00 && libcurl() < 0x081000;
 }
 
 /* ---- Verbose lines (HTTP/2) ---------------------------------------------- */
@@ -72,7 +77,7 @@ static void going_away(ferry__handle *handle, uint32_t last) {
     if (t->handle && handle->connection &&
         t->handle->connection == handle->connection) {
       if (t->handle->stream > last)
-        t->untouched = true;
+        t->curl.untouched = true;
       else
         t->handle->left_in = 1;
     }
@@ -128,7 +133,7 @@ int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
  * has no words, where a broken connection would have had some; but from 8.0 to
  * 8.6 that has none, either, and from 8.19 on it says so in any case. */
 bool ferry__was_refused(const ferry__handle *handle) {
-  unsigned v = ferry__libcurl();
+  unsigned v = libcurl();
   bool tells_breaks = v < 0x080000 || (v >= 0x080700 && v < 0x081300);
   return handle->refused || (tells_breaks && handle->stream &&
                              !handle->left_in && !handle->words[0]);
@@ -150,4 +155,35 @@ int ferry__received_words(const char *words) {
     return FERRY__WORDS_HEAD_TOO_LARGE;
   return says(words, "eof") || says(words, "EOF") ? FERRY__WORDS_CLOSED
                                                   : FERRY__WORDS_OTHER;
+}
+
+bool ferry__says_too_large(const char *words) {
+  return says(words, "too large");
+}
+
+bool ferry__says_hostname(const char *words) {
+  return says(words, "does not match") || says(words, "no alternative");
+}
+
+/* OpenSSL's words, for where the number of the verdict got lost. */
+bool ferry__says_expired(const char *words) {
+  return says(words, "expired") || says(words, "not yet valid");
+}
+
+bool ferry__says_alert(const char *words) {
+  return says(words, "alert") &&
+         (says(words, "certificate") || says(words, "unknown ca") ||
+          says(words, "access denied") || says(words, "decrypt error"));
+}
+
+bool ferry__says_length(const char *words) {
+  return says(words, "Content-Length");
+}
+
+bool ferry__says_stream_end(const char *words) {
+  return says(words, "end of the underlying stream");
+}
+
+bool ferry__says_no_head(const char *words) {
+  return says(words, "before getting");
 }

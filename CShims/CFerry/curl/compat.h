@@ -4,8 +4,13 @@
 
 #include "curl/libcurl.h"
 
-/* The version of the libcurl that is loaded, as LIBCURL_VERSION_NUM. */
-unsigned ferry__libcurl(void);
+/* It reads when it is to write, too. */
+bool ferry__reads_to_write(void);
+/* The weight of a stream may be set before the stream is open. */
+bool ferry__weighs_streams(void);
+/* Without TLS it begins HTTP/2 anew at every request, on a kept connection
+ * too, and fails. */
+bool ferry__begins_http2_anew(void);
 
 /* The transfer of an easy handle; NULL for a handle that is libcurl's own. */
 ferry__transfer *ferry__transfer_of(CURL *easy);
@@ -39,5 +44,15 @@ enum {
   FERRY__WORDS_HTTP2,
 };
 int ferry__received_words(const char *words);
+
+/* What its messages for other codes say. */
+bool ferry__says_too_large(const char *words); /* the answer to CONNECT */
+bool ferry__says_hostname(const char *words);  /* the certificate has another */
+bool ferry__says_expired(const char *words);   /* the certificate, or it is not
+                                                * valid yet */
+bool ferry__says_alert(const char *words);     /* of our certificate */
+bool ferry__says_length(const char *words);    /* Content-Length is none */
+bool ferry__says_stream_end(const char *words);
+bool ferry__says_no_head(const char *words); /* the stream ended before one */
 
 #endif

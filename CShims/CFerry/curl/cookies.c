@@ -243,10 +243,10 @@ static bool take_own(ferry__transfer *t) {
     size += is_cookie(at) ? strlen(at->data) : 0;
   if (!size)
     return true; /* none, or they were taken out for an earlier attempt */
-  t->cookie = malloc(size);
-  if (!t->cookie)
+  t->curl.cookie = malloc(size);
+  if (!t->curl.cookie)
     return false;
-  char *end = t->cookie;
+  char *end = t->curl.cookie;
   *end = 0;
   for (struct curl_slist **at = &t->headers; *at;) {
     if (!is_cookie(*at)) {
@@ -254,7 +254,7 @@ static bool take_own(ferry__transfer *t) {
       continue;
     }
     if ((*at)->data[6] == ':') {
-      end = stpcpy(end, end == t->cookie ? "" : "; ");
+      end = stpcpy(end, end == t->curl.cookie ? "" : "; ");
       end = stpcpy(end, (*at)->data + 8);
     }
     *at = (*at)->next;
@@ -269,8 +269,8 @@ bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
     return true;
   ferry__jar_use(handle->loop->options.jar, t->host->name);
   return take_own(t) &&
-         (!t->cookie || !*t->cookie ||
-          !curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->cookie));
+         (!t->curl.cookie || !*t->curl.cookie ||
+          !curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->curl.cookie));
 }
 
 /* What the answer has set is in the jar by now. */

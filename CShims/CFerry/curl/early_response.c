@@ -1,4 +1,4 @@
-/* early_response.c - the answer that comes while its request is still being sent.
+/* early_response.c - the response that comes while its request is being sent.
  *
  * A server may say what it has to say before it has read all: that it will
  * not have the upload, or that all is well. libcurl stops sending at 300 and
@@ -13,10 +13,11 @@
 
 bool ferry__is_answered(const ferry__transfer *t) {
   const ferry__head *head = t->head;
-  if (!head->complete || t->head_held || t->withheld)
+  if (!head->complete || t->curl.head_held || t->curl.withheld)
     return false;
-  return t->heard || !ferry__has_body(t) ||
-         (t->foreseen && t->result.body_received == t->foreseen - 1) ||
+  return t->receiving == FERRY__RECEIVE_COMPLETE || !ferry__has_body(t) ||
+         (t->curl.foreseen &&
+          t->result.body_received == t->curl.foreseen - 1) ||
          (head->content_length > 0 &&
           t->result.body_received == (uint64_t)head->content_length);
 }
@@ -24,21 +25,22 @@ bool ferry__is_answered(const ferry__transfer *t) {
 /* In the wheel's next turn: from within libcurl it cannot be called. */
 static void look_soon(ferry__transfer *t) {
   ferry_loop *loop = t->handle->loop;
-  t->nudged = true;
+  t->curl.nudged = true;
   ferry__wheel_set(loop, t, ferry__now(loop));
 }
 
 void ferry__reading_ended(ferry__transfer *t) {
   /* A pause is no end, and an informational answer not the last. */
-  if (t->heard || t->withheld || !t->head->complete)
+  if (t->receiving == FERRY__RECEIVE_COMPLETE || t->curl.withheld ||
+      !t->head->complete)
     return;
-  t->heard = true;
-  if (t->send_paused)
+  t->receiving = FERRY__RECEIVE_COMPLETE;
+  if (t->source == FERRY__SOURCE_PAUSED)
     look_soon(t);
 }
 
 void ferry__head_ended(ferry__transfer *t) {
-  if (t->send_paused && t->head->status >= 300)
+  if (t->source == FERRY__SOURCE_PAUSED && t->head->status >= 300)
     look_soon(t);
 }
 
@@ -46,19 +48,18 @@ void ferry__head_ended(ferry__transfer *t) {
  * Otherwise it asks for more, and pauses again: the source is not asked, which
  * says by itself when it has something (ferry__on_read). */
 void ferry__nudge(ferry__transfer *t) {
-  t->nudged = false;
-  if (!t->send_paused || t->state != FERRY__RUNNING)
+  t->curl.nudged = false;
+  if (t->source != FERRY__SOURCE_PAUSED || t->state != FERRY__RUNNING)
     return;
-  t->send_paused = false;
-  t->dry = true;
+  t->source = FERRY__SOURCE_DRY;
   curl_easy_pause(t->handle->easy,
-                  t->withheld ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+                  t->curl.withheld ? CURLPAUSE_RECV : CURLPAUSE_CONT);
   t->handle->shard->due = 1;
   ferry__shard_touch(t->handle->shard);
 }
 
 void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
-  t->cut = true;
+  t->source = FERRY__SOURCE_LEFT;
   ferry__transfer_completed(loop, t, CURLE_OK);
 }
 
@@ -77,35 +78,35 @@ static bool is_sending(const ferry__transfer *t) {
 bool ferry__keep(ferry__transfer *t, const char *bytes, size_t length) {
   /* In the order in which they came: behind what is kept already. What lay in
    * the socket at its end is kept whole; there is no libcurl to hold it. */
-  size_t most = t->late ? SIZE_MAX : FERRY__LATE;
-  if (t->withheld || t->kept_length + length > most ||
-      (!t->late && !is_sending(t)))
+  size_t most = t->curl.late ? SIZE_MAX : FERRY__LATE;
+  if (t->curl.withheld || t->curl.kept_length + length > most ||
+      (!t->curl.late && !is_sending(t)))
     return false;
-  char *kept = realloc(t->kept, t->kept_length + length);
+  char *kept = realloc(t->curl.kept, t->curl.kept_length + length);
   if (!kept)
     return false;
-  memcpy(kept + t->kept_length, bytes, length);
-  t->kept = kept;
-  t->kept_length += (uint32_t)length;
+  memcpy(kept + t->curl.kept_length, bytes, length);
+  t->curl.kept = kept;
+  t->curl.kept_length += (uint32_t)length;
   t->result.body_received += length;
   return true;
 }
 
 bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *t) {
-  while (t->kept && !t->receive_paused) {
-    size_t left = t->kept_length - t->kept_from;
+  while (t->curl.kept && !t->paused) {
+    size_t left = t->curl.kept_length - t->curl.kept_from;
     size_t n = left < CURL_MAX_WRITE_SIZE ? left : CURL_MAX_WRITE_SIZE;
-    char *bytes = t->kept + t->kept_from;
+    char *bytes = t->curl.kept + t->curl.kept_from;
     if (t->max_rate && !ferry__pace_take(loop, t, n))
       return true;
-    t->kept_from += (uint32_t)n;
+    t->curl.kept_from += (uint32_t)n;
     if (!(t->inflate ? ferry__inflate_write(loop, t, bytes, n)
                      : ferry__body_deliver(loop, t, bytes, n)))
       return false;
-    if (t->kept_from == t->kept_length) {
-      free(t->kept);
-      t->kept = NULL;
-      t->kept_length = t->kept_from = 0;
+    if (t->curl.kept_from == t->curl.kept_length) {
+      free(t->curl.kept);
+      t->curl.kept = NULL;
+      t->curl.kept_length = t->curl.kept_from = 0;
     }
   }
   return true;

@@ -11,10 +11,6 @@ static ferry__fault fault(int code, int detail) {
   return (ferry__fault){code, detail};
 }
 
-static bool says(const char *words, const char *part) {
-  return strstr(words, part) != NULL;
-}
-
 static bool is_proxied(const ferry__transfer *t) {
   return t->extras && t->extras->proxy;
 }
@@ -32,7 +28,7 @@ static ferry__fault socks_fault(const ferry__transfer *t) {
 /* CONNECT was not answered with yes. */
 static ferry__fault tunnel_fault(const ferry__transfer *t, const char *words) {
   long status = 0;
-  if (says(words, "too large"))
+  if (ferry__says_too_large(words))
     return fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES);
   curl_easy_getinfo(t->handle->easy, CURLINFO_HTTP_CONNECTCODE, &status);
   if (status == 407)
@@ -42,24 +38,8 @@ static ferry__fault tunnel_fault(const ferry__transfer *t, const char *words) {
                                   : FERRY_D_PROXY_HANDSHAKE);
 }
 
-ferry__fault ferry__connect_fault(bool proxied, int os_errno) {
-  if (proxied && os_errno != ETIMEDOUT)
-    return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
-  switch (os_errno) {
-  case ECONNREFUSED:
-    return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED);
-  case ENETUNREACH:
-  case EHOSTUNREACH:
-    return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_UNREACHABLE);
-  case ETIMEDOUT:
-    return fault(FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_CONNECT);
-  default:
-    return fault(FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED);
-  }
-}
-
 static ferry__fault connect_fault(const ferry__transfer *t) {
-  if (!is_proxied(t) && t->forbidden && t->handle &&
+  if (!is_proxied(t) && t->curl.forbidden && t->handle &&
       !t->handle->opened_count)
     return fault(FERRY_E_ADDRESS_FORBIDDEN, 0);
   return ferry__connect_fault(is_proxied(t), t->result.os_errno);
@@ -69,12 +49,10 @@ static ferry__fault verify_fault(const ferry__transfer *t, const char *words) {
   long verdict = 0;
   if (t->handle)
     curl_easy_getinfo(t->handle->easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
-  if (says(words, "does not match") || says(words, "no alternative"))
+  if (ferry__says_hostname(words))
     return fault(FERRY_E_TLS, FERRY_D_TLS_HOSTNAME);
-  /* X509_V_ERR_CERT_NOT_YET_VALID, …_HAS_EXPIRED, and OpenSSL's words for
-   * them where the number got lost. */
-  if (verdict == 9 || verdict == 10 || says(words, "expired") ||
-      says(words, "not yet valid"))
+  /* X509_V_ERR_CERT_NOT_YET_VALID, …_HAS_EXPIRED */
+  if (verdict == 9 || verdict == 10 || ferry__says_expired(words))
     return fault(FERRY_E_TLS, FERRY_D_TLS_EXPIRED);
   return fault(FERRY_E_TLS, FERRY_D_TLS_UNTRUSTED);
 }
@@ -92,9 +70,7 @@ static ferry__fault broken(const ferry__transfer *t, bool reset) {
 /* In TLS 1.3 the server looks at our certificate when the handshake is over
  * for us, and says what it thinks of it where its answer would stand. */
 static bool is_late_alert(const ferry__transfer *t, const char *words) {
-  return t->phase < FERRY_PHASE_HEAD && says(words, "alert") &&
-         (says(words, "certificate") || says(words, "unknown ca") ||
-          says(words, "access denied") || says(words, "decrypt error"));
+  return t->phase < FERRY_PHASE_HEAD && ferry__says_alert(words);
 }
 
 static ferry__fault receive_fault(const ferry__transfer *t,
@@ -140,7 +116,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_COULDNT_CONNECT:
     return connect_fault(t);
   case CURLE_WEIRD_SERVER_REPLY:
-    if (says(words, "Content-Length"))
+    if (ferry__says_length(words))
       return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_LENGTH);
     return fault(FERRY_E_MALFORMED_RESPONSE,
                  t->phase < FERRY_PHASE_HEAD ? FERRY_D_STATUS_LINE
@@ -173,7 +149,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_SEND_FAIL_REWIND:
     if (is_late_alert(t, words))
       return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
-    if (t->head_held && code == CURLE_SEND_FAIL_REWIND)
+    if (t->curl.head_held && code == CURLE_SEND_FAIL_REWIND)
       return fault(FERRY_E_BODY_NOT_REPLAYABLE, 0);
     /* A body that cannot be pulled again, on a connection that was dead. */
     return broken(t, code == CURLE_SEND_ERROR);
@@ -196,21 +172,5 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     /* 100, CURLE_TOO_LARGE, is younger than the headers of 7.88. */
     return (int)code == 100 ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)
                             : fault(FERRY_E_INTERNAL, 0);
-  }
-}
-
-ferry__fault ferry__dns_fault(int eai) {
-  switch (eai) {
-  case EAI_NONAME:
-#ifdef EAI_NODATA
-  case EAI_NODATA:
-#endif
-    return fault(FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND);
-  case EAI_AGAIN:
-    return fault(FERRY_E_DNS, FERRY_D_DNS_TEMPORARY);
-  case EAI_MEMORY:
-    return fault(FERRY_E_MEMORY, 0);
-  default:
-    return fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
   }
 }

@@ -1,4 +1,5 @@
-/* figures.c - what a transfer has cost, read from its handle at its end. */
+/* figures.c - how far a transfer has come, and what it has cost, read from its
+ * handle. */
 #include "core.h"
 
 static uint64_t microseconds(CURL *easy, CURLINFO info) {
@@ -15,9 +16,9 @@ void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
   curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
   ferry__read_sent(t, r);
   /* What a proxy refuses with 407 never came to the server. */
-  if (t->reached ||
+  if (t->curl.reached ||
       (t->handle->reached && t->fault.code != FERRY_E_TLS &&
-       t->fault.code != FERRY_E_PROXY && !t->untouched))
+       t->fault.code != FERRY_E_PROXY && !t->curl.untouched))
     r->flags |= FERRY_RESULT_PROCESSED;
   if (r->attempts && !connects)
     r->flags |= FERRY_RESULT_REUSED;
@@ -38,12 +39,7 @@ void ferry__read_figures(ferry__transfer *t) {
   ferry_result *r = &t->result;
   const ferry__head *head = t->head;
   long os_errno = 0;
-  r->head_received = head->received;
-  if (head->status)
-    r->status = head->status;
-  r->http_version = head->version;
-  r->content_length = head->content_length;
-  if (!t->handle) /* the native engine has told by now */
+  if (!t->handle)
     return;
   CURL *easy = t->handle->easy;
   r->attempts = (uint8_t)(t->earlier + t->handle->attempts);
@@ -61,5 +57,20 @@ void ferry__read_figures(ferry__transfer *t) {
   if (t->fault.code && !r->os_errno) {
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
     r->os_errno = (int32_t)os_errno;
+  }
+}
+
+void ferry__look_at_phase(ferry__transfer *t) {
+  curl_off_t sent = 0;
+  if (!t->handle)
+    return;
+  if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
+      (t->extras && t->extras->proxy ? t->handle->tunnelled
+                                     : ferry__is_connected(t->handle)))
+    t->phase = FERRY_PHASE_TLS;
+  if (t->phase == FERRY_PHASE_SEND && t->body_length != FERRY_UNKNOWN_LENGTH) {
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    if ((uint64_t)sent >= t->body_length)
+      t->phase = FERRY_PHASE_WAIT_HEAD;
   }
 }

@@ -40,18 +40,15 @@ void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
       *at = (*at)->next;
       break;
     }
-  /* 7.88 loses frames when the weight is another before the stream is open. */
   static const long weights[] = {[FERRY_LOW] = 8, [FERRY_HIGH] = 64};
   if (t->priority != FERRY_NORMAL &&
-      ferry__libcurl() >= 0x080200) {
+      ferry__weighs_streams()) {
     curl_easy_setopt(handle->easy, CURLOPT_STREAM_WEIGHT,
                      weights[t->priority]);
     handle->unusual = 1;
   }
-  /* Without TLS 7.88 begins the protocol anew at every request, on a kept
-   * connection too, and fails. */
   if (handle->loop->options.http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE &&
-      !t->host->secure && ferry__libcurl() < 0x080000) {
+      !t->host->secure && ferry__begins_http2_anew()) {
     curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(handle->easy, CURLOPT_FORBID_REUSE, 1L);
     handle->unusual = 1;
@@ -84,7 +81,7 @@ ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
   };
   bool headed = t->head->complete;
   int code = t->handle ? (int)t->handle->stream_error : 0;
-  if (t->untouched)
+  if (t->curl.untouched)
     return (ferry__fault){FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_REFUSED};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (code == known[i].code)
@@ -94,10 +91,10 @@ ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
    * 8.14 says nghttp2's own code for that, which is negative. */
   if (code == 1 || code < 0)
     return (ferry__fault){FERRY_E_MALFORMED_RESPONSE, FERRY_D_NONE};
-  if (strstr(words, "end of the underlying stream"))
+  if (ferry__says_stream_end(words))
     return (ferry__fault){
         headed ? FERRY_E_INCOMPLETE_BODY : FERRY_E_CONNECTION_CLOSED, 0};
-  if (strstr(words, "before getting"))
+  if (ferry__says_no_head(words))
     return (ferry__fault){FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE};
   return (ferry__fault){FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_OTHER};
 }

@@ -1,5 +1,5 @@
-/* idle_guard.c - the look at a connection before a request goes out on it, and at
- * what lies in a socket that nobody waits for. */
+/* idle_guard.c - the look at a connection before a request goes out on it, and
+ * at what lies in a socket that nobody waits for. */
 #include "core.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static void make_index(void) {
 static void on_alert(const SSL *tls, int where, int alert) {
   if (where == SSL_CB_READ_ALERT && (alert & 0xff) == SSL_AD_CLOSE_NOTIFY) {
     ferry__transfer *t = SSL_get_ex_data(tls, transfer_index);
-    t->close_notified = true;
+    t->curl.close_notified = true;
   }
 }
 
@@ -38,9 +38,10 @@ static void on_alert(const SSL *tls, int where, int alert) {
 void ferry__watch_close_notify(ferry__transfer *t) {
   SSL *tls = ferry__tls_of(t->handle->easy);
   pthread_once(&index_once, make_index);
-  t->close_notified = !tls || (SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN) ||
-                      !SSL_set_ex_data(tls, transfer_index, t);
-  if (!t->close_notified)
+  t->curl.close_notified =
+      !tls || (SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN) ||
+      !SSL_set_ex_data(tls, transfer_index, t);
+  if (!t->curl.close_notified)
     SSL_set_info_callback(tls, on_alert);
 }
 
@@ -73,8 +74,8 @@ static bool may_use(const ferry__transfer *t, const ferry__socket *s,
 
 /* Another attempt is not begun. */
 void ferry__refuse_attempt(ferry__transfer *t) {
-  t->untouched = t->untouched || ferry__was_refused(t->handle);
-  t->fault = t->untouched ? (ferry__fault){FERRY_E_HTTP2_STREAM,
+  t->curl.untouched = t->curl.untouched || ferry__was_refused(t->handle);
+  t->fault = t->curl.untouched ? (ferry__fault){FERRY_E_HTTP2_STREAM,
                                            FERRY_D_HTTP2_REFUSED}
                           : (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
   t->phase = FERRY_PHASE_WAIT_HEAD;
@@ -96,17 +97,17 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry__transfer *t = handle->transfer;
   ferry_loop *loop = handle->loop;
   (void)local;
-  bool answers = t->head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
+  bool answers = t->curl.head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
   if (answers) { /* a challenge, in the same attempt */
-    t->head_held = false;
+    t->curl.head_held = false;
     ferry__head_expect_status(&handle->head);
   } else {
     handle->attempts++;
-    free(t->late); /* it came to another attempt, or to nobody */
-    t->late = NULL;
+    free(t->curl.late); /* it came to another attempt, or to nobody */
+    t->curl.late = NULL;
   }
-  t->heard = false;
-  t->foreseen = 0;
+  t->receiving = FERRY__RECEIVE_HEAD;
+  t->curl.foreseen = 0;
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
@@ -122,7 +123,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     ferry__remember_port(handle, peer, peer_port, port);
   if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again, by itself, on a new connection. */
-    bool refused = t->untouched || ferry__was_refused(handle);
+    bool refused = t->curl.untouched || ferry__was_refused(handle);
     bool safe =
         !handle->reached || refused || (t->flags & FERRY_IDEMPOTENT);
     if (!safe || t->pulled || /* it cannot be pulled again */
@@ -131,8 +132,8 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
       ferry__refuse_attempt(t);
       return CURL_PREREQFUNC_ABORT;
     }
-    t->reached |= handle->reached && !refused;
-    t->untouched = false;
+    t->curl.reached |= handle->reached && !refused;
+    t->curl.untouched = false;
     handle->reached = handle->refused = handle->left_in = 0;
     handle->stream = handle->stream_error = 0;
     ferry__head_expect_status(&handle->head);
@@ -140,7 +141,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   }
   ferry__socket *s = ferry__find_port(loop, peer, peer_port, port);
   if (opened) {
-    handle->connection = s ? s->connection : 0;
+    handle->connection = s ? s->serial : 0;
     handle->head.http2 = s && s->http2;
     handle->reached = 1;
     return CURL_PREREQFUNC_OK;
@@ -148,11 +149,11 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   if (!may_use(t, s, peer)) {
     /* Somebody else's, who may connect there, or has signed in there. */
     handle->attempts--;
-    t->again = t->fresh = true;
+    t->curl.again = t->fresh = true;
     return CURL_PREREQFUNC_ABORT;
   }
   /* A kept connection: what is readable now is no answer to this request. */
-  handle->connection = s ? s->connection : 0;
+  handle->connection = s ? s->serial : 0;
   handle->head.http2 = s && s->http2;
   bool is_http1 = s && !s->http2; /* else frames may come at any time */
   if (is_http1 && is_spoiled(t, s)) {
@@ -187,17 +188,17 @@ bool ferry__answer_waits(const ferry__transfer *t, int fd, bool broken) {
 /* Likewise: the answer lies in the socket that is about to be closed. With 50
  * MB uploads to a server on the same machine that was every fourth. */
 void ferry__keep_answer(ferry__transfer *t, int fd) {
-  if (t->phase != FERRY_PHASE_SEND || t->host->secure || t->late)
+  if (t->phase != FERRY_PHASE_SEND || t->host->secure || t->curl.late)
     return;
-  t->late = malloc(FERRY__LATE);
+  t->curl.late = malloc(FERRY__LATE);
   ssize_t n, length = 0;
-  while (t->late && length < FERRY__LATE &&
-         (n = recv(fd, t->late + length, (size_t)(FERRY__LATE - length),
+  while (t->curl.late && length < FERRY__LATE &&
+         (n = recv(fd, t->curl.late + length, (size_t)(FERRY__LATE - length),
                    MSG_DONTWAIT)) > 0)
     length += n;
-  t->late_length = (uint32_t)length;
+  t->curl.late_length = (uint32_t)length;
   if (!length) {
-    free(t->late);
-    t->late = NULL;
+    free(t->curl.late);
+    t->curl.late = NULL;
   }
 }

@@ -3,7 +3,9 @@
 #ifndef FERRY_LIBCURL_H
 #define FERRY_LIBCURL_H
 
-#include "transfer/transfer.h"
+#include "connection/host.h"
+
+typedef struct ssl_st SSL;
 
 /* ---- Easy handles (handle.c) --------------------------------------------- */
 
@@ -68,56 +70,20 @@ struct ferry__shard {
 };
 
 void ferry__shard_close(ferry__shard *shard);
-/* Closed when nothing has run in it for the life of a kept connection;
- * returns when to look again, 0 = there is no need. */
-uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now);
 void ferry__shard_touch(ferry__shard *shard);
 /* What the multi handle has answered. */
 void ferry__shard_check(ferry__shard *shard, CURLMcode code);
-/* What is due, then what is finished. */
-void ferry__shard_turn(ferry__shard *shard);
+/* Of those that were touched: what is due, then what is finished. */
+void ferry__shards_turn(ferry_loop *loop);
+/* What waits for a time; returns when to look again, 0 = no need to. */
+uint64_t ferry__shards_look(ferry_loop *loop, uint64_t now);
 ferry__shard *ferry__shard_for(ferry_loop *loop,
                                const ferry__transfer *transfer);
 
 /* ---- Sockets (socket.c) -------------------------------------------------- */
 
-struct ferry__socket {
-  int fd;
-  unsigned want, have; /* CURL_POLL_… bits: wanted, registered */
-  ferry__shard *shard;
-  /* Who used it last: a paused owner keeps it from being idle. By number, as
-   * libcurl may close it without telling, and its user may be freed. */
-  uint64_t user, lease;
-  uint64_t connection; /* another number for each socket that is opened */
-  struct ferry__socket *port_next; /* chain of one local port's bucket */
-  uint64_t identity;               /* ferry__extras.identity of its opener */
-  uint16_t local_port, peer_port;  /* 0 = not in a bucket */
-  char peer[46];
-  bool http2;
-  bool ours; /* opened by ferry__on_open(), and not closed since */
-  ferry__connection *native; /* the native engine's; NULL = libcurl's */
-};
-
 enum { FERRY__BUCKETS = 1024 };
 
-typedef struct ferry__sockets {
-  int epoll;
-  uv_poll_t poll;
-  ferry__socket **by_fd;
-  int capacity;
-  ferry__socket *by_port[FERRY__BUCKETS];
-} ferry__sockets;
-
-int ferry__sockets_open(ferry_loop *loop);
-/* The entry of a descriptor; NULL where there is no memory. */
-ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
-/* The same for a descriptor that has just been opened. */
-ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd);
-/* Registers what is waited for (CURL_POLL_…). False, with errno, where the
- * system refuses it: what stands then stands. */
-bool ferry__socket_watch(ferry_loop *loop, ferry__socket *socket,
-                         unsigned want);
-void ferry__sockets_free(ferry_loop *loop);
 /* Whose it is now; NULL = nobody's. */
 void ferry__socket_use(ferry__socket *socket, const ferry__transfer *transfer);
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
@@ -151,8 +117,100 @@ void ferry__refuse_attempt(ferry__transfer *transfer);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 
-/* ---- Addresses (address.c) ----------------------------------------------- */
+/* ---- The engine (engine.c, callbacks.c, figures.c) ----------------------- */
 
-bool ferry__is_public(const struct sockaddr *address);
+extern const ferry__engine ferry__curl_engine;
+/* libcurl is done with it. */
+void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
+                               CURLcode code);
+size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
+size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
+size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
+
+/* The head is the last one, and libcurl will not answer it. False sets
+ * transfer->fault. */
+bool ferry__take_head(ferry_loop *loop, ferry__transfer *transfer);
+/* libcurl has no callback for «TCP is connected, TLS begins», and none for
+ * «the body has left». */
+void ferry__look_at_phase(ferry__transfer *transfer);
+/* Bytes, times and flags go from the handle to the result. */
+void ferry__read_figures(ferry__transfer *transfer);
+/* What is known of the way there and of what was sent, from the head on. In
+ * callbacks of libcurl's too. */
+void ferry__read_so_far(const ferry__transfer *transfer, ferry_result *result);
+
+/* ---- Names (names.c) ----------------------------------------------------- */
+
+/* Sets what libcurl does not know yet, or is to forget. False without memory:
+ * then the loop is starved. */
+bool ferry__name_prepare(ferry__handle *handle,
+                         const ferry__transfer *transfer);
+void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
+/* libcurl's part of the handle knows nothing of lists any more. */
+void ferry__name_forget(ferry__handle *handle);
+/* The host leaves the table, and libcurl's caches. */
+void ferry__name_leave(ferry_loop *loop, ferry__host *host);
+
+/* The shard is closed, and with it what it knew. */
+void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
+
+/* ---- Responses before their request has been sent (early_response.c,
+ *      reset_response.c) --------------------------------------------------- */
+
+/* The whole answer has come, as far as its head says where it ends, and
+ * libcurl holds nothing of it. */
+bool ferry__is_answered(const ferry__transfer *transfer);
+/* libcurl wants to read no more from a connection of HTTP/1. */
+void ferry__reading_ended(ferry__transfer *transfer);
+/* The final head is there. */
+void ferry__head_ended(ferry__transfer *transfer);
+/* Answered, and nothing more is to be had of its source or of the server:
+ * libcurl is left, and this is its end. */
+void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *transfer);
+/* Has libcurl look whether it is done, with nothing new to send. */
+void ferry__nudge(ferry__transfer *transfer);
+/* Takes a piece of an answer that is paused, so that libcurl cannot lose it
+ * with the connection. False when it is libcurl's to hold. */
+bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
+/* Hands over what was kept, up to the next pause. False sets
+ * transfer->fault. */
+bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
+/* Notes whether the answer that libcurl is about to read is whole
+ * (reset_response.c). */
+void ferry__look_ahead(ferry__transfer *transfer, int fd);
+/* An answer that lay in the socket when writing to it failed. True
+ * when it was whole, and has been delivered. */
+bool ferry__late_answer(ferry__transfer *transfer);
+
+/* ---- What libcurl's codes mean (error.c) --------------------------------- */
+
+/* Given how far the transfer had come. */
+ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
+                             const char *words);
+
+/* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
+
+void ferry__http2_constants(ferry__handle *handle);
+void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
+/* Whether the connection that its request goes out on speaks it. */
+bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
+/* What a code of HTTP/2 and libcurl's words mean. */
+ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
+                                 const char *words);
+/* The field that libcurl would add by itself over HTTP/1.1. */
+extern char ferry__chunked[];
+
+/* ---- Cookies (cookies.c) ------------------------------------------------- */
+
+ferry_jar *ferry__jar_hold(ferry_jar *jar);
+bool ferry__jar_constants(ferry__handle *handle);
+void ferry__jar_reset(ferry__handle *handle);
+bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
+void ferry__jar_unlock(ferry_loop *loop);
+void ferry__jar_check(ferry_loop *loop, const ferry__transfer *transfer);
+
+/* ---- What few requests say (extras.c) ------------------------------------ */
+
+bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
 
 #endif

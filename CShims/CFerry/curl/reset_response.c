@@ -74,11 +74,11 @@ static bool chunks(ferry__transfer *t, char *at, char *end) {
 
 bool ferry__late_answer(ferry__transfer *t) {
   const ferry__head *head = t->head;
-  char *at = t->late, *end = at + t->late_length;
+  char *at = t->curl.late, *end = at + t->curl.late_length;
   while (!head->complete)
     if (!(at = take_line(t, at, end)))
       return false;
-  if (t->head_held)
+  if (t->curl.head_held)
     return false;
   if (!ferry__has_body(t))
     return true;
@@ -122,7 +122,7 @@ static int64_t whole_body(const ferry__transfer *t, ferry__head *head,
 
 void ferry__look_ahead(ferry__transfer *t, int fd) {
   ferry__head head = {0};
-  if (t->host->secure || t->foreseen || t->head->length ||
+  if (t->host->secure || t->curl.foreseen || t->head->length ||
       t->head->complete)
     return;
   /* Asking for bytes where there are none would take the error of a reset from
@@ -136,7 +136,7 @@ void ferry__look_ahead(ferry__transfer *t, int fd) {
   if (n > 0) {
     ferry__head_begin(&head, t->max_head);
     int64_t body = whole_body(t, &head, bytes, bytes + n);
-    t->foreseen = body < 0 ? 0 : (uint64_t)body + 1;
+    t->curl.foreseen = body < 0 ? 0 : (uint64_t)body + 1;
     ferry__head_free(&head);
   }
   free(bytes);

@@ -59,7 +59,9 @@ void ferry__shard_close(ferry__shard *shard) {
   ferry__jar_release(shard->loop);
 }
 
-uint64_t ferry__shard_rest(ferry__shard *shard, uint64_t now) {
+/* Closed when nothing has run in it for the life of a kept connection;
+ * returns when to look again, 0 = there is no need. */
+static uint64_t shard_rest(ferry__shard *shard, uint64_t now) {
   if (!shard->multi || shard->running)
     return 0;
   uint64_t end = shard->idle_since + shard->loop->options.idle_ms;
@@ -152,7 +154,7 @@ static bool is_worn(const ferry__shard *shard) {
   return shard->names >= FERRY__NAMES;
 }
 
-void ferry__shard_turn(ferry__shard *shard) {
+static void shard_turn(ferry__shard *shard) {
   int running;
   if (!shard->multi)
     return; /* closed since it was touched */
@@ -237,4 +239,34 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   if (shard->index < 64)
     host->shards |= UINT64_C(1) << shard->index;
   return shard;
+}
+
+void ferry__shards_turn(ferry_loop *loop) {
+  ferry__shard *shard = loop->touched;
+  loop->touched = NULL;
+  while (shard) {
+    ferry__shard *next = shard->touched_next;
+    shard->touched = false;
+    shard_turn(shard);
+    shard = next;
+  }
+}
+
+uint64_t ferry__shards_look(ferry_loop *loop, uint64_t now) {
+  uint64_t next = 0;
+  for (unsigned i = 0; i < loop->shard_count; i++) {
+    ferry__shard *shard = &loop->shards[i];
+    uint64_t rest = shard_rest(shard, now);
+    if (rest && (!next || rest < next))
+      next = rest;
+    if (shard->due <= 1)
+      continue;
+    if (shard->due <= now) {
+      shard->due = 1;
+      ferry__shard_touch(shard);
+    } else if (!next || shard->due < next) {
+      next = shard->due;
+    }
+  }
+  return next;
 }

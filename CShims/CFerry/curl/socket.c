@@ -1,5 +1,4 @@
-/* socket.c - sockets between libcurl and an epoll set of our own, which the
- * uv loop watches as one descriptor.
+/* socket.c - sockets between libcurl and the loop's epoll set.
  *
  * libcurl announces and takes back its socket at every request, also on a
  * kept connection. Here taking back only clears what is wanted, and the
@@ -11,70 +10,21 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { POLL_END = 8 }; /* beside CURL_POLL_…: the other side has closed */
-
-ferry__socket *ferry__socket_of(ferry_loop *loop, int fd) {
-  ferry__sockets *sockets = &loop->sockets;
-  if (fd >= sockets->capacity) {
-    int capacity = sockets->capacity ? sockets->capacity : 256;
-    while (capacity <= fd)
-      capacity *= 2;
-    ferry__socket **by_fd =
-        realloc(sockets->by_fd, (size_t)capacity * sizeof *by_fd);
-    if (!by_fd)
-      return NULL;
-    memset(by_fd + sockets->capacity, 0,
-           (size_t)(capacity - sockets->capacity) * sizeof *by_fd);
-    sockets->by_fd = by_fd;
-    sockets->capacity = capacity;
-  }
-  if (!sockets->by_fd[fd]) {
-    ferry__socket *s = calloc(1, sizeof *s);
-    if (!s)
-      return NULL;
-    s->fd = fd;
-    sockets->by_fd[fd] = s;
-  }
-  return sockets->by_fd[fd];
-}
-
-bool ferry__socket_watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
-  struct epoll_event event = {
-      .events = ((want & CURL_POLL_IN) ? EPOLLIN : 0u) |
-                ((want & CURL_POLL_OUT) ? EPOLLOUT : 0u) |
-                ((want & POLL_END) ? EPOLLRDHUP : 0u),
-      .data.ptr = s};
-  int operation = !want     ? EPOLL_CTL_DEL
-                  : s->have ? EPOLL_CTL_MOD
-                            : EPOLL_CTL_ADD;
-  int code = epoll_ctl(loop->sockets.epoll, operation, s->fd, &event);
-  if (code && want && (errno == ENOENT || errno == EEXIST))
-    code = epoll_ctl(loop->sockets.epoll,
-                     errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd,
-                     &event);
-  if (code && want)
-    return false;
-  s->have = want;
-  return true;
-}
-
 void ferry__socket_use(ferry__socket *s, const ferry__transfer *t) {
   s->user = t ? t->result.id : 0;
-  s->lease = t ? t->lease : 0;
+  s->lease = t ? t->curl.lease : 0;
 }
 
 /* NULL once its user has left libcurl, or uses another handle. */
 static ferry__transfer *owner(ferry_loop *loop, const ferry__socket *s) {
   ferry__transfer *t =
       s->user ? ferry__table_find(&loop->table, s->user) : NULL;
-  return t && t->lease == s->lease && t->handle && t->handle->transfer == t
+  return t && t->curl.lease == s->lease && t->handle && t->handle->transfer == t
              ? t
              : NULL;
 }
@@ -86,8 +36,8 @@ static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
   for (ferry__transfer *t = loop->running; t; t = t->next)
     if (t->handle &&
         (t == used_by ||
-         (s->connection && t->handle->connection == s->connection))) {
-      t->unwatched = code;
+         (s->serial && t->handle->connection == s->serial))) {
+      t->curl.unwatched = code;
       ferry__wheel_set(loop, t, ferry__now(loop));
     }
 }
@@ -100,12 +50,15 @@ static void forget_opened(ferry__handle *handle, int fd) {
       handle->opened[i] = -1;
 }
 
+static const ferry__socket_owner libcurl;
+
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
                      void *assigned) {
   ferry__shard *shard = data;
   ferry__socket *s = assigned ? assigned : ferry__socket_of(shard->loop, fd);
   if (!s)
     return -1;
+  s->owner = &libcurl;
   if (what == CURL_POLL_REMOVE) {
     ferry__transfer *t = owner(shard->loop, s);
     s->want = 0;
@@ -113,8 +66,8 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
       ferry__socket_watch(shard->loop, s, 0);
     /* libcurl 8 may connect, send and receive in one call, and never ask for
      * more than the connect: from here on it is watched for what comes. */
-    if (s->ours && s->have == CURL_POLL_OUT && t && !t->send_paused &&
-        t->phase >= FERRY_PHASE_SEND)
+    if (s->ours && s->have == CURL_POLL_OUT && t &&
+        t->source != FERRY__SOURCE_PAUSED && t->phase >= FERRY_PHASE_SEND)
       ferry__socket_watch(shard->loop, s, CURL_POLL_IN);
     if (t && t->phase == FERRY_PHASE_CONNECT) {
       shard->unheard++; /* and now the next address */
@@ -122,7 +75,7 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
         forget_opened(t->handle, fd);
     }
     /* Not where it is closed behind a fault, which comes while it sends. */
-    if (t && t->send_paused && !s->http2)
+    if (t && t->source == FERRY__SOURCE_PAUSED && !s->http2)
       ferry__reading_ended(t);
     return 0;
   }
@@ -148,7 +101,7 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
 /* ---- Which connection a request goes out on ------------------------------ */
 
 static ferry__socket **bucket(ferry_loop *loop, int port) {
-  return &loop->sockets.by_port[(unsigned)port % FERRY__BUCKETS];
+  return &loop->ports[(unsigned)port % FERRY__BUCKETS];
 }
 
 static void forget_port(ferry_loop *loop, ferry__socket *s) {
@@ -194,7 +147,7 @@ void ferry__remember_port(ferry__handle *handle, const char *peer,
       continue;
     s->local_port = (uint16_t)port;
     s->http2 = ferry__is_http2(handle, ferry__tls_of(handle->easy));
-    handle->connection = s->connection;
+    handle->connection = s->serial;
     s->identity = handle->transfer->extras
                       ? handle->transfer->extras->identity
                       : 0;
@@ -223,19 +176,14 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
 
 /* 7.88.1 closes a socket that never got connected without telling, so what
  * stands here may be of an earlier one with this number. */
-ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd) {
-  ferry__socket *s = ferry__socket_of(loop, fd);
-  if (!s)
-    return NULL;
+static void forget(ferry_loop *loop, ferry__socket *s) {
   forget_port(loop, s);
   ferry__transfer *before = owner(loop, s);
   if (before)
-    forget_opened(before->handle, fd);
-  s->have = s->want = 0;
+    forget_opened(before->handle, s->fd);
+  s->want = 0;
   ferry__socket_use(s, NULL);
-  s->native = NULL;
   s->http2 = s->ours = false;
-  return s;
 }
 
 curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
@@ -245,8 +193,8 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   (void)purpose;
   handle->shard->unheard++;
   /* A server that goes away twice is not asked a third time. */
-  unsigned most = t->untouched ? 2 : FERRY__MAX_ATTEMPTS;
-  if (handle->attempts >= most && !t->head_held) {
+  unsigned most = t->curl.untouched ? 2 : FERRY__MAX_ATTEMPTS;
+  if (handle->attempts >= most && !t->curl.head_held) {
     ferry__refuse_attempt(t);
     return CURL_SOCKET_BAD;
   }
@@ -256,7 +204,7 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   handle->tunnel_bytes = 0;
   if ((t->flags & FERRY_PUBLIC_ONLY) && !(t->extras && t->extras->proxy) &&
       !ferry__is_public(&address->addr)) {
-    t->forbidden = true;
+    t->curl.forbidden = true;
     return CURL_SOCKET_BAD; /* libcurl tries the next one, if there is one */
   }
   int fd = socket(address->family,
@@ -264,13 +212,12 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
                   address->protocol);
   if (fd < 0)
     return CURL_SOCKET_BAD;
-  ferry__socket *s = ferry__socket_renew(handle->loop, fd);
+  ferry__socket *s = ferry__socket_renew(handle->loop, fd, &libcurl);
   if (!s) {
     close(fd);
     return CURL_SOCKET_BAD;
   }
   forget_opened(handle, fd);
-  s->connection = ++handle->loop->connections;
   s->ours = true;
   if (handle->opened_count == FERRY__OPENED) {
     memmove(handle->opened, handle->opened + 1,
@@ -292,7 +239,8 @@ int ferry__on_close(void *data, curl_socket_t fd) {
     if (t)
       forget_opened(t->handle, fd);
     if (s->have)
-      ferry__socket_watch(loop, s, 0); /* close() alone does not while a child has it */
+      /* close() alone does not while a child has it. */
+      ferry__socket_watch(loop, s, 0);
     s->want = 0;
     s->ours = false;
     ferry__socket_use(s, NULL);
@@ -308,22 +256,14 @@ static void on_answered(ferry_loop *loop, ferry__socket *s, ferry__transfer *t,
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
     ferry__leave_unsent(loop, t);
   else
-    ferry__socket_watch(loop, s, POLL_END);
+    ferry__socket_watch(loop, s, FERRY__POLL_END);
 }
 
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
-  if (!s->have)
-    return; /* closed earlier in this batch */
-  if (s->native) {
-    ferry__connection_event(
-        s->native, s->fd,
-        (events & EPOLLOUT ? CURL_POLL_OUT : 0u) |
-            (events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_POLL_IN : 0u));
-    return;
-  }
   ferry__transfer *t = owner(loop, s);
-  if (!s->want && t && t->heard && t->send_paused && !s->http2 &&
+  if (!s->want && t && t->receiving == FERRY__RECEIVE_COMPLETE &&
+      t->source == FERRY__SOURCE_PAUSED && !s->http2 &&
       t->state == FERRY__RUNNING) {
     on_answered(loop, s, t, events);
     return;
@@ -351,7 +291,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   ferry__shard *shard = s->shard;
   /* libcurl 8 reads when it is to write, too. */
   if (t && (s->want & CURL_POLL_OUT) && s->local_port && !s->http2 &&
-      ((bits & CURL_CSELECT_IN) || ferry__libcurl() >= 0x080000))
+      ((bits & CURL_CSELECT_IN) || ferry__reads_to_write()))
     ferry__look_ahead(t, s->fd);
   bool both = t && !s->http2 && t->phase >= FERRY_PHASE_SEND &&
               bits == (CURL_CSELECT_IN | CURL_CSELECT_OUT) &&
@@ -373,41 +313,5 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   ferry__shard_touch(shard);
 }
 
-static void on_events(uv_poll_t *poll, int status, int uv_events) {
-  ferry_loop *loop = poll->data;
-  struct epoll_event events[FERRY__EVENTS];
-  (void)uv_events;
-  if (status < 0)
-    return; /* the set itself cannot fail; what it holds reports by itself */
-  /* Level triggered: what does not fit comes next turn. */
-  int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
-  loop->now_ns = loop->http1.read_ns = uv_hrtime();
-  for (int i = 0; i < count; i++)
-    if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
-      on_event(loop, events[i].data.ptr, events[i].events);
-}
-
-int ferry__sockets_open(ferry_loop *loop) {
-  ferry__sockets *sockets = &loop->sockets;
-  struct epoll_event wake = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
-  sockets->epoll = epoll_create1(EPOLL_CLOEXEC);
-  loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (sockets->epoll < 0 || loop->wake < 0 ||
-      epoll_ctl(sockets->epoll, EPOLL_CTL_ADD, loop->wake, &wake))
-    return -errno;
-  int code = uv_poll_init(&loop->uv, &sockets->poll, sockets->epoll);
-  if (code)
-    return code;
-  sockets->poll.data = loop;
-  return uv_poll_start(&sockets->poll, UV_READABLE, on_events);
-}
-
-void ferry__sockets_free(ferry_loop *loop) {
-  if (loop->sockets.epoll >= 0)
-    close(loop->sockets.epoll);
-  if (loop->wake >= 0)
-    close(loop->wake);
-  for (int fd = 0; fd < loop->sockets.capacity; fd++)
-    free(loop->sockets.by_fd[fd]);
-  free(loop->sockets.by_fd);
-}
+static const ferry__socket_owner libcurl = {
+    .on_event = on_event, .forget = forget};

@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -99,10 +100,13 @@ static void look_at_idle(ferry__connection *c) {
   ferry__connection_close(c);
 }
 
-void ferry__connection_event(ferry__connection *c, int fd, unsigned events) {
-  ferry_loop *loop = c->loop;
+static void on_event(ferry_loop *loop, ferry__socket *socket,
+                     unsigned events) {
+  ferry__connection *c = socket->native;
+  int fd = socket->fd;
   ferry__transfer *t = c->transfer;
-  bool writable = events & CURL_POLL_OUT;
+  bool writable = events & EPOLLOUT;
+  bool readable = events & (EPOLLIN | EPOLLERR | EPOLLHUP);
   if (t && c->state < FERRY__IDLE)
     t->last_ms = ferry__now(loop);
   switch (c->state) {
@@ -121,13 +125,15 @@ void ferry__connection_event(ferry__connection *c, int fd, unsigned events) {
   }
   /* What is to be read may be all there will be: it is read before writing
    * meets a reset. */
-  if ((events & CURL_POLL_IN) || c->unread)
+  if (readable || c->unread)
     ferry__exchange_readable(c);
   ferry__socket *s = ferry__socket_of(loop, fd);
   if (writable && s && s->native == c && c->state == FERRY__BUSY &&
       c->transfer == t)
     ferry__exchange_writable(c);
 }
+
+const ferry__socket_owner ferry__connection_owner = {.on_event = on_event};
 
 /* ---- The end ------------------------------------------------------------- */
 
@@ -137,6 +143,7 @@ void ferry__connection_release_fd(ferry_loop *loop, int fd) {
     if (s->have) /* close() alone does not while a child has it */
       ferry__socket_watch(loop, s, 0);
     s->native = NULL;
+    s->owner = NULL;
   }
   close(fd);
 }

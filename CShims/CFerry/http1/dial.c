@@ -156,7 +156,9 @@ static bool try_one(ferry__connection *c, int i) {
   dial->tried++;
   dial->family = to->any.sa_family;
   int fd = socket(dial->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  ferry__socket *s = fd < 0 ? NULL : ferry__socket_renew(c->loop, fd);
+  ferry__socket *s = fd < 0 ? NULL
+                            : ferry__socket_renew(c->loop, fd,
+                                                  &ferry__connection_owner);
   if (!s) {
     dial->os_errno = fd < 0 ? errno : ENOMEM;
     if (fd >= 0)

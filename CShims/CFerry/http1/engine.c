@@ -62,8 +62,9 @@ static void abandon(ferry_loop *loop, ferry__transfer *t) {
 }
 
 static void resume(ferry_loop *loop, ferry__transfer *t) {
-  (void)loop;
-  if (t->connection)
+  if (t->state == FERRY__DRAINING)
+    ferry__transfer_left(loop, t, (ferry__fault){FERRY_OK, 0});
+  else if (t->connection)
     ferry__exchange_resume(t->connection);
 }
 
@@ -78,7 +79,21 @@ static uint64_t sent(const ferry__transfer *t) {
   return c && c->sent > c->head_size ? c->sent - c->head_size : 0;
 }
 
-static void look(ferry_loop *loop, ferry__transfer *t) { (void)loop, (void)t; }
+static uint64_t look(ferry_loop *loop, ferry__transfer *t,
+                     ferry__fault *fault) {
+  (void)fault;
+  return t->connection ? ferry__exchange_look(t->connection, ferry__now(loop))
+                       : 0;
+}
+
+static bool is_answered(const ferry__transfer *t) {
+  return t->receiving == FERRY__RECEIVE_COMPLETE;
+}
+
+/* All of it was told when the exchange ended. */
+static void figures(ferry_loop *loop, ferry__transfer *t) {
+  (void)loop, (void)t;
+}
 
 static void leave_unsent(ferry_loop *loop, ferry__transfer *t) {
   (void)loop;
@@ -93,8 +108,11 @@ const ferry__engine ferry__http1_engine = {
     .resume_sending = resume_sending,
     .sent = sent,
     .look = look,
+    .is_answered = is_answered,
     .leave_unsent = leave_unsent,
     .so_far = ferry__exchange_so_far,
+    .figures = figures,
+    .release = ferry__head_give,
 };
 
 void ferry__http1_close(ferry_loop *loop) {

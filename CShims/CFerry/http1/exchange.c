@@ -96,7 +96,8 @@ static void answered(ferry__connection *c, bool excess) {
   excess = has_excess(c, excess);
   if (c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED &&
       !excess) {
-    t->heard = true; /* and now the rest of the request */
+    /* And now the rest of the request. */
+    t->receiving = FERRY__RECEIVE_COMPLETE;
     ferry__connection_watch(c, true, c->wants_out);
     return;
   }
@@ -128,7 +129,7 @@ static void lost(ferry__connection *c, int os_errno) {
   bool is_told = os_errno; /* and by OpenSSL's queue, too */
   if (!os_errno && c->broken) /* the system tells of a reset once */
     os_errno = c->end_errno;
-  if (t->heard) {
+  if (t->receiving == FERRY__RECEIVE_COMPLETE) {
     c->sending = FERRY__SEND_STOPPED;
     c->broken = true;
     answered(c, false);
@@ -209,8 +210,7 @@ static bool take_head(ferry__connection *c) {
       (t->head->status >= 300 || !c->response.persistent ||
        c->sending == FERRY__SEND_AWAIT)) {
     c->sending = FERRY__SEND_STOPPED;
-    t->send_paused = false;
-    t->cut = true;
+    t->source = FERRY__SOURCE_LEFT;
     ferry__connection_watch(c, true, false);
   }
   if (ferry__head_final(loop, t))
@@ -227,7 +227,7 @@ static bool take(ferry__connection *c, const char *at, const char *end) {
   const char *piece = NULL;
   size_t length = 0;
   for (;;) {
-    bool hold = t->receive_paused ||
+    bool hold = t->paused ||
                 (t->max_rate && t->phase == FERRY_PHASE_BODY &&
                  !ferry__pace_take(loop, t, 0));
     switch (ferry__response_next(&c->response, &at, end, hold, &piece,
@@ -276,7 +276,7 @@ static bool take(ferry__connection *c, const char *at, const char *end) {
 static bool is_direct(const ferry__connection *c, const ferry__transfer *t) {
   return c->response.state == FERRY__IN_BODY && c->response.left >= DIRECT &&
          t->response_kind == FERRY_COLLECT && !t->inflate && !t->max_rate &&
-         !t->receive_paused;
+         !t->paused;
 }
 
 static ssize_t read_direct(ferry__connection *c, ferry__transfer *t) {
@@ -312,7 +312,8 @@ void ferry__exchange_readable(ferry__connection *c) {
     return;
   }
   c->response.head = t->head;
-  if (t->heard) { /* whatever comes now is not its response */
+  if (t->receiving == FERRY__RECEIVE_COMPLETE) {
+    /* Whatever comes now is not its response. */
     if (ferry__connection_read(c, buffer, 1) != -EAGAIN)
       lost(c, 0);
     return;
@@ -473,7 +474,7 @@ static bool send_step(ferry__connection *c) {
     return true;
   case FERRY__SEND_BODY:
     if (t->body_kind == FERRY_BODY_PULL)
-      return !t->send_paused && send_pulled(c);
+      return t->source != FERRY__SOURCE_PAUSED && send_pulled(c);
     if (c->body_at < t->body_length) {
       ssize_t n = send_some(c, (const char *)t->body + c->body_at,
                             t->body_length - c->body_at);
@@ -498,7 +499,7 @@ static bool send_step(ferry__connection *c) {
 static bool has_more(const ferry__connection *c, const ferry__transfer *t) {
   return c->out_at < c->out_length || c->sending == FERRY__SEND_HEAD ||
          c->sending == FERRY__SEND_LAST ||
-         (c->sending == FERRY__SEND_BODY && !t->send_paused);
+         (c->sending == FERRY__SEND_BODY && t->source != FERRY__SOURCE_PAUSED);
 }
 
 void ferry__exchange_writable(ferry__connection *c) {
@@ -514,7 +515,8 @@ void ferry__exchange_writable(ferry__connection *c) {
     return; /* it has ended */
   if (c->fd < 0)
     return;
-  if (c->sending == FERRY__SEND_DONE && t->heard) {
+  if (c->sending == FERRY__SEND_DONE &&
+      t->receiving == FERRY__RECEIVE_COMPLETE) {
     answered(c, false);
     return;
   }
@@ -614,7 +616,7 @@ void ferry__exchange_resume(ferry__connection *c) {
   int fd = c->fd;
   if (c->state != FERRY__BUSY)
     return;
-  if (c->held && !t->receive_paused) {
+  if (c->held && !t->paused) {
     char *held = c->held;
     uint32_t length = c->held_length;
     c->held = NULL; /* what is not taken is held anew, in a copy */

@@ -93,6 +93,9 @@ void ferry__connection_failed(ferry__connection *connection,
                               ferry__fault fault, int os_errno,
                               const char *words);
 
+/* A socket of it is ready. */
+extern const ferry__socket_owner ferry__connection_owner;
+
 /* ---- Exchanges (exchange.c) ---------------------------------------------- */
 
 /* Sends the transfer's request; may end the transfer and the connection. */
@@ -106,6 +109,10 @@ void ferry__exchange_resume(ferry__connection *connection);
 void ferry__exchange_resume_sending(ferry__connection *connection);
 void ferry__exchange_so_far(const ferry__transfer *transfer,
                             ferry_result *result);
+/* What waits for a time; returns when to look again, 0 = no need to. */
+uint64_t ferry__exchange_look(ferry__connection *connection, uint64_t now);
+bool ferry__head_take(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__head_give(ferry_loop *loop, ferry__transfer *transfer);
 /* The response is complete, and the source has nothing more to give. */
 void ferry__exchange_leave_unsent(ferry__connection *connection);
 

@@ -55,6 +55,8 @@ typedef struct ferry__sink ferry__sink;
 typedef struct ferry__connection ferry__connection; /* of our own */
 typedef struct ferry__route ferry__route;
 
+uint64_t ferry__hash(const char *text, size_t length); /* table.c */
+
 /* ---- Pool of blocks (pool.c) --------------------------------------------- */
 
 enum { FERRY__CLASSES = 7 };

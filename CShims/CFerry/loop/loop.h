@@ -1,9 +1,8 @@
-/* loop.h - the loop, and the ways into it. */
+/* loop.h - the loop, its sockets and its timers, and the ways into it. */
 #ifndef FERRY_LOOP_H
 #define FERRY_LOOP_H
 
-#include "curl/libcurl.h"
-#include "connection/host.h"
+#include "loop/base.h"
 
 /* ---- Table of ids (table.c) ---------------------------------------------- */
 
@@ -52,12 +51,87 @@ typedef struct ferry__mailbox {
 
 void ferry__mailbox_open(ferry_loop *loop);
 void ferry__wake(ferry_loop *loop); /* [any thread] */
+/* [any thread] FERRY_OK, or FERRY_E_SHUTDOWN: then it is still the caller's. */
+int ferry__mailbox_put(ferry_loop *loop, ferry__transfer *transfer);
+/* [any thread] */
+void ferry__mailbox_command(ferry_loop *loop, ferry__command command);
+void ferry__mailbox_call(ferry_loop *loop);
 /* Closes it for ever and returns what was left. */
 ferry__transfer *ferry__mailbox_close(ferry_loop *loop);
 bool ferry__mailbox_is_empty(const ferry_loop *loop);
 void ferry__mailbox_submits(ferry_loop *loop);
 void ferry__mailbox_commands(ferry_loop *loop);
-void ferry__accept(ferry_loop *loop, ferry__transfer *transfer);
+/* on_call, where it was asked for. */
+void ferry__mailbox_calls(ferry_loop *loop);
+
+/* ---- Sockets (sockets.c) ------------------------------------------------- */
+
+/* Beside CURL_POLL_…: the other side has closed. */
+enum { FERRY__POLL_END = 8 };
+
+/* Whoever has opened it. */
+typedef struct ferry__socket_owner {
+  void (*on_event)(ferry_loop *loop, ferry__socket *socket,
+                   unsigned events); /* EPOLL… */
+  /* Its number is another socket's now; NULL = nothing to do. */
+  void (*forget)(ferry_loop *loop, ferry__socket *socket);
+} ferry__socket_owner;
+
+struct ferry__socket {
+  int fd;
+  unsigned have; /* CURL_POLL_… bits that are registered */
+  const ferry__socket_owner *owner;
+  uint64_t serial; /* another number for each socket that is opened */
+  ferry__connection *native; /* the native engine's */
+  /* libcurl's engine's (curl/socket.c), like all that follow. */
+  unsigned want; /* likewise, wanted */
+  ferry__shard *shard;
+  /* Who used it last: a paused owner keeps it from being idle. By number, as
+   * libcurl may close it without telling, and its user may be freed. */
+  uint64_t user, lease;
+  struct ferry__socket *port_next; /* chain of one local port's bucket */
+  uint64_t identity;               /* ferry__extras.identity of its opener */
+  uint16_t local_port, peer_port;  /* 0 = not in a bucket */
+  char peer[46];
+  bool http2;
+  bool ours; /* opened by ferry__on_open(), and not closed since */
+};
+
+typedef struct ferry__sockets {
+  int epoll;
+  uv_poll_t poll;
+  ferry__socket **by_fd;
+  int capacity;
+} ferry__sockets;
+
+int ferry__sockets_open(ferry_loop *loop);
+/* The entry of a descriptor; NULL where there is no memory. */
+ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
+/* The same for a descriptor that has just been opened. */
+ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
+                                   const ferry__socket_owner *owner);
+/* Registers what is waited for (CURL_POLL_…). False, with errno, where the
+ * system refuses it: what stands then stands. */
+bool ferry__socket_watch(ferry_loop *loop, ferry__socket *socket,
+                         unsigned want);
+void ferry__sockets_free(ferry_loop *loop);
+
+/* ---- The wheel (wheel.c) ------------------------------------------------- */
+
+enum { FERRY__SLOTS = 512, FERRY__SLOT_MS = 8 };
+
+typedef struct ferry__wheel {
+  ferry__transfer *slot[FERRY__SLOTS];
+  uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot with something */
+  uint64_t turned; /* the slot number up to which all is done */
+  unsigned count;
+  bool is_turning;
+} ferry__wheel;
+
+void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
+void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__wheel_turn(ferry_loop *loop);
+uint64_t ferry__wheel_next(const ferry_loop *loop);
 
 /* ---- Writers (writers.c) ------------------------------------------------- */
 
@@ -90,39 +164,34 @@ void ferry__job_put(ferry__job *job);
  * it has not begun. False when it is done, and about to come back. */
 bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job));
 
-/* ---- The native HTTP/1.1 engine (http1/) --------------------------------- */
-
-enum { FERRY__SPARE_HEADS = 64 };
-
-typedef struct ferry__http1 {
-  ferry__connection *oldest, *newest; /* idle */
-  ferry__connection *dialing, *dialing_last;
-  unsigned idle_count;
-  uint64_t turn;  /* one more each time the loop goes to wait */
-  uint64_t read_ns; /* before the sockets of this turn were read */
-  char *buffer;   /* to receive into, and to compose requests in */
-  struct ssl_ctx_st *tls; /* made when first used */
-  ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, with their memory */
-  unsigned head_count;
-} ferry__http1;
-
-/* Whether the native engine carries it. */
-bool ferry__http1_carries(const ferry_loop *loop,
-                          const ferry__transfer *transfer);
-extern const ferry__engine ferry__http1_engine;
-/* Closes what has been idle for too long, and goes on dialing; returns when to
- * look again, 0 = no need to. */
-uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now);
-void ferry__http1_close(ferry_loop *loop);
-/* `events`: CURL_POLL_… */
-void ferry__connection_event(ferry__connection *connection, int fd,
-                             unsigned events);
-/* What waits for a time (exchange.c). */
-uint64_t ferry__exchange_look(ferry__connection *connection, uint64_t now);
-bool ferry__head_take(ferry_loop *loop, ferry__transfer *transfer);
-void ferry__head_give(ferry_loop *loop, ferry__transfer *transfer);
-
 /* ---- The loop (loop.c) --------------------------------------------------- */
+
+/* What the loop, and transfers, have others do who know more (core.c). */
+typedef struct ferry__hooks {
+  /* A transfer, or a command, has come. */
+  void (*accept)(ferry_loop *loop, ferry__transfer *transfer);
+  void (*apply)(ferry_loop *loop, ferry__transfer *transfer,
+                const ferry__command *command);
+  /* A part of a turn; true when there is more to do at once. */
+  bool (*work)(ferry_loop *loop);
+  bool (*has_work)(const ferry_loop *loop);
+  void (*gauge)(ferry_loop *loop);
+  /* One of its limits may have passed. */
+  void (*expire)(ferry_loop *loop, ferry__transfer *transfer);
+  /* What else is due by now; returns when to look again, 0 = no need to. */
+  uint64_t (*look)(ferry_loop *loop, uint64_t now);
+  void (*stop)(ferry_loop *loop);
+  void (*free)(ferry_loop *loop);
+  /* A transfer that waits for its place, or for a name, does so no longer. */
+  void (*withdraw)(ferry_loop *loop, ferry__transfer *transfer);
+  /* A place has become free. */
+  void (*leave)(ferry_loop *loop, ferry__host *host);
+  /* What is to carry it. */
+  const struct ferry__engine *(*choose)(const ferry_loop *loop,
+                                        const ferry__transfer *transfer);
+  /* A host leaves the table. */
+  void (*forget)(ferry_loop *loop, ferry__host *host);
+} ferry__hooks;
 
 typedef struct ferry__counters {
   _Atomic uint64_t waiting, resolving, running, sockets, handles, hosts,
@@ -130,78 +199,17 @@ typedef struct ferry__counters {
       longest_turn_us;
 } ferry__counters;
 
-struct ferry_loop {
-  ferry__mailbox mailbox; /* [any thread], as are the three after it */
-  int wake;               /* eventfd; open until the loop is freed */
-  atomic_bool stopping;
-  ferry__counters counters;
-
-  ferry_options options;
-  char *ca_file, *pinned_keys, *user_agent, *encodings;
-  char *client_certificate, *client_key, *client_key_password;
-  pthread_t thread;
-  bool freed_by_itself;
-  bool closing;
-  bool jar_held; /* its cookies are locked (cookies.c) */
-  bool starved; /* libcurl was, in this turn of a shard or before it */
-
-  uv_loop_t uv;
-  uv_timer_t timer;
-  uv_check_t check;
-  uv_prepare_t prepare;
-  uv_idle_t idle;
-  uint64_t timer_at; /* ms; 0 = not armed */
-
-  ferry__sockets sockets;
-  uint64_t leases, connections; /* numbers that were given out */
-  ferry__http1 http1;
-  ferry__shard *shards, *touched;
-  unsigned shard_count, per_shard, first_free;
-  ferry__admission admission;
-  ferry__hosts hosts;
-  ferry__table table;
-  ferry__wheel wheel;
-  ferry__pool pool;
-  ferry__shelf shelves[FERRY__SHELVES];
-  ferry__port *port;
-  ferry__jobs jobs;
-  ferry__inflate *inflates;
-  unsigned inflate_count, sink_count;
-  unsigned char *scratch; /* inflate's output */
-  ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
-  ferry_result *finished, **finished_last;
-  size_t finished_count;
-  uint64_t now_ns; /* refreshed once a round */
-  uint64_t polled; /* ms; when the sockets were last waited for */
-  uint64_t held_from, held_until; /* ms; the last time that they were not */
-};
-
 /* The loop of this thread, NULL elsewhere. */
 extern _Thread_local ferry_loop *ferry__current;
 
-static inline uint64_t ferry__now(const ferry_loop *loop) {
-  return uv_now(&loop->uv);
-}
-static inline void ferry__count(_Atomic uint64_t *counter, int64_t by) {
-  /* One writer: a plain load and store will do, and cost no locked bus. */
-  uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
-  atomic_store_explicit(counter, now + (uint64_t)by, memory_order_relaxed);
-}
-static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
-  return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
-}
-
-/* libcurl has returned, or calls what may wait for others: nothing of the jar
- * stays locked. */
-static inline void ferry__jar_release(ferry_loop *loop) {
-  if (loop->jar_held)
-    ferry__jar_unlock(loop);
-}
-
-/* [any thread] libcurl, once. */
+/* [any thread] libcurl, once (memory.c). */
 void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);
-/* Hands over the results of this turn. */
-void ferry__deliver(ferry_loop *loop);
+/* libuv's handles, then the thread; 0, or a negative errno. */
+int ferry__loop_open(ferry_loop *loop);
+void ferry__loop_close(ferry_loop *loop); /* without ferry__loop_run */
+int ferry__loop_run(ferry_loop *loop);
+/* Not the timer, which ends the last writes. */
+void ferry__loop_close_handles(ferry_loop *loop);
 
 #endif

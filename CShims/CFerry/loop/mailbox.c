@@ -36,28 +36,13 @@ void ferry__mailbox_open(ferry_loop *loop) {
   loop->mailbox.last = &loop->mailbox.first;
 }
 
-int ferry_submit(ferry_loop *loop, const ferry_request *request,
-                 int *detail) {
-  ferry__transfer *transfer, *old;
+int ferry__mailbox_put(ferry_loop *loop, ferry__transfer *transfer) {
   ferry__mailbox *mailbox = &loop->mailbox;
-  if (detail)
-    *detail = FERRY_D_NONE;
-  /* At once and not when the loop gets to close its inbox: threads that keep
-   * on pushing would keep it from getting there. */
-  if (atomic_load_explicit(&loop->stopping, memory_order_acquire))
-    return FERRY_E_SHUTDOWN;
-  ferry__fault fault = ferry__transfer_make(request, &transfer);
-  if (fault.code) {
-    if (detail)
-      *detail = fault.detail;
-    return fault.code;
-  }
-  old = atomic_load_explicit(&mailbox->inbox, memory_order_relaxed);
+  ferry__transfer *old =
+      atomic_load_explicit(&mailbox->inbox, memory_order_relaxed);
   do {
-    if (old == &closed_inbox) {
-      free(transfer);
+    if (old == &closed_inbox)
       return FERRY_E_SHUTDOWN;
-    }
     transfer->next = old;
   } while (!atomic_compare_exchange_weak_explicit(
       &mailbox->inbox, &old, transfer, memory_order_release,
@@ -87,7 +72,7 @@ static void give_command(ferry__mailbox *mailbox, ferry__command *command) {
                           memory_order_release);
 }
 
-static void post(ferry_loop *loop, ferry__command command) {
+void ferry__mailbox_command(ferry_loop *loop, ferry__command command) {
   ferry__mailbox *mailbox = &loop->mailbox;
   ferry__command *new = take_command(mailbox), *old;
   *new = command;
@@ -105,40 +90,19 @@ static void post(ferry_loop *loop, ferry__command command) {
     wake(loop);
 }
 
-void ferry_cancel(ferry_loop *loop, uint64_t id) {
-  post(loop, (ferry__command){.kind = FERRY__CANCEL, .id = id});
-}
-
-void ferry_resume(ferry_loop *loop, uint64_t id) {
-  post(loop, (ferry__command){.kind = FERRY__RESUME, .id = id});
-}
-
-void ferry_resume_sending(ferry_loop *loop, uint64_t id) {
-  post(loop, (ferry__command){.kind = FERRY__RESUME_SENDING, .id = id});
-}
-
-void ferry_pause(ferry_loop *loop, uint64_t id) {
-  post(loop, (ferry__command){.kind = FERRY__PAUSE, .id = id});
-}
-
-void ferry_write_to(ferry_loop *loop, uint64_t id, int32_t fd, int64_t offset,
-                    uint64_t most) {
-  post(loop, (ferry__command){.kind = FERRY__WRITE_TO, .id = id, .fd = fd,
-                              .offset = offset, .most = most});
-}
-
-void ferry_set_priority(ferry_loop *loop, uint64_t id, int priority) {
-  int ring = priority < FERRY_LOW    ? FERRY_LOW
-             : priority > FERRY_HIGH ? FERRY_HIGH
-                                     : priority;
-  post(loop, (ferry__command){.kind = FERRY__PRIORITY, .id = id,
-                              .priority = (uint8_t)ring});
-}
-
-void ferry_call(ferry_loop *loop) {
+void ferry__mailbox_call(ferry_loop *loop) {
   if (!atomic_exchange_explicit(&loop->mailbox.called, true,
                                 memory_order_acq_rel))
     wake(loop);
+}
+
+void ferry__mailbox_calls(ferry_loop *loop) {
+  if (!atomic_load_explicit(&loop->mailbox.called, memory_order_relaxed) ||
+      !atomic_exchange_explicit(&loop->mailbox.called, false,
+                                memory_order_acq_rel))
+    return;
+  if (loop->options.on_call)
+    loop->options.on_call(loop->options.context);
 }
 
 bool ferry__mailbox_is_empty(const ferry_loop *loop) {
@@ -169,7 +133,7 @@ void ferry__mailbox_submits(ferry_loop *loop) {
       reversed(atomic_exchange_explicit(inbox, NULL, memory_order_acquire));
   while (list) {
     ferry__transfer *next = list->next;
-    ferry__accept(loop, list);
+    loop->hooks->accept(loop, list);
     list = next;
   }
 }
@@ -191,31 +155,6 @@ static void take_commands(ferry_loop *loop) {
   mailbox->last = &last->next;
 }
 
-static void apply(ferry_loop *loop, ferry__transfer *transfer,
-                 const ferry__command *command) {
-  switch (command->kind) {
-  case FERRY__CANCEL:
-    ferry__transfer_end(loop, transfer,
-                        (ferry__fault){FERRY_E_CANCELLED, 0});
-    break;
-  case FERRY__RESUME:
-    ferry__transfer_resume(loop, transfer);
-    break;
-  case FERRY__RESUME_SENDING:
-    ferry__transfer_resume_sending(loop, transfer);
-    break;
-  case FERRY__PAUSE:
-    transfer->held = transfer->receive_paused = true;
-    break;
-  case FERRY__WRITE_TO:
-    ferry__transfer_divert(loop, transfer, command->fd, command->offset,
-                           command->most);
-    break;
-  default:
-    ferry__reprioritise(loop, transfer, command->priority);
-  }
-}
-
 void ferry__mailbox_commands(ferry_loop *loop) {
   ferry__mailbox *mailbox = &loop->mailbox;
   take_commands(loop);
@@ -233,7 +172,7 @@ void ferry__mailbox_commands(ferry_loop *loop) {
     if (transfer) {
       cancels += command->kind == FERRY__CANCEL &&
                  transfer->state == FERRY__RUNNING;
-      apply(loop, transfer, command);
+      loop->hooks->apply(loop, transfer, command);
     }
     give_command(mailbox, command);
   }

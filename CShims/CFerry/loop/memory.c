@@ -152,3 +152,7 @@ void ferry__shelves_clear(ferry__shelf *shelves) {
       drop(block);
     }
 }
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void initialise(void) { ferry__memory_initialise(); }
+void ferry__initialise(void) { pthread_once(&once, initialise); }

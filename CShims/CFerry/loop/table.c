@@ -70,3 +70,10 @@ void ferry__table_remove(ferry__table *table, uint64_t id) {
   }
   table->slots[hole] = NULL;
 }
+
+uint64_t ferry__hash(const char *text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+  for (size_t i = 0; i < length; i++)
+    hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
+  return hash;
+}

@@ -67,7 +67,7 @@ void ferry__wheel_turn(ferry_loop *loop) {
     while (wheel->slot[slot]) {
       ferry__transfer *t = wheel->slot[slot];
       ferry__wheel_remove(loop, t);
-      ferry__watch_limits(loop, t);
+      loop->hooks->expire(loop, t);
     }
   }
   wheel->is_turning = false;

@@ -1,5 +1,6 @@
-/* body.c - where the bytes of an answer go: into one buffer, to the
- * receiver piece by piece, or to a descriptor; counted on the way. */
+/* body.c - what both engines report a response to: its final head, and where
+ * the bytes of its body go: into one buffer, to the receiver piece by piece,
+ * or to a descriptor; counted on the way. */
 #include "core.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ bool ferry__has_body(const ferry__transfer *t) {
          head->status != 304 && head->content_length != 0;
 }
 
-bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
+static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = t->head;
   bool body = ferry__has_body(t);
   bool decode = body && (t->flags & FERRY_DECODE) &&
@@ -30,8 +31,6 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
   if (body && !head->chunked && head->content_length < 0 &&
       head->version < 20) {
     t->result.flags |= FERRY_RESULT_CLOSE_FRAMED;
-    if (t->host->secure && t->handle)
-      ferry__watch_close_notify(t);
   }
   if (decode && !t->inflate) {
     t->inflate = ferry__inflate_take(loop, head->coding);
@@ -41,6 +40,58 @@ bool ferry__body_begin(ferry_loop *loop, ferry__transfer *t) {
   }
   return true;
 }
+
+/* ---- The final head ------------------------------------------------------ */
+
+/* The answer is the proxy's own, or passed on by it, and not the server's
+ * through a tunnel. */
+static bool is_proxys(const ferry__transfer *t) {
+  return t->extras && t->extras->proxy_kind == FERRY_PROXY_HTTP &&
+         !t->host->secure;
+}
+
+static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
+  const ferry__head *head = t->head;
+  ferry_result so_far;
+  if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
+                                 !(t->flags & FERRY_NOTIFY_HEAD)))
+    return true;
+  so_far = t->result;
+  so_far.phase = t->phase;
+  so_far.head_received = head->received;
+  so_far.engine = t->engine->name;
+  t->engine->so_far(t, &so_far);
+  so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
+  so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
+  so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
+  so_far.status = head->status;
+  so_far.http_version = head->version;
+  so_far.content_length = head->content_length;
+  so_far.head = head->bytes;
+  so_far.head_length = head->length;
+  so_far.fields = head->fields;
+  so_far.field_count = head->count;
+  if (loop->options.on_head(loop->options.context, t->result.id, &so_far) !=
+      FERRY_ABORT)
+    return true;
+  t->fault = (ferry__fault){FERRY_E_MEMORY, 0};
+  return false;
+}
+
+bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
+  t->receiving = FERRY__RECEIVE_BODY;
+  if (t->head->status == 407 && is_proxys(t)) {
+    t->fault = (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED};
+    return false;
+  }
+  if (!begin_body(loop, t) || !notify_head(loop, t))
+    return false;
+  if ((t->flags & FERRY_HOLD_BODY) && t->response_kind == FERRY_STREAM)
+    t->paused |= FERRY__PAUSED_BY_RECEIVER;
+  return true;
+}
+
+/* ---- The body ------------------------------------------------------------ */
 
 bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *t,
                          size_t length) {
@@ -89,7 +140,7 @@ bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *t,
   } else if (loop->options.on_body) {
     if (loop->options.on_body(loop->options.context, t->result.id, bytes,
                               length) == FERRY_PAUSE)
-      t->receive_paused = true;
+      t->paused |= FERRY__PAUSED_BY_RECEIVER;
   }
   t->result.body_length += length;
   return true;

@@ -107,7 +107,7 @@ static bool run(ferry_loop *loop, ferry__transfer *t) {
     }
     if (!step(loop, t, &more))
       return false;
-    if (t->receive_paused && more)
+    if (t->paused && more)
       return hold(t);
   }
   return true;

@@ -38,7 +38,7 @@ bool ferry__pace_take(ferry_loop *loop, ferry__transfer *t, size_t count) {
     t->budget -= (int64_t)count;
     return true;
   }
-  t->paced = t->receive_paused = true;
+  t->paused |= FERRY__PAUSED_BY_RATE;
   uint64_t at = now + wait(t);
   if (!t->timer_at || t->timer_at * FERRY__SLOT_MS > at)
     ferry__wheel_set(loop, t, at);
@@ -47,13 +47,9 @@ bool ferry__pace_take(ferry_loop *loop, ferry__transfer *t, size_t count) {
 
 uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *t) {
   uint64_t now = ferry__now(loop);
-  if (!t->paced)
-    return 0;
   fill(t, now);
   if (t->budget <= 0)
     return now + wait(t);
-  t->paced = false;
-  if (!t->held)
-    ferry__transfer_resume(loop, t);
-  return t->paced ? now + wait(t) : 0;
+  ferry__transfer_unpause(loop, t, FERRY__PAUSED_BY_RATE);
+  return t->paused & FERRY__PAUSED_BY_RATE ? now + wait(t) : 0;
 }

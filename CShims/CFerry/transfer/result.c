@@ -64,10 +64,6 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->message = t->words;
   if (t->extras && t->extras->via)
     t->extras->via->held--;
-  free(t->late);
-  free(t->kept);
-  free(t->cookie);
-  t->late = t->kept = t->cookie = NULL;
   if (t->inflate)
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;
@@ -80,6 +76,17 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   loop->finished_last = &r->next;
   loop->finished_count++;
   ferry__count(&loop->counters.finished, 1);
+}
+
+void ferry__deliver(ferry_loop *loop) {
+  ferry_result *first = loop->finished;
+  size_t count = loop->finished_count;
+  if (!first)
+    return;
+  loop->finished = NULL;
+  loop->finished_last = &loop->finished;
+  loop->finished_count = 0;
+  loop->options.on_finished(loop->options.context, first, count);
 }
 
 void ferry_result_free(ferry_result *result) {

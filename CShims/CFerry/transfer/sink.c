@@ -47,7 +47,7 @@ struct ferry__sink {
   uint64_t written, flush_ms;
   int32_t os_errno;
   int fd; /* -1 = closed; the thread's while it works */
-  bool working, choked;
+  bool working;
   atomic_bool last; /* nothing comes after what is being written, .. */
   atomic_bool left; /* .. or it need not be written to its end */
 };
@@ -204,10 +204,8 @@ static void on_part_written(ferry__job *job) {
       ferry__finish(loop, t);
     if (loop->closing)
       ferry__deliver(loop);
-  } else if (sink->choked) {
-    sink->choked = false;
-    if (!t->held)
-      ferry__transfer_resume(loop, t);
+  } else if (t->paused & FERRY__PAUSED_BY_SINK) {
+    ferry__transfer_unpause(loop, t, FERRY__PAUSED_BY_SINK);
   }
 }
 
@@ -246,7 +244,7 @@ bool ferry__sink_put(ferry_loop *loop, ferry__transfer *t, const char *bytes,
   else if (!sink->working)
     wake_for_flush(sink);
   else if (sink->filling.used + PIECE > sink->block)
-    sink->choked = t->receive_paused = true;
+    t->paused |= FERRY__PAUSED_BY_SINK;
   return true;
 }
 
@@ -258,10 +256,6 @@ uint64_t ferry__sink_look(ferry__transfer *t) {
     return sink->flush_ms;
   begin_to_write(sink);
   return 0;
-}
-
-bool ferry__sink_is_choked(const ferry__transfer *t) {
-  return t->sink && t->sink->choked;
 }
 
 /* ---- The end ------------------------------------------------------------- */

@@ -17,38 +17,25 @@ static int idle_detail(const ferry__transfer *t) {
   return FERRY_D_TIMEOUT_RESPONSE_HEAD;
 }
 
-void ferry__look_at_phase(ferry__transfer *t) {
-  curl_off_t sent = 0;
-  if (!t->handle) /* the native engine tells of its phases by itself */
-    return;
-  if (t->phase == FERRY_PHASE_CONNECT && t->host->secure &&
-      (t->extras && t->extras->proxy ? t->handle->tunnelled
-                                     : ferry__is_connected(t->handle)))
-    t->phase = FERRY_PHASE_TLS;
-  if (t->phase == FERRY_PHASE_SEND && t->body_length != FERRY_UNKNOWN_LENGTH) {
-    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-    if ((uint64_t)sent >= t->body_length)
-      t->phase = FERRY_PHASE_WAIT_HEAD;
-  }
-}
-
 static void sooner(uint64_t *next, uint64_t at) {
-  if (!*next || at < *next)
+  if (at && (!*next || at < *next))
     *next = at;
 }
+
+/* ---- What expires next --------------------------------------------------- */
 
 /* True when the limit has passed; else notes when it will. The time in which
  * the loop was held does not count, as nothing could happen in it: the last
  * such time, so that a limit passes even where every turn is a long one. */
-static bool passed(const ferry_loop *loop, uint64_t from, uint32_t limit,
+static bool passed(const ferry__clock *clock, uint64_t from, uint32_t limit,
                    uint64_t *next) {
   if (!limit)
     return false;
-  if (from < loop->held_from)
-    from += loop->held_until - loop->held_from;
-  else if (from < loop->held_until)
-    from = loop->held_until;
-  if (ferry__now(loop) >= from + limit)
+  if (from < clock->held_from)
+    from += clock->held_until - clock->held_from;
+  else if (from < clock->held_until)
+    from = clock->held_until;
+  if (clock->now >= from + limit)
     return true;
   sooner(next, from + limit);
   return false;
@@ -56,20 +43,85 @@ static bool passed(const ferry_loop *loop, uint64_t from, uint32_t limit,
 
 /* A deadline is a point in time, which does not move. One that passed while the
  * loop was held passes a moment after it, when what had come is read. */
-static bool is_over(const ferry_loop *loop, const ferry__transfer *t,
+static bool is_over(const ferry__clock *clock, const ferry__transfer *t,
                     uint64_t *next) {
   uint64_t at = t->submitted_ms + t->deadline_ms;
-  uint64_t grace = loop->held_until - loop->held_from;
+  uint64_t grace = clock->held_until - clock->held_from;
   if (grace > FERRY__GRACE_MS)
     grace = FERRY__GRACE_MS;
   if (!t->deadline_ms)
     return false;
-  if (at > loop->held_from && at < loop->held_until + grace)
-    at = loop->held_until + grace;
-  if (ferry__now(loop) >= at)
+  if (at > clock->held_from && at < clock->held_until + grace)
+    at = clock->held_until + grace;
+  if (clock->now >= at)
     return true;
   sooner(next, at);
   return false;
+}
+
+static ferry__expiry timed_out(int detail) {
+  return (ferry__expiry){.kind = FERRY__EXPIRES_NOW, .detail = detail};
+}
+
+/* Whether too few bytes came while the window was open. */
+static ferry__expiry speed_of(const ferry__clock *clock,
+                              const ferry__transfer *t, bool paused,
+                              uint64_t moved, ferry__expiry e) {
+  if (!t->low_speed_ms)
+    return e;
+  if (t->phase < FERRY_PHASE_SEND) {
+    sooner(&e.at, clock->now + t->low_speed_ms / 4 + 1);
+    return e;
+  }
+  e.window = paused || !t->window_ms;
+  uint64_t least = (uint64_t)t->low_speed_bytes * t->low_speed_ms / 1000;
+  if (!passed(clock, e.window ? clock->now : t->window_ms, t->low_speed_ms,
+              &e.at))
+    return e;
+  if (moved - (e.window ? moved : t->window_bytes) < least)
+    return timed_out(FERRY_D_TIMEOUT_LOW_SPEED);
+  e.window = true;
+  sooner(&e.at, clock->now + t->low_speed_ms);
+  return e;
+}
+
+ferry__expiry ferry__expiry_of(const ferry__clock *clock,
+                               const ferry__transfer *t,
+                               const ferry__progress *progress) {
+  ferry__expiry e = {.kind = FERRY__EXPIRES_LATER};
+  bool paused = t->paused || progress->source_paused;
+  bool waiting = t->state == FERRY__WAITING;
+  if (is_over(clock, t, &e.at))
+    return timed_out(waiting ? FERRY_D_TIMEOUT_QUEUE
+                             : FERRY_D_TIMEOUT_DEADLINE);
+  if (waiting)
+    return e;
+  if (passed(clock, t->started_ms, t->total_ms, &e.at))
+    return timed_out(FERRY_D_TIMEOUT_TOTAL);
+  if (t->phase < FERRY_PHASE_SEND &&
+      passed(clock, t->started_ms, t->connect_ms, &e.at))
+    return timed_out(idle_detail(t));
+  if (!paused) {
+    if (t->phase >= FERRY_PHASE_DNS &&
+        passed(clock, t->last_ms, t->idle_ms, &e.at))
+      return timed_out(idle_detail(t));
+  } else if (progress->source_paused && progress->answered &&
+             t->state == FERRY__RUNNING) {
+    /* Its source may never come back. */
+    if (passed(clock, t->last_ms, t->idle_ms, &e.at))
+      return (ferry__expiry){.kind = FERRY__EXPIRES_UNSENT};
+  } else if (t->idle_ms) {
+    sooner(&e.at, clock->now + t->idle_ms); /* its own clock stands still */
+  }
+  return speed_of(clock, t, paused, progress->moved, e);
+}
+
+/* ---- Acting on it -------------------------------------------------------- */
+
+static ferry__clock clock_of(const ferry_loop *loop) {
+  return (ferry__clock){.now = ferry__now(loop),
+                        .held_from = loop->held_from,
+                        .held_until = loop->held_until};
 }
 
 static uint64_t moved(const ferry__transfer *t) {
@@ -87,103 +139,74 @@ static void look_at_upload(ferry__transfer *t, uint64_t now) {
   t->uploaded = bytes;
 }
 
-/* It would end by one of its limits only, and tell of a slow server. */
-static ferry__fault unwatched(ferry__transfer *t) {
-  t->result.os_errno = t->unwatched;
-  return t->phase < FERRY_PHASE_SEND
-             ? (ferry__fault){FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED}
-             : (ferry__fault){FERRY_E_INTERNAL, 0};
-}
-
-/* Its answer is settled, and only a write is under way. */
+/* Its response is settled, and only a write is under way. */
 static uint64_t check_writing(ferry_loop *loop, ferry__transfer *t) {
   static const ferry__fault late = {FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_DEADLINE};
-  uint64_t now = ferry__now(loop), next = 0;
-  if (!t->leave_ms && is_over(loop, t, &next))
-    t->leave_ms = now + FERRY__WRITE_MS;
+  ferry__clock clock = clock_of(loop);
+  uint64_t next = 0;
+  if (!t->leave_ms && is_over(&clock, t, &next))
+    t->leave_ms = clock.now + FERRY__WRITE_MS;
   if (!t->leave_ms)
     return next;
-  if (now < t->leave_ms)
+  if (clock.now < t->leave_ms)
     return t->leave_ms;
   ferry__sink_leave(loop, t, late);
-  return t->state == FERRY__WRITING ? now + FERRY__WRITE_MS : 0;
+  return t->state == FERRY__WRITING ? clock.now + FERRY__WRITE_MS : 0;
+}
+
+/* What is due by itself goes on. Returns when to look again, 0 = no need to;
+ * *fault is set where the transfer cannot go on. */
+static uint64_t go_on(ferry_loop *loop, ferry__transfer *t,
+                      ferry__fault *fault) {
+  uint64_t next = 0;
+  if (t->engine && t->state == FERRY__RUNNING)
+    next = t->engine->look(loop, t, fault);
+  if (!fault->code && t->phase >= FERRY_PHASE_SEND && loop->options.http2 &&
+      t->body_kind != FERRY_BODY_NONE)
+    look_at_upload(t, ferry__now(loop));
+  sooner(&next, ferry__sink_look(t));
+  return next;
+}
+
+static void open_window(ferry_loop *loop, ferry__transfer *t) {
+  t->window_ms = ferry__now(loop);
+  t->window_bytes = moved(t);
 }
 
 /* The next moment at which something of this transfer may expire; 0 = none.
  * *fault is set when it has. */
 static uint64_t check(ferry_loop *loop, ferry__transfer *t,
                       ferry__fault *fault) {
-  uint64_t now = ferry__now(loop), next = 0;
-  int detail = 0;
-  bool paused = t->receive_paused || t->send_paused;
   if (t->state == FERRY__DONE)
     return 0;
   if (t->state == FERRY__WRITING)
     return check_writing(loop, t);
-  if (t->unwatched && t->state == FERRY__RUNNING) {
-    *fault = unwatched(t);
+  ferry__progress progress = {
+      .source_paused = t->source == FERRY__SOURCE_PAUSED};
+  uint64_t next = t->state == FERRY__WAITING ? 0 : go_on(loop, t, fault);
+  if (fault->code)
     return 0;
+  progress.answered = progress.source_paused && t->engine &&
+                      t->engine->is_answered(t);
+  progress.moved = t->low_speed_ms ? moved(t) : 0;
+  ferry__clock clock = clock_of(loop);
+  ferry__expiry expiry = ferry__expiry_of(&clock, t, &progress);
+  if (expiry.window)
+    open_window(loop, t);
+  sooner(&next, expiry.at);
+  switch (expiry.kind) {
+  case FERRY__EXPIRES_NOW:
+    *fault = (ferry__fault){FERRY_E_TIMEOUT, expiry.detail};
+    return 0;
+  case FERRY__EXPIRES_UNSENT:
+    t->engine->leave_unsent(loop, t);
+    return check(loop, t, fault); /* its receiver may not come back, either */
   }
-  if (is_over(loop, t, &next)) {
-    detail = t->state == FERRY__WAITING ? FERRY_D_TIMEOUT_QUEUE
-                                        : FERRY_D_TIMEOUT_DEADLINE;
-  } else if (t->state != FERRY__WAITING) {
-    ferry__look_at_phase(t);
-    if (t->phase >= FERRY_PHASE_SEND && loop->options.http2 &&
-        t->body_kind != FERRY_BODY_NONE)
-      look_at_upload(t, now);
-    if (passed(loop, t->started_ms, t->total_ms, &next))
-      detail = FERRY_D_TIMEOUT_TOTAL;
-    else if (t->phase < FERRY_PHASE_SEND &&
-             passed(loop, t->started_ms, t->connect_ms, &next))
-      detail = idle_detail(t);
-    else if (!paused && t->phase >= FERRY_PHASE_DNS &&
-             passed(loop, t->last_ms, t->idle_ms, &next))
-      detail = idle_detail(t);
-    else if (t->send_paused && t->state == FERRY__RUNNING &&
-             ferry__is_answered(t) &&
-             passed(loop, t->last_ms, t->idle_ms, &next)) {
-      t->engine->leave_unsent(loop, t); /* its source may never come back */
-      return check(loop, t, fault); /* its receiver may not, either */
-    } else if (paused && t->idle_ms)
-      sooner(&next, now + t->idle_ms); /* its own clock stands still */
-    uint64_t again = ferry__sink_look(t);
-    if (again)
-      sooner(&next, again);
-    again = t->connection ? ferry__exchange_look(t->connection, now) : 0;
-    if (again)
-      sooner(&next, again);
-    if (!detail && t->low_speed_ms && t->phase >= FERRY_PHASE_SEND) {
-      if (paused || !t->window_ms) {
-        t->window_ms = now;
-        t->window_bytes = moved(t);
-      }
-      if (passed(loop, t->window_ms, t->low_speed_ms, &next)) {
-        uint64_t least =
-            (uint64_t)t->low_speed_bytes * t->low_speed_ms / 1000;
-        if (moved(t) - t->window_bytes < least) {
-          detail = FERRY_D_TIMEOUT_LOW_SPEED;
-        } else {
-          t->window_ms = now;
-          t->window_bytes = moved(t);
-          sooner(&next, now + t->low_speed_ms);
-        }
-      }
-    } else if (!detail && t->low_speed_ms) {
-      sooner(&next, now + t->low_speed_ms / 4 + 1);
-    }
-  }
-  if (!detail && t->paced) {
-    uint64_t again = ferry__pace_look(loop, t);
+  if (t->paused & FERRY__PAUSED_BY_RATE) {
+    sooner(&next, ferry__pace_look(loop, t));
     if (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING)
       return check(loop, t, fault); /* that was its end, but for a write */
-    if (again)
-      sooner(&next, again);
   }
-  if (!detail && t->nudged)
-    ferry__nudge(t);
-  if (detail)
-    *fault = (ferry__fault){FERRY_E_TIMEOUT, detail};
   return next;
 }
 

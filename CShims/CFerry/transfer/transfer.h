@@ -3,7 +3,7 @@
 #ifndef FERRY_TRANSFER_H
 #define FERRY_TRANSFER_H
 
-#include "loop/base.h"
+#include "loop/loop.h"
 
 /* ---- Heads (head.c) ------------------------------------------------------ */
 
@@ -71,25 +71,33 @@ bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
 /* ---- Engines ------------------------------------------------------------- */
 
 /* What carries transfers. It tells of a head by ferry__head_final, of a body
- * by ferry__receive, and of the end by ferry__transfer_left. */
+ * by ferry__receive, asks for the request's body by ferry__source_pull, and
+ * tells of the end by ferry__transfer_left. */
 typedef struct ferry__engine {
   uint8_t name; /* FERRY_ENGINE_… */
   /* A fault that comes at once may also have ended the transfer already. */
   ferry__fault (*start)(ferry_loop *loop, ferry__transfer *transfer);
   /* It ends here and now: figures are read, its connection is closed. */
   void (*abandon)(ferry_loop *loop, ferry__transfer *transfer);
+  /* The receiver takes more; of one that is DRAINING, too. */
   void (*resume)(ferry_loop *loop, ferry__transfer *transfer);
   void (*resume_sending)(ferry_loop *loop, ferry__transfer *transfer);
   /* Bytes of the request's body that have left. */
   uint64_t (*sent)(const ferry__transfer *transfer);
-  /* The phases that are told by no event. */
-  void (*look)(ferry_loop *loop, ferry__transfer *transfer);
+  /* Phases that are told by no event, and what waits for a time; returns when
+   * to look again, 0 = no need to. Sets *fault where it cannot go on. */
+  uint64_t (*look)(ferry_loop *loop, ferry__transfer *transfer,
+                   ferry__fault *fault);
+  /* The whole response has come, as far as its head says where it ends. */
+  bool (*is_answered)(const ferry__transfer *transfer);
   /* The response is complete, and the rest of the request stays unsent. */
   void (*leave_unsent)(ferry_loop *loop, ferry__transfer *transfer);
   void (*so_far)(const ferry__transfer *transfer, ferry_result *result);
+  /* At the end: what it has cost, then, when the result is packed, what the
+   * engine keeps for it goes. */
+  void (*figures)(ferry_loop *loop, ferry__transfer *transfer);
+  void (*release)(ferry_loop *loop, ferry__transfer *transfer);
 } ferry__engine;
-
-extern const ferry__engine ferry__curl_engine;
 
 /* ---- Transfers (transfer.c, request.c, body.c) --------------------------- */
 
@@ -107,17 +115,56 @@ typedef struct ferry__fifo {
   ferry__transfer *head, *tail;
 } ferry__fifo;
 
+/* How far the response has come. */
+enum ferry__receive_state {
+  FERRY__RECEIVE_HEAD,     /* or nothing yet */
+  FERRY__RECEIVE_BODY,     /* the final head is complete */
+  FERRY__RECEIVE_COMPLETE, /* while the request is still being sent */
+};
+
+/* Why no byte is delivered: bits. */
+enum ferry__pause {
+  FERRY__PAUSED_BY_RECEIVER = 1,
+  FERRY__PAUSED_BY_RATE = 2,
+  FERRY__PAUSED_BY_SINK = 4,
+};
+
+/* Whether the rest of the request's body is to be had, and wanted. */
+enum ferry__source_state {
+  FERRY__SOURCE_READY,
+  FERRY__SOURCE_PAUSED, /* it has nothing to give at the moment */
+  FERRY__SOURCE_DRY,    /* likewise, and libcurl is to look if it is done */
+  FERRY__SOURCE_LEFT,   /* the rest is not sent: the response is there */
+};
+
+/* What only libcurl's engine needs to know of a transfer. */
+typedef struct ferry__carried {
+  uint64_t lease; /* of a place in libcurl: another with each handle */
+  uint64_t foreseen; /* length of a body that libcurl was to find whole, + 1 */
+  char *late; /* what was left in the socket when it was closed */
+  char *kept; /* of a paused response, while its request is being sent */
+  char *cookie; /* the caller's own ones, in a loop with a jar */
+  uint32_t late_length, kept_length, kept_from;
+  int unwatched; /* why its socket is not: an errno */
+  bool close_notified;
+  bool withheld;  /* libcurl holds bytes of the response */
+  bool nudged;    /* libcurl is to look whether it is done */
+  bool head_held; /* a challenge, which libcurl may answer by itself */
+  bool forbidden; /* an address was, and so not connected to */
+  bool untouched; /* the server has not looked at its stream */
+  bool reached;   /* the server may have looked at an earlier attempt */
+  bool again;     /* nothing was sent: to be begun anew */
+} ferry__carried;
+
 struct ferry__transfer {
   ferry_result result; /* first: handed over as it is */
   ferry__transfer *next, *prev; /* inbox, ring, host's list, running list */
   ferry__fifo *fifo;            /* the ring it stands in while WAITING */
   ferry__transfer *timer_next, *timer_prev;
   uint64_t timer_at; /* ms; 0 = not in the wheel */
-  uint64_t lease; /* of a place in libcurl: another with each handle */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
   uint64_t window_bytes, uploaded;
-  uint8_t earlier; /* attempts with handles before this one */
   ferry__host *host;
   ferry__host *asked; /* whose name it waits for while RESOLVING */
   const ferry__engine *engine; /* NULL before it starts */
@@ -129,7 +176,6 @@ struct ferry__transfer {
   uint64_t body_length, pulled;
   struct curl_slist *headers; /* in the arena */
   const char *origin, *target, *method; /* in the arena */
-  char *cookie; /* the caller's own ones, in a loop with a jar */
   uint32_t origin_length;
   uint32_t connect_ms, idle_ms, total_ms, deadline_ms;
   uint32_t low_speed_bytes, low_speed_ms, max_head;
@@ -142,34 +188,20 @@ struct ferry__transfer {
   uint64_t leave_ms; /* when its write is waited for no longer; 0 = never */
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
-  bool receive_paused, send_paused, close_notified;
-  bool withheld; /* libcurl holds bytes of the answer */
-  bool heard;    /* libcurl has read the answer to its end */
-  bool nudged;   /* libcurl is to look whether it is done, .. */
-  bool dry;      /* .. and not to ask the source meanwhile */
-  bool cut;      /* the rest of its request was left unsent */
-  bool held;  /* paused by the caller, .. */
-  bool paced; /* .. or by its rate */
-  bool head_held; /* a challenge, which libcurl may answer by itself */
-  bool forbidden; /* an address was, and so not connected to */
-  bool untouched; /* the server has not looked at its stream */
-  bool reached;   /* the server may have looked at an earlier attempt */
-  bool again;     /* nothing was sent: to be begun anew, .. */
-  bool fresh;     /* .. on a connection of its own */
+  uint8_t receiving; /* enum ferry__receive_state */
+  uint8_t paused;    /* enum ferry__pause */
+  uint8_t source;    /* enum ferry__source_state */
+  uint8_t earlier;   /* attempts before this one */
+  bool fresh;        /* the next attempt has a connection of its own */
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
-  int unwatched; /* why its socket is not: an errno */
   char *bytes; /* the body being collected, a block */
   size_t capacity;
   char *packed; /* the result's fields, head and perhaps body, a block */
   char *words;  /* behind result.message */
-  char *late; /* what was left in the socket when it was closed */
-  uint32_t late_length;
-  uint64_t foreseen; /* length of a body that libcurl was to find whole, + 1 */
-  uint32_t kept_length, kept_from;
-  char *kept; /* of a paused answer, while its request is being sent */
   ferry__inflate *inflate;
+  ferry__carried curl;
   char arena[];
 };
 
@@ -180,48 +212,39 @@ extern struct curl_slist ferry__no_accept;
 /* [any thread] Checks and copies a request; *out is NULL when refused. */
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);
-void ferry__transfer_start(ferry_loop *loop, ferry__transfer *transfer);
+/* Begins: its engine has it. */
+void ferry__transfer_run(ferry_loop *loop, ferry__transfer *transfer,
+                         const ferry__engine *engine);
 /* Ends a transfer in any state. */
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
                          ferry__fault fault);
 /* Its engine is done with it: all has come, or `fault`. */
 void ferry__transfer_left(ferry_loop *loop, ferry__transfer *transfer,
                           ferry__fault fault);
-/* libcurl is done with it. */
-void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
-                               CURLcode code);
+/* Its receiver takes more. */
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
+/* One of the reasons (enum ferry__pause) why it was paused has gone. */
+void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *transfer,
+                             unsigned reason);
 void ferry__transfer_resume_sending(ferry_loop *loop,
                                     ferry__transfer *transfer);
 /* The rest of a streamed body goes to a descriptor. */
 void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *transfer,
                             int32_t fd, int64_t offset, uint64_t most);
-/* The name it waited for is known, or is not to be had. */
-void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
-                           ferry__fault fault);
-/* Bytes, times and flags go from the handle to the result (figures.c). */
-void ferry__read_figures(ferry__transfer *transfer);
-/* What is known of the way there and of what was sent, from the head on. In
- * callbacks of libcurl's too. */
-void ferry__read_so_far(const ferry__transfer *transfer, ferry_result *result);
 /* Head and body leave the handle and become the result's (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
 /* Puts a result into this turn's list (result.c). */
 void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
+/* Hands over the results of this turn (result.c). */
+void ferry__deliver(ferry_loop *loop);
+
+/* ---- What engines report (body.c), and ask for (source.c) ---------------- */
 
 /* The head is the last one: what the body will be, and on_head. False sets
  * transfer->fault. */
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
-
-/* libcurl's callbacks (callbacks.c). */
-size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
-size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
-size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
-
 /* Whether one follows the head, by the method, the status and the length. */
 bool ferry__has_body(const ferry__transfer *transfer);
-/* The end of the head: what the body will be. False sets transfer->fault. */
-bool ferry__body_begin(ferry_loop *loop, ferry__transfer *transfer);
 /* Bytes as they came. False sets transfer->fault. */
 bool ferry__receive(ferry_loop *loop, ferry__transfer *transfer,
                     const char *bytes, size_t length);
@@ -241,8 +264,8 @@ bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
 /* False when so many bytes have to wait: then the transfer is paused. */
 bool ferry__pace_take(ferry_loop *loop, ferry__transfer *transfer,
                       size_t count);
-/* Goes on where it may, which may end the transfer; returns when to look
- * again, 0 = no need to. */
+/* Of one that is paused by its rate: goes on where it may, which may end the
+ * transfer; returns when to look again, 0 = no need to. */
 uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Sinks (sink.c) ------------------------------------------------------ */
@@ -253,7 +276,6 @@ bool ferry__sink_put(ferry_loop *loop, ferry__transfer *transfer,
 /* Writes what has waited long enough; returns when to look again, 0 = no
  * need to. */
 uint64_t ferry__sink_look(ferry__transfer *transfer);
-bool ferry__sink_is_choked(const ferry__transfer *transfer);
 /* Nothing more comes: false when something is yet to be written, or to be
  * closed. Then the transfer is WRITING until that is done, and finished by the
  * sink. */
@@ -264,64 +286,6 @@ bool ferry__sink_rests(ferry__transfer *transfer);
 void ferry__sink_leave(ferry_loop *loop, ferry__transfer *transfer,
                        ferry__fault fault);
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
-
-/* ---- Responses before their request has been sent (early_response.c,
- *      reset_response.c) --------------------------------------------------- */
-
-/* The whole answer has come, as far as its head says where it ends, and
- * libcurl holds nothing of it. */
-bool ferry__is_answered(const ferry__transfer *transfer);
-/* libcurl wants to read no more from a connection of HTTP/1. */
-void ferry__reading_ended(ferry__transfer *transfer);
-/* The final head is there. */
-void ferry__head_ended(ferry__transfer *transfer);
-/* Answered, and nothing more is to be had of its source or of the server:
- * libcurl is left, and this is its end. */
-void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *transfer);
-/* Has libcurl look whether it is done, with nothing new to send. */
-void ferry__nudge(ferry__transfer *transfer);
-/* Takes a piece of an answer that is paused, so that libcurl cannot lose it
- * with the connection. False when it is libcurl's to hold. */
-bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
-/* Hands over what was kept, up to the next pause. False sets
- * transfer->fault. */
-bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
-/* Notes whether the answer that libcurl is about to read is whole
- * (reset_response.c). */
-void ferry__look_ahead(ferry__transfer *transfer, int fd);
-/* An answer that lay in the socket when writing to it failed. True
- * when it was whole, and has been delivered. */
-bool ferry__late_answer(ferry__transfer *transfer);
-
-/* ---- What libcurl's codes mean (error.c) --------------------------------- */
-
-/* Given how far the transfer had come. */
-ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
-                             const char *words);
-ferry__fault ferry__dns_fault(int eai);
-ferry__fault ferry__connect_fault(bool proxied, int os_errno);
-
-/* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
-
-typedef struct ssl_st SSL;
-void ferry__http2_constants(ferry__handle *handle);
-void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
-/* Whether the connection that its request goes out on speaks it. */
-bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
-/* What a code of HTTP/2 and libcurl's words mean. */
-ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
-                                 const char *words);
-/* The field that libcurl would add by itself over HTTP/1.1. */
-extern char ferry__chunked[];
-
-/* ---- Cookies (cookies.c) ------------------------------------------------- */
-
-ferry_jar *ferry__jar_hold(ferry_jar *jar);
-bool ferry__jar_constants(ferry__handle *handle);
-void ferry__jar_reset(ferry__handle *handle);
-bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
-void ferry__jar_unlock(ferry_loop *loop);
-void ferry__jar_check(ferry_loop *loop, const ferry__transfer *transfer);
 
 /* ---- What few requests say (extras.c) ------------------------------------ */
 
@@ -344,34 +308,36 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
 /* [any thread] The texts go to `text`; returns what follows them. */
 char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
                          char *text);
-/* All names are known: may it go there, and to which address? */
-ferry__fault ferry__extras_route(ferry__transfer *transfer);
-/* Whose address it connects to. */
-ferry__host *ferry__dialled(const ferry__transfer *transfer);
-bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
-
-/* ---- The wheel (wheel.c) ------------------------------------------------- */
-
-enum { FERRY__SLOTS = 512, FERRY__SLOT_MS = 8 };
-
-typedef struct ferry__wheel {
-  ferry__transfer *slot[FERRY__SLOTS];
-  uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot with something */
-  uint64_t turned; /* the slot number up to which all is done */
-  unsigned count;
-  bool is_turning;
-} ferry__wheel;
-
-void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer, uint64_t at);
-void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer);
-void ferry__wheel_turn(ferry_loop *loop);
-uint64_t ferry__wheel_next(const ferry_loop *loop);
-
 /* ---- Limits of one transfer (timeout.c) ---------------------------------- */
 
-/* libcurl has no callback for «TCP is connected, TLS begins», and none for
- * «the body has left». */
-void ferry__look_at_phase(ferry__transfer *transfer);
+typedef struct ferry__clock { /* ms */
+  uint64_t now;
+  uint64_t held_from, held_until; /* the last time that the loop was held */
+} ferry__clock;
+
+/* What its engine knows. */
+typedef struct ferry__progress {
+  uint64_t moved; /* bytes in both directions */
+  bool source_paused, answered;
+} ferry__progress;
+
+enum {
+  FERRY__EXPIRES_LATER,  /* at `at`, if at all */
+  FERRY__EXPIRES_NOW,    /* a limit has passed: `detail` */
+  FERRY__EXPIRES_UNSENT, /* answered, and its source is waited for no longer */
+};
+
+typedef struct ferry__expiry {
+  uint64_t at; /* ms; 0 = never */
+  int32_t detail;
+  uint8_t kind;
+  bool window; /* the window of the lowest speed begins anew */
+} ferry__expiry;
+
+/* The next moment at which one of its limits may pass. It changes nothing. */
+ferry__expiry ferry__expiry_of(const ferry__clock *clock,
+                               const ferry__transfer *transfer,
+                               const ferry__progress *progress);
 /* Ends it when one of its limits has passed; else the wheel has it looked at
  * when one may. */
 void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
