@@ -83,6 +83,19 @@ int ferry__connection_watch(ferry__connection *c, bool in, bool out) {
   return ferry__socket_watch(c->loop, s, want) ? 0 : -errno;
 }
 
+ferry__mark ferry__connection_mark(const ferry__connection *c) {
+  return (ferry__mark){
+      .serial = c->serial, .fd = c->fd, .served = c->served};
+}
+
+bool ferry__connection_holds(ferry_loop *loop, ferry__mark mark) {
+  if (mark.fd < 0)
+    return false;
+  const ferry__socket *s = ferry__socket_of(loop, mark.fd);
+  return s && s->native && s->serial == mark.serial &&
+         s->native->served == mark.served && s->native->transfer;
+}
+
 /* ---- Events -------------------------------------------------------------- */
 
 /* Nothing is asked for: what comes is the end, or no answer to anything. A
@@ -125,11 +138,10 @@ static void on_event(ferry_loop *loop, ferry__socket *socket,
   }
   /* What is to be read may be all there will be: it is read before writing
    * meets a reset. */
+  ferry__mark mark = ferry__connection_mark(c);
   if (readable || c->unread)
     ferry__exchange_readable(c);
-  ferry__socket *s = ferry__socket_of(loop, fd);
-  if (writable && s && s->native == c && c->state == FERRY__BUSY &&
-      c->transfer == t)
+  if (writable && ferry__connection_holds(loop, mark))
     ferry__exchange_writable(c);
 }
 

@@ -117,6 +117,7 @@ static void connected(ferry__connection *c, int i) {
   int one = 1;
   ferry_loop *loop = c->loop;
   c->fd = c->dial->fds[i];
+  c->serial = ferry__socket_of(loop, c->fd)->serial;
   c->dial->fds[i] = -1;
   ferry__dial_end(c);
   c->connected_ns = uv_hrtime();

@@ -40,6 +40,7 @@ struct ferry__connection {
   ferry__connection *older, *newer; /* in its loop: idle, or dialing */
   ferry__transfer *transfer; /* BUSY: whose exchange; before: who waits */
   int fd;
+  uint64_t serial;    /* of its socket: no other has had it */
   uint8_t state, sending;
   bool chunked;       /* so the body is sent */
   bool expects;       /* 100-continue */
@@ -93,6 +94,18 @@ void ferry__connection_failed(ferry__connection *connection,
                               ferry__fault fault, int os_errno,
                               const char *words);
 
+/* Which connection, and which of its exchanges: what is asked after a call that
+ * may have ended either, and given its memory to another. */
+typedef struct ferry__mark {
+  uint64_t serial;
+  int fd;
+  uint32_t served;
+} ferry__mark;
+
+ferry__mark ferry__connection_mark(const ferry__connection *connection);
+/* It still is in that exchange, with its socket. */
+bool ferry__connection_holds(ferry_loop *loop, ferry__mark mark);
+
 /* A socket of it is ready. */
 extern const ferry__socket_owner ferry__connection_owner;
 
@@ -101,20 +114,46 @@ extern const ferry__socket_owner ferry__connection_owner;
 /* Sends the transfer's request; may end the transfer and the connection. */
 void ferry__exchange_begin(ferry__connection *connection,
                            ferry__transfer *transfer);
-/* The socket is readable or broken. */
-void ferry__exchange_readable(ferry__connection *connection);
-void ferry__exchange_writable(ferry__connection *connection);
-/* The receiver takes more, the source has more. */
+/* The receiver takes more. */
 void ferry__exchange_resume(ferry__connection *connection);
-void ferry__exchange_resume_sending(ferry__connection *connection);
 void ferry__exchange_so_far(const ferry__transfer *transfer,
                             ferry_result *result);
-/* What waits for a time; returns when to look again, 0 = no need to. */
-uint64_t ferry__exchange_look(ferry__connection *connection, uint64_t now);
-bool ferry__head_take(ferry_loop *loop, ferry__transfer *transfer);
-void ferry__head_give(ferry_loop *loop, ferry__transfer *transfer);
 /* The response is complete, and the source has nothing more to give. */
 void ferry__exchange_leave_unsent(ferry__connection *connection);
+/* It ends so, and its connection with it. */
+void ferry__exchange_fail(ferry__connection *connection, ferry__fault fault);
+/* The response is complete; `excess`: and there are bytes behind it. */
+void ferry__exchange_answered(ferry__connection *connection, bool excess);
+/* The connection has ended, or has broken (os_errno). */
+void ferry__exchange_lost(ferry__connection *connection, int os_errno);
+bool ferry__head_take(ferry_loop *loop, ferry__transfer *transfer);
+void ferry__head_give(ferry_loop *loop, ferry__transfer *transfer);
+/* FERRY__HTTP1_BUFFER bytes for whoever needs them now; NULL: no memory. */
+char *ferry__http1_buffer(ferry_loop *loop);
+
+/* ---- Receiving (receive.c) ----------------------------------------------- */
+
+/* The socket is readable or broken. */
+void ferry__exchange_readable(ferry__connection *connection);
+/* Takes bytes as they come. False: the exchange is over, and the connection
+ * may be gone. */
+bool ferry__exchange_take(ferry__connection *connection, const char *at,
+                          const char *end);
+/* What lies in the socket of a broken connection joins what is held, and the
+ * socket goes: the receiver may come back much later. */
+void ferry__exchange_hold_all(ferry__connection *connection);
+
+/* ---- Sending (send.c) ---------------------------------------------------- */
+
+void ferry__exchange_writable(ferry__connection *connection);
+/* Sends these bytes; what does not leave now is kept. False: the exchange has
+ * been dealt with. */
+bool ferry__exchange_send(ferry__connection *connection, const char *bytes,
+                          size_t length);
+/* The source has more. */
+void ferry__exchange_resume_sending(ferry__connection *connection);
+/* What waits for a time; returns when to look again, 0 = no need to. */
+uint64_t ferry__exchange_look(ferry__connection *connection, uint64_t now);
 
 /* ---- Requests (request.c) ------------------------------------------------ */
 

@@ -1,0 +1,203 @@
+/* receive.c - the response of an exchange: read, taken apart, and reported. */
+#include "http1/http1.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  PACED = 16384,          /* bytes a read, where there is a rate */
+  READS = 8,              /* of one event, then others get theirs */
+  DIRECT = 4096,          /* what is left of a body is read into its place */
+  FIRST_RESERVE = 1 << 20, /* an announced length is not trusted further */
+};
+
+/* What lies in the socket of a broken connection joins what is held, and the
+ * socket goes: the receiver may come back much later. */
+void ferry__exchange_hold_all(ferry__connection *c) {
+  ssize_t n = -ENOMEM;
+  char *held = realloc(c->held, c->held_length + FERRY__LATE);
+  if (held) {
+    uint32_t most = c->held_length + FERRY__LATE;
+    c->held = held;
+    while (c->held_length < most &&
+           (n = ferry__connection_read(c, held + c->held_length,
+                                       most - c->held_length)) > 0)
+      c->held_length += (uint32_t)n;
+  }
+  ferry__connection_drop_socket(c);
+}
+
+/* Takes what the receiver does not: the socket is left unread for it. */
+static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
+  size_t length = (size_t)(end - at);
+  char *held = malloc(length ? length : 1);
+  if (!held) {
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
+    return false;
+  }
+  memcpy(held, at, length);
+  free(c->held);
+  c->held = held;
+  c->held_length = (uint32_t)length;
+  if (c->broken && c->fd >= 0)
+    ferry__exchange_hold_all(c);
+  else
+    ferry__connection_watch(c, false, c->wants_out);
+  return true;
+}
+
+static bool take_head(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  t->phase = FERRY_PHASE_BODY;
+  /* It will not have the rest, or will not read it. */
+  if (c->sending != FERRY__SEND_DONE &&
+      (t->head->status >= 300 || !c->response.persistent ||
+       c->sending == FERRY__SEND_AWAIT)) {
+    c->sending = FERRY__SEND_STOPPED;
+    t->source = FERRY__SOURCE_LEFT;
+    ferry__connection_watch(c, true, false);
+  }
+  if (ferry__head_final(loop, t))
+    return true;
+  ferry__exchange_fail(c, t->fault);
+  return false;
+}
+
+/* Bytes as they come. False: the exchange is over, and the connection may be
+ * gone. */
+bool ferry__exchange_take(ferry__connection *c, const char *at, const char *end) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  const char *piece = NULL;
+  size_t length = 0;
+  for (;;) {
+    bool hold = t->paused ||
+                (t->max_rate && t->phase == FERRY_PHASE_BODY &&
+                 !ferry__pace_take(loop, t, 0));
+    switch (ferry__response_next(&c->response, &at, end, hold, &piece,
+                                 &length)) {
+    case FERRY__EVENT_MORE:
+      if (t->phase < FERRY_PHASE_HEAD && t->head->in_fields)
+        t->phase = FERRY_PHASE_HEAD; /* not by informational ones */
+      return true;
+    case FERRY__EVENT_HELD:
+      return hold_rest(c, at, end);
+    case FERRY__EVENT_INFORMATIONAL:
+      t->phase = FERRY_PHASE_WAIT_HEAD;
+      if (c->sending == FERRY__SEND_AWAIT &&
+          c->response.informational == 100) {
+        c->sending = FERRY__SEND_BODY;
+        ferry__connection_watch(c, true, true);
+      }
+      break;
+    case FERRY__EVENT_HEAD:
+      if (!take_head(c))
+        return false;
+      break;
+    case FERRY__EVENT_BODY:
+      if (t->max_rate)
+        ferry__pace_take(loop, t, length);
+      if (!ferry__receive(loop, t, piece, length)) {
+        ferry__exchange_fail(c, t->fault);
+        return false;
+      }
+      break;
+    case FERRY__EVENT_END:
+      ferry__exchange_answered(c, at < end);
+      return false;
+    case FERRY__EVENT_FAULT:
+      /* What is no status line is not of a head either. */
+      if (t->phase < FERRY_PHASE_HEAD &&
+          c->response.fault.detail != FERRY_D_STATUS_LINE)
+        t->phase = FERRY_PHASE_HEAD;
+      ferry__exchange_fail(c, c->response.fault);
+      return false;
+    }
+  }
+}
+
+/* Into its place, without a copy: a collected body of which much is left. */
+static bool is_direct(const ferry__connection *c, const ferry__transfer *t) {
+  return c->response.state == FERRY__IN_BODY && c->response.left >= DIRECT &&
+         t->response_kind == FERRY_COLLECT && !t->inflate && !t->max_rate &&
+         !t->paused;
+}
+
+static ssize_t read_direct(ferry__connection *c, ferry__transfer *t) {
+  size_t want = c->response.left < FIRST_RESERVE ? (size_t)c->response.left
+                                                 : (size_t)FIRST_RESERVE;
+  if (!ferry__body_reserve(c->loop, t, want))
+    return -ENOMEM;
+  ssize_t n = ferry__connection_read(c, t->bytes + t->result.body_length, want);
+  if (n <= 0)
+    return n;
+  t->result.body_received += (uint64_t)n;
+  t->result.body_length += (uint64_t)n;
+  c->response.left -= (uint64_t)n;
+  if (!c->response.left)
+    c->response.state = FERRY__AT_END;
+  return n;
+}
+
+static void note_arrival(ferry_loop *loop, ferry__transfer *t) {
+  t->last_ms = ferry__now(loop);
+  if (!t->result.metrics.first_byte)
+    t->result.metrics.first_byte = ferry__us(t->started_ns, loop->now_ns);
+}
+
+void ferry__exchange_readable(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  char *buffer = ferry__http1_buffer(loop);
+  /* What comes at once is paid for at once. */
+  size_t size = t->max_rate ? PACED : FERRY__HTTP1_BUFFER;
+  if (!buffer || (t->head == ferry__no_head && !ferry__head_take(loop, t))) {
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
+    return;
+  }
+  c->response.head = t->head;
+  if (t->receiving == FERRY__RECEIVE_COMPLETE) {
+    /* Whatever comes now is not its response. */
+    if (ferry__connection_read(c, buffer, 1) != -EAGAIN)
+      ferry__exchange_lost(c, 0);
+    return;
+  }
+  c->unread = false;
+  for (int i = 0; i < READS; i++) {
+    if (c->held)
+      return;
+    bool direct = is_direct(c, t);
+    ssize_t n = direct ? read_direct(c, t)
+                       : ferry__connection_read(c, buffer, size);
+    if (n == -EAGAIN) {
+      if (c->unread)
+        ferry__connection_watch(c, true, true);
+      return;
+    }
+    if (n == -ENOMEM) {
+      ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
+      return;
+    }
+    if (n <= 0) {
+      ferry__exchange_lost(c, (int)-n);
+      return;
+    }
+    note_arrival(loop, t);
+    bool drained = direct ? false
+                   : c->tls ? !SSL_has_pending(c->tls)
+                            : (size_t)n < size;
+    /* Where OpenSSL's buffer ends says nothing of the socket. */
+    c->turn = drained && !c->tls ? loop->http1.turn : 0;
+    if (direct ? c->response.state == FERRY__AT_END && !ferry__exchange_take(c, buffer, buffer)
+               : !ferry__exchange_take(c, buffer, buffer + n))
+      return;
+    if (drained)
+      return;
+  }
+  if (c->tls && SSL_has_pending(c->tls)) { /* which raises no event */
+    c->unread = true;
+    ferry__connection_watch(c, true, true);
+  }
+}

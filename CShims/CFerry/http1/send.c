@@ -1,0 +1,196 @@
+/* send.c - the request of an exchange: its head, its body, and what is left
+ * unsent. */
+#include "http1/http1.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  WRITES = 16,             /* of one event, then others get theirs */
+  AWAIT_MS = 1000,         /* for 100-continue (RFC 9110, 10.1.1) */
+  PREFIX = 18, SUFFIX = 2, /* of a chunk: 16 digits and two line ends */
+};
+
+/* Writing has failed. A server that has enough of an upload answers and
+ * closes: its response may be there to be read. */
+static void stop_sending(ferry__connection *c, int os_errno) {
+  c->end_errno = os_errno;
+  c->sending = FERRY__SEND_STOPPED;
+  c->broken = true;
+  c->out_length = c->out_at = 0;
+  if (c->held) {
+    ferry__exchange_hold_all(c);
+    return;
+  }
+  ferry__connection_watch(c, true, false);
+  ferry__exchange_readable(c);
+}
+
+/* Keeps what could not be sent. */
+static bool keep_unsent(ferry__connection *c, const char *bytes,
+                        size_t length) {
+  char *out = malloc(length);
+  if (!out) {
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
+    return false;
+  }
+  memcpy(out, bytes, length);
+  free(c->out);
+  c->out = out;
+  c->out_length = (uint32_t)length;
+  c->out_at = 0;
+  return true;
+}
+
+/* > 0: so many were sent; 0: not now; < 0: the exchange has been dealt with. */
+static ssize_t send_some(ferry__connection *c, const char *bytes,
+                         size_t length) {
+  ssize_t n = ferry__connection_write(c, bytes, length);
+  if (n == -EAGAIN)
+    return 0;
+  if (n < 0) {
+    stop_sending(c, (int)-n);
+    return -1;
+  }
+  c->sent += (uint64_t)n;
+  c->transfer->last_ms = ferry__now(c->loop);
+  return n;
+}
+
+/* What stands in the buffer; the rest is kept. False: as of send_some. */
+bool ferry__exchange_send(ferry__connection *c, const char *bytes,
+                        size_t length) {
+  ssize_t n = send_some(c, bytes, length);
+  if (n < 0)
+    return false;
+  return (size_t)n == length ||
+         keep_unsent(c, bytes + n, length - (size_t)n);
+}
+
+/* The next piece of the source's, framed. False: as above, or paused. */
+static bool send_pulled(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  bool chunked = c->chunked;
+  char *buffer = ferry__http1_buffer(loop);
+  if (!buffer) {
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
+    return false;
+  }
+  char *data = buffer + PREFIX;
+  int64_t n = ferry__source_pull(loop, t, data,
+                                 FERRY__HTTP1_BUFFER - PREFIX - SUFFIX);
+  if (n == FERRY_PAUSE)
+    return false;
+  if (n < 0) {
+    ferry__exchange_fail(c, t->fault);
+    return false;
+  }
+  if (t->pulled == t->body_length && !(chunked && n))
+    c->sending = FERRY__SEND_LAST;
+  if (!chunked)
+    return n ? ferry__exchange_send(c, data, (size_t)n) : true;
+  if (!n)
+    return ferry__exchange_send(c, "0\r\n\r\n", 5);
+  char prefix[PREFIX + 1];
+  int size = snprintf(prefix, sizeof prefix, "%llx\r\n", (long long)n);
+  memcpy(data - size, prefix, (size_t)size);
+  memcpy(data + n, "\r\n", SUFFIX);
+  return ferry__exchange_send(c, data - size, (size_t)(size + n + SUFFIX));
+}
+
+/* One step; false when there is nothing to do now, or all is dealt with. */
+static bool send_step(ferry__connection *c) {
+  ferry__transfer *t = c->transfer;
+  if (c->out_at < c->out_length) {
+    ssize_t n = send_some(c, c->out + c->out_at, c->out_length - c->out_at);
+    if (n <= 0)
+      return false;
+    c->out_at += (uint32_t)n;
+    return true;
+  }
+  if (c->out) {
+    free(c->out);
+    c->out = NULL;
+    c->out_length = c->out_at = 0;
+  }
+  switch (c->sending) {
+  case FERRY__SEND_HEAD:
+    c->sending = t->body_kind == FERRY_BODY_NONE ? FERRY__SEND_DONE
+                 : c->expects                    ? FERRY__SEND_AWAIT
+                                                 : FERRY__SEND_BODY;
+    if (c->sending == FERRY__SEND_AWAIT) {
+      c->await_until = ferry__now(c->loop) + AWAIT_MS;
+      if (!t->timer_at || t->timer_at * FERRY__SLOT_MS > c->await_until)
+        ferry__wheel_set(c->loop, t, c->await_until);
+    }
+    return true;
+  case FERRY__SEND_BODY:
+    if (t->body_kind == FERRY_BODY_PULL)
+      return t->source != FERRY__SOURCE_PAUSED && send_pulled(c);
+    if (c->body_at < t->body_length) {
+      ssize_t n = send_some(c, (const char *)t->body + c->body_at,
+                            t->body_length - c->body_at);
+      if (n <= 0)
+        return false;
+      c->body_at += (uint64_t)n;
+      return true;
+    }
+    c->sending = FERRY__SEND_LAST;
+    return true;
+  case FERRY__SEND_LAST:
+    c->sending = FERRY__SEND_DONE;
+    if (t->phase == FERRY_PHASE_SEND)
+      t->phase = FERRY_PHASE_WAIT_HEAD;
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* A step is left to be done: the last one, which sends nothing, counts too. */
+static bool has_more(const ferry__connection *c, const ferry__transfer *t) {
+  return c->out_at < c->out_length || c->sending == FERRY__SEND_HEAD ||
+         c->sending == FERRY__SEND_LAST ||
+         (c->sending == FERRY__SEND_BODY && t->source != FERRY__SOURCE_PAUSED);
+}
+
+void ferry__exchange_writable(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  ferry__mark mark = ferry__connection_mark(c);
+  if (c->fd < 0)
+    return;
+  for (int i = 0; i < WRITES && send_step(c); i++)
+    ;
+  if (!ferry__connection_holds(loop, mark))
+    return; /* it has ended */
+  if (c->sending == FERRY__SEND_DONE &&
+      t->receiving == FERRY__RECEIVE_COMPLETE) {
+    ferry__exchange_answered(c, false);
+    return;
+  }
+  bool more = has_more(c, t) || (c->unread && !c->held);
+  int code = ferry__connection_watch(c, !c->held, more);
+  if (code) { /* nothing would ever be heard of it */
+    t->result.os_errno = -code;
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_INTERNAL, 0});
+  }
+}
+
+void ferry__exchange_resume_sending(ferry__connection *c) {
+  if (c->state == FERRY__BUSY && c->sending == FERRY__SEND_BODY)
+    ferry__exchange_writable(c);
+}
+
+uint64_t ferry__exchange_look(ferry__connection *c, uint64_t now) {
+  if (c->state != FERRY__BUSY || c->sending != FERRY__SEND_AWAIT)
+    return 0;
+  if (now < c->await_until)
+    return c->await_until;
+  c->sending = FERRY__SEND_BODY; /* the server may never say 100 */
+  ferry__connection_watch(c, !c->held, true);
+  return 0;
+}
