@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -97,8 +98,11 @@ static void give_up(ferry__connection *c) {
       dial->forbidden && !dial->tried
           ? (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0}
           : ferry__connect_fault(c->route->via != NULL, os_errno);
-  ferry__connection_failed(c, fault, os_errno,
-                           os_errno ? strerror(os_errno) : NULL);
+  const ferry__host *host = c->route->via ? c->route->via : c->route->host;
+  char words[512];
+  snprintf(words, sizeof words, "Failed to connect to %s port %u: %s",
+           host->name, host->port, strerror(os_errno));
+  ferry__connection_failed(c, fault, os_errno, os_errno ? words : NULL);
 }
 
 static void note_peer(ferry__connection *c) {

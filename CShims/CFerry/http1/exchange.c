@@ -234,7 +234,8 @@ void ferry__exchange_resume(ferry__connection *c) {
     c->held = NULL; /* what is not taken is held anew, in a copy */
     bool on = ferry__exchange_take(c, held, held + length);
     free(held);
-    if (!on)
+    /* Where it goes on although all is received, the request is not sent. */
+    if (!on && (mark.fd < 0 || !ferry__connection_holds(loop, mark)))
       return;
   }
   if (mark.fd < 0) {

@@ -148,14 +148,27 @@ static void frame(ferry__response *r) {
   }
 }
 
+/* What has come of a status line is none of HTTP's, whatever follows. A
+ * server of another protocol may wait for us before it ends its line. */
+static bool is_foreign(const ferry__response *r) {
+  static const char start[] = "HTTP/";
+  size_t length = r->line_length < sizeof start - 1 ? r->line_length
+                                                    : sizeof start - 1;
+  return !r->head->in_fields && memcmp(r->line, start, length);
+}
+
 static enum ferry__event head_lines(ferry__response *r, const char **at,
                                     const char *end) {
   ferry__head *head = r->head;
   while (*at < end) {
     size_t length;
     const char *line = next_line(r, at, end, &length);
+    if (!line && r->fault.code)
+      return FERRY__EVENT_FAULT;
     if (!line)
-      return r->fault.code ? FERRY__EVENT_FAULT : FERRY__EVENT_MORE;
+      return r->line_length && is_foreign(r)
+                 ? fail(r, FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE)
+                 : FERRY__EVENT_MORE;
     uint16_t status = head->status;
     bool in_fields = head->in_fields;
     ferry__fault fault = ferry__head_line(head, line, length);

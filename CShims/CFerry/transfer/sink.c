@@ -45,8 +45,8 @@ struct ferry__sink {
   size_t block, due; /* of a block, and how much of it is worth a write */
   int64_t offset;
   uint64_t written, flush_ms;
-  int32_t os_errno;
-  int fd; /* -1 = closed; the thread's while it works */
+  int32_t os_errno; /* the thread's while it works, as .. */
+  int fd;           /* .. this is; -1 = closed */
   bool working;
   atomic_bool last; /* nothing comes after what is being written, .. */
   atomic_bool left; /* .. or it need not be written to its end */
@@ -264,8 +264,10 @@ bool ferry__sink_rests(ferry__transfer *t) {
   ferry__sink *sink = t->sink;
   if (!sink || (!sink->working && sink->fd < 0))
     return true;
-  if (sink->os_errno)
-    sink->filling.used = 0; /* nothing goes behind what is missing */
+  /* Nothing goes behind what is missing. While a writer works, its errno is
+   * not ours to read: this is called again when it is done. */
+  if (!sink->working && sink->os_errno)
+    sink->filling.used = 0;
   if (!sink->working || !sink->filling.used)
     atomic_store_explicit(&sink->last, true, memory_order_relaxed);
   if (!sink->working)
