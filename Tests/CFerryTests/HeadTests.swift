@@ -107,6 +107,10 @@ extension CoreTests {
                 #expect(result.fault == .ok && result.status == 200 && result.text == "ok")
                 #expect(result.fields.map(\.name) == ["X-A", "Content-Length"])
                 #expect(result.headReceived > UInt64(result.head.count))
+                #expect(
+                    result.informational
+                        == "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
+                #expect(result.trailers.isEmpty)
             }
         }
 
@@ -164,12 +168,29 @@ extension CoreTests {
             }
         }
 
-        @Test func trailersAreTakenAndNotKept() async throws {
+        @Test func trailersAreKeptBesideTheFields() async throws {
             try await run([
                 .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n")
             ]) { result in
                 #expect(result.fault == .ok && result.text == "hello")
                 #expect(result.fields.map(\.name) == ["Transfer-Encoding"])
+                #expect(result.trailers == "X-T: 1\r\n" && result.informational.isEmpty)
+            }
+        }
+
+        @Test func trailersOfOneResponseAreNotTheNextOnes() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/both",
+                    [
+                        .send("HTTP/1.1 103 Early Hints\r\nLink: y\r\n\r\n"),
+                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: 1\r\nB: 2\r\n\r\n"),
+                        .serve,
+                    ])
+                let first = try await core.get(server.baseURL + "/both")
+                #expect(first.trailers == "A: 1\r\nB: 2\r\n" && first.informational.hasPrefix("HTTP/1.1 103 "))
+                let second = try await core.get(server.baseURL + "/hello")
+                #expect(second.isReused && second.trailers.isEmpty && second.informational.isEmpty)
             }
         }
 

@@ -206,6 +206,18 @@ extension CoreTests {
             }
         }
 
+        /// The interface of an address is for the system, and not for the server (RFC 6874, 4).
+        @Test(arguments: ["lo", "1"])
+        func anAddressWithAZone(zone: String) async throws {
+            var options = LoopbackServer.Options()
+            options.address = "::1"
+            try await withCore(server: options) { core, server in
+                let result = try await core.get("http://[::1%25\(zone)]:\(server.port)/hello")
+                #expect(result.fault == .ok && result.peer == "::1")
+                #expect(server.requests.last?.headers["Host"] == "[::1]:\(server.port)")
+            }
+        }
+
         /// A name server that hangs keeps the threads that wait for it, and no others.
         @Test func manyNamesThatHangDoNotHoldUpOthersOfAnyLoop() async throws {
             var options = CoreLoop.Options()

@@ -45,6 +45,22 @@ extension CoreTests {
         private let unreachable = CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE)
         private let handshake = CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_HANDSHAKE)
 
+        /// What the proxy was told to let a connection through is not said by whoever uses it next.
+        @Test func aTunnelIsItsSenders() async throws {
+            try await withSecureCore { core, server in
+                server.script(tunnel)
+                for (secret, isReused) in [("Basic YQ==", false), ("Basic Yg==", false), ("Basic YQ==", true)] {
+                    let result = try await core.run(
+                        CoreRequest("GET", "https://localhost/hello").through(server).with {
+                            $0.add("Proxy-Authorization", secret)
+                        })
+                    #expect(result.fault == .ok && result.isReused == isReused, "\(secret)")
+                }
+                let told = server.requests.filter { $0.method == "CONNECT" }.map { $0.headers["Proxy-Authorization"] }
+                #expect(told == ["Basic YQ==", "Basic Yg=="])
+            }
+        }
+
         @Test func aPlainRequestNamesTheWholeURL() async throws {
             var options = CoreLoop.Options()
             options.usesLookupStub = true

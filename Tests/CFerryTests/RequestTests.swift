@@ -121,6 +121,45 @@ extension CoreTests {
             }
         }
 
+        /// RFC 9110, 10.1.1. libcurl's engine gives the 417.
+        @Test(
+            .enabled(if: testedEngine == FERRY_ENGINE_HTTP1),
+            arguments: [[UInt8](repeating: 7, count: 100_000), nil] as [[UInt8]?])
+        func anExpectationThatIsRefusedIsGivenUp(bytes: [UInt8]?) async throws {
+            try await withCore { core, server in
+                let refusal = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 3\r\n\r\nno!"
+                server.script(path: "/upload", uses: 1, [.expectHead, .send(refusal), .serve])
+                let result = try await core.run(expecting(server, bytes))
+                #expect(result.fault == .ok && result.status == 200 && result.attempts == 2)
+                #expect(result.bodySent == 100_000)
+                let seen = server.requests.filter { $0.target == "/upload" }
+                #expect(seen.map { $0.headers["Expect"] } == ["100-continue", nil])
+                #expect(seen.map(\.bodyLength).last == 100_000)
+            }
+        }
+
+        @Test(.enabled(if: testedEngine == FERRY_ENGINE_HTTP1)) func anExpectationIsGivenUpOnce() async throws {
+            try await withCore { core, server in
+                let refusal = "HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nContent-Length: 3\r\n\r\nno!"
+                server.script(path: "/upload", [.expectHead, .send(refusal), .close])
+                let result = try await core.run(expecting(server, nil))
+                #expect(result.fault == .ok && result.status == 417 && result.text == "no!")
+                #expect(result.attempts == 2 && server.connectionCount == 2)
+            }
+        }
+
+        /// Of 100,000 bytes, pulled where none are given.
+        private func expecting(_ server: LoopbackServer, _ bytes: [UInt8]?) -> CoreRequest {
+            CoreRequest("POST", server.baseURL + "/upload").with {
+                $0.add("Expect", "100-continue")
+                $0.body = bytes.map { .bytes($0) } ?? .pull(100_000)
+                $0.onPull = { space in
+                    space.initializeMemory(as: UInt8.self, repeating: 7)
+                    return space.count
+                }
+            }
+        }
+
         @Test func contentLengthZeroOfTheCallersIsSent() async throws {
             try await withCore { core, server in
                 var request = CoreRequest("POST", server.baseURL + "/upload")

@@ -17,6 +17,21 @@ extension CoreTests {
             isSecure ? try secure() : (.init(), .init())
         }
 
+        /// The second attempt finds nobody: what is told is of that one, and that the first may have been acted on.
+        @Test func nothingOfALostAttemptIsToldOfTheNext() async throws {
+            try await withCore(probes: false, seesClose: false) { core, server in
+                server.script(path: "/lost", [.expectHead, .mark("seen"), .wait("never")])
+                #expect(try await core.get(server.baseURL + "/hello").fault == .ok)
+                let id = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/lost").with { $0.flags = .idempotent })
+                try await server.waitForMark("seen")
+                server.stop()
+                let result = await core.result(of: id)
+                #expect(result.fault == CoreFault(FERRY_E_CONNECT, FERRY_D_CONNECT_REFUSED), "\(result.fault)")
+                #expect(!result.isReused && result.isProcessed && result.headSent == 0)
+            }
+        }
+
         @Test func oneConnectionForManyRequests() async throws {
             try await withCore { core, server in
                 for i in 0..<100 {

@@ -149,6 +149,77 @@ extension CoreTests {
             }
         }
 
+        /// Version 4 knows addresses of IPv4, and 4a names.
+        @Test(arguments: [nil, "ann"] as [String?])
+        func versionFour(user: String?) async throws {
+            let granted: [UInt8] = [0, 0x5a, 0, 0, 0, 0, 0, 0]
+            let name = "four.socks.test"
+            let more = user?.utf8.count ?? 0
+            for (kind, host, bytes) in [
+                (FERRY_PROXY_SOCKS4, name, 9), (FERRY_PROXY_SOCKS4, "192.0.2.9", 9),
+                (FERRY_PROXY_SOCKS4_NAMES, "192.0.2.9", 9),
+                (FERRY_PROXY_SOCKS4_NAMES, name, 9 + name.utf8.count + 1),
+            ] {
+                try await withNames { core, server in
+                    lookups.set(name, ["2001:db8::7", "10.9.8.7"])
+                    server.script([.expectBytes(bytes + more), .sendBytes(granted), .serve])
+                    let get = CoreRequest("GET", "http://\(host)/hello").with { $0.idle = 3_000 }
+                    for round in 0..<2 {
+                        let result = try await core.run(get.through(server, kind, user: user))
+                        #expect(result.fault == .ok && result.isReused == (round == 1), "\(kind) \(host)")
+                    }
+                    #expect(core.statistics.handles == easyHandles(1))
+                }
+            }
+        }
+
+        @Test func versionFourSaysNo() async throws {
+            try await withNames { core, server in
+                for i in 1...3 {
+                    server.script(connection: i, [.expectBytes(9), .sendBytes([0, UInt8(0x5a + i), 0, 0, 0, 0, 0, 0])])
+                }
+                server.script(connection: 4, [.expectBytes(9), .sendBytes([0, 0x5a, 0]), .close])
+                lookups.set("six.socks.test", ["2001:db8::7"])
+                let get = CoreRequest("GET", "http://192.0.2.9/hello").with { $0.idle = 3_000 }
+                for i in 1...4 {
+                    let result = try await core.run(get.through(server, FERRY_PROXY_SOCKS4))
+                    #expect(result.fault == handshake, "\(i): \(result.fault)")
+                    #expect(result.phase == FERRY_PHASE_CONNECT && !result.isProcessed)
+                }
+                let six = try await core.run(
+                    CoreRequest("GET", "http://six.socks.test/").through(server, FERRY_PROXY_SOCKS4))
+                #expect(six.fault == handshake && server.connectionCount == 4)
+            }
+        }
+
+        @Test func repliesThatComeByteForByte() async throws {
+            try await withNames { core, server in
+                server.script([
+                    .expectBytes(4), .drip("\u{5}\u{2}", interval: .milliseconds(3)), .expectBytes(8),
+                    .drip("\u{1}\0", interval: .milliseconds(3)), .expectBytes(10),
+                    .drip("\u{5}\0\0\u{3}\u{2}ab\0\u{1}", interval: .milliseconds(3)), .serve,
+                ])
+                let result = try await core.run(
+                    CoreRequest("GET", "http://192.0.2.9/hello").with { $0.idle = 3_000 }.through(
+                        server, FERRY_PROXY_SOCKS5_NAMES, user: "ann", password: "pw"))
+                #expect(result.fault == .ok && result.text == "Hello, ferry")
+            }
+        }
+
+        /// A kept connection through the proxy is not another user's.
+        @Test func connectionsAreTheirUsers() async throws {
+            try await withNames { core, server in
+                server.script([.expectBytes(4), .sendBytes([5, 0]), .expectBytes(10), .sendBytes(granted), .serve])
+                let get = CoreRequest("GET", "http://192.0.2.9/hello").with { $0.idle = 3_000 }
+                for (user, isReused) in [("ann", false), ("bob", false), ("ann", true)] {
+                    let result = try await core.run(
+                        get.through(server, FERRY_PROXY_SOCKS5_NAMES, user: user, password: "pw"))
+                    #expect(result.fault == .ok && result.isReused == isReused, "\(user)")
+                }
+                #expect(server.connectionCount == 2)
+            }
+        }
+
         @Test func httpsThroughSocks() async throws {
             try await withSecureCore { core, server in
                 server.script([

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,12 @@ static bool is_literal(const char *name) {
   return name[0] == '[' || inet_pton(AF_INET, name, &v4) == 1;
 }
 
+/* The zone of an address, by name or by number (RFC 4007, 11.2). */
+static uint32_t interface_of(const char *zone) {
+  unsigned index = if_nametoindex(zone);
+  return index ? index : (uint32_t)strtoul(zone, NULL, 10);
+}
+
 /* The default port is not spelled out (RFC 9110, 7.2). */
 static bool name_authority(ferry__host *host) {
   bool usual = host->port == (host->secure ? 443 : 80);
@@ -99,7 +106,7 @@ static bool name_authority(ferry__host *host) {
 
 /* One parser decides: what libcurl takes for the host is the host. */
 static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
-  char *port = NULL, *scheme = NULL;
+  char *port = NULL, *scheme = NULL, *zone = NULL;
   ferry__fault fault = {FERRY_E_INVALID_URL, 0};
   loop->starved = false;
   host->url = curl_url();
@@ -116,10 +123,13 @@ static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   host->secure = !strcmp(scheme, "https");
   host->port = (uint16_t)atoi(port);
   host->literal = is_literal(host->name);
+  if (!curl_url_get(host->url, CURLUPART_ZONEID, &zone, 0) && zone)
+    host->zone = interface_of(zone);
   fault.code = name_authority(host) ? FERRY_OK : FERRY_E_MEMORY;
 done:
   curl_free(port);
   curl_free(scheme);
+  curl_free(zone);
   return fault;
 }
 

@@ -17,6 +17,7 @@ struct ferry__host {
   CURLU *url;
   char *name; /* as libcurl's cache knows it */
   bool literal; /* an address: nothing to look up */
+  uint32_t zone; /* of such a one of IPv6: the interface; 0 = none */
   bool secure;
   bool large;   /* its last body was long */
   uint16_t port;

@@ -44,10 +44,16 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
 
 /* ---- The way ------------------------------------------------------------- */
 
+static bool looks_up_here(const ferry__extras *x) {
+  return x->proxy_kind == FERRY_PROXY_SOCKS5 ||
+         x->proxy_kind == FERRY_PROXY_SOCKS4;
+}
+
 /* Of a list "1.2.3.4,[::1]" the first address that may be gone to, as libcurl
  * wants it for CONNECT_TO: "::1.2.3.4:". */
 static ferry__fault choose(ferry__extras *x, const char *list,
                            bool public_only) {
+  bool unknown = false;
   while (*list) {
     char one[64] = "";
     size_t n = strcspn(list, ",");
@@ -56,11 +62,16 @@ static ferry__fault choose(ferry__extras *x, const char *list,
     list += n + (list[n] == ',');
     if (public_only && ferry_address_is_public(one) != 1)
       continue;
+    if (one[0] == '[' && x->proxy_kind == FERRY_PROXY_SOCKS4) {
+      unknown = true; /* version 4 has none of IPv6 */
+      continue;
+    }
     snprintf(x->choice, sizeof x->choice, "::%s:", one);
     x->chosen.data = x->choice;
     return (ferry__fault){FERRY_OK, 0};
   }
-  return (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
+  return unknown ? (ferry__fault){FERRY_E_PROXY, FERRY_D_PROXY_HANDSHAKE}
+                 : (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
 }
 
 ferry__host *ferry__dialled(const ferry__transfer *t) {
@@ -76,7 +87,7 @@ static ferry__fault choose_route(ferry__transfer *t) {
   if (public_only && (host->literal ? ferry_address_is_public(host->name) != 1
                                     : ferry__is_under(host->name, "localhost")))
     return (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
-  if (x->proxy_kind == FERRY_PROXY_SOCKS5 && !host->literal)
+  if (looks_up_here(x) && !host->literal)
     return choose(x, host->addresses, public_only);
   return (ferry__fault){FERRY_OK, 0};
 }
@@ -88,7 +99,7 @@ static ferry__host *unnamed(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *via = t->extras ? t->extras->via : NULL;
   if (via && !ferry__name_known(loop, via))
     return via;
-  bool ours = !via || t->extras->proxy_kind == FERRY_PROXY_SOCKS5;
+  bool ours = !via || looks_up_here(t->extras);
   return ours && !ferry__name_known(loop, t->host) ? t->host : NULL;
 }
 

@@ -47,6 +47,8 @@ static bool set_proxy(CURL *e, ferry__handle *handle,
       [FERRY_PROXY_HTTP] = CURLPROXY_HTTP,
       [FERRY_PROXY_SOCKS5] = CURLPROXY_SOCKS5,
       [FERRY_PROXY_SOCKS5_NAMES] = CURLPROXY_SOCKS5_HOSTNAME,
+      [FERRY_PROXY_SOCKS4] = CURLPROXY_SOCKS4,
+      [FERRY_PROXY_SOCKS4_NAMES] = CURLPROXY_SOCKS4A,
   };
   const ferry__extras *x = t->extras;
   if (SET(CURLOPT_PROXY, x->proxy) ||

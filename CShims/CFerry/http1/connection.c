@@ -127,7 +127,10 @@ static void on_event(ferry_loop *loop, ferry__socket *socket,
     ferry__dial_event(c, fd);
     return;
   case FERRY__TUNNELLING:
-    ferry__tunnel_event(c);
+    if (c->socks)
+      ferry__socks_event(c);
+    else
+      ferry__tunnel_event(c);
     return;
   case FERRY__HANDSHAKING:
     ferry__tls_step(c);
@@ -171,6 +174,7 @@ void ferry__connection_close(ferry__connection *c) {
   if (c->dial)
     ferry__dial_end(c);
   ferry__tunnel_end(c);
+  ferry__socks_end(c);
   if (c->tls) {
     ERR_clear_error();
     if (c->secured_ns && c->fd >= 0 && !c->broken && !c->truncated)

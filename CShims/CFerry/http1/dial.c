@@ -34,7 +34,7 @@ struct ferry__dial {
   address to[];
 };
 
-/* "1.2.3.4", "[::1]", "[fe80::1%25eth0]" without its zone. */
+/* "1.2.3.4", "[::1]" */
 static bool parse_one(const char *text, size_t n, uint16_t port, address *a) {
   char copy[INET6_ADDRSTRLEN];
   memset(a, 0, sizeof *a);
@@ -71,7 +71,9 @@ static ferry__dial *make(const ferry__route *route) {
     size_t n = strcspn(list, ",");
     address *a = &dial->to[dial->count];
     if (parse_one(list, n, host->port, a)) {
-      if (route->public_only && !ferry__is_public(&a->any)) {
+      if (host->zone && host->literal)
+        a->v6.sin6_scope_id = host->zone;
+      if (route->public_only && !route->via && !ferry__is_public(&a->any)) {
         dial->forbidden = true;
       } else {
         dial->fds[dial->count++] = -1;
@@ -129,7 +131,9 @@ static void connected(ferry__connection *c, int i) {
   note_peer(c);
   ferry__count(&loop->counters.sockets, 1);
   ferry__count(&loop->counters.connections, 1);
-  if (c->route->host->secure && c->route->via)
+  if (c->route->proxy_kind > FERRY_PROXY_HTTP)
+    ferry__socks_begin(c);
+  else if (c->route->host->secure && c->route->via)
     ferry__tunnel_begin(c);
   else if (c->route->host->secure)
     ferry__tls_begin(c);

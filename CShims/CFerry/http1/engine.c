@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* libcurl has what this engine does not: HTTP/2, requests through a forward
- * proxy, SOCKS, challenges, and its jar of cookies. */
+ * proxy, challenges, and its jar of cookies. */
 bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   const ferry_options *o = &loop->options;
   const ferry__extras *x = t->extras;
@@ -16,8 +16,7 @@ bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   if (!x)
     return true;
   return !x->schemes && !x->proxy_schemes &&
-         (!x->proxy ||
-          (x->proxy_kind == FERRY_PROXY_HTTP && t->host->secure));
+         (!x->proxy || x->proxy_kind != FERRY_PROXY_HTTP || t->host->secure);
 }
 
 /* ---- Heads --------------------------------------------------------------- */
@@ -39,7 +38,8 @@ void ferry__head_give(ferry_loop *loop, ferry__transfer *t) {
   t->head = ferry__no_head;
   if (head == ferry__no_head)
     return;
-  if (http1->head_count < FERRY__SPARE_HEADS && head->capacity <= 16384) {
+  if (http1->head_count < FERRY__SPARE_HEADS && head->capacity <= 16384 &&
+      head->aside_capacity <= 16384) {
     http1->heads[http1->head_count++] = head;
     return;
   }

@@ -112,9 +112,41 @@ static bool may_repeat(const ferry__connection *c, const ferry__transfer *t) {
          (!c->sent || (t->flags & FERRY_IDEMPOTENT));
 }
 
+/* Once more, on a connection of its own. What the server may have seen of this
+ * attempt it has seen; the rest is told by the last one. */
+static void repeat(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = detach(c);
+  ferry_result *r = &t->result;
+  ferry__connection_close(c);
+  r->flags &= ~(uint32_t)FERRY_RESULT_REUSED;
+  r->head_sent = r->body_sent = 0;
+  r->metrics.connect = r->metrics.tls = 0;
+  t->fresh = true;
+  ferry__fault fault = ferry__route_start(loop, t);
+  if (fault.code)
+    ferry__transfer_left(loop, t, fault);
+}
+
+/* A server that does not do what is expected of it (RFC 9110, 10.1.1) is asked
+ * once more, without that. */
+bool ferry__exchange_is_refused(const ferry__connection *c) {
+  const ferry__transfer *t = c->transfer;
+  return t->head->status == 417 && c->expects && !t->pulled &&
+         t->earlier < FERRY__MAX_ATTEMPTS;
+}
+
+void ferry__exchange_repeat_plainly(ferry__connection *c) {
+  ferry__transfer *t = c->transfer;
+  t->unexpecting = true;
+  t->phase = FERRY_PHASE_CONNECT;
+  t->result.metrics.first_byte = 0;
+  ferry__head_expect_status(t->head);
+  repeat(c);
+}
+
 /* The connection has ended, or has broken (os_errno). */
 void ferry__exchange_lost(ferry__connection *c, int os_errno) {
-  ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   const char *words = NULL;
   bool is_told = os_errno; /* and by OpenSSL's queue, too */
@@ -127,12 +159,7 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
     return;
   }
   if (may_repeat(c, t)) {
-    detach(c);
-    ferry__connection_close(c);
-    t->fresh = true; /* where one kept connection was dead, all may be */
-    ferry__fault fault = ferry__route_start(loop, t);
-    if (fault.code)
-      ferry__transfer_left(loop, t, fault);
+    repeat(c); /* where one kept connection was dead, all may be */
     return;
   }
   bool kept_one = c->served && ferry__response_is_untouched(&c->response);

@@ -14,7 +14,7 @@ enum { FERRY__HTTP1_BUFFER = 65536 };
 
 enum ferry__connection_state {
   FERRY__DIALING,     /* TCP */
-  FERRY__TUNNELLING,  /* the proxy has been asked to CONNECT */
+  FERRY__TUNNELLING,  /* the proxy has been asked to connect */
   FERRY__HANDSHAKING, /* TLS */
   FERRY__IDLE,
   FERRY__BUSY,
@@ -31,6 +31,7 @@ enum ferry__send_state {
 };
 
 typedef struct ferry__dial ferry__dial;
+typedef struct ferry__socks ferry__socks;
 typedef struct ferry__route ferry__route;
 
 struct ferry__connection {
@@ -51,6 +52,7 @@ struct ferry__connection {
   bool wants_out;     /* writable is waited for */
   bool unread;        /* TLS: to be read on without an event of the socket */
   ferry__dial *dial;  /* while DIALING */
+  ferry__socks *socks; /* while TUNNELLING through one of these */
   SSL *tls;
   /* What is to be sent before anything else. */
   char *out;
@@ -126,6 +128,9 @@ void ferry__exchange_fail(ferry__connection *connection, ferry__fault fault);
 void ferry__exchange_answered(ferry__connection *connection, bool excess);
 /* The connection has ended, or has broken (os_errno). */
 void ferry__exchange_lost(ferry__connection *connection, int os_errno);
+/* The head is a 417 that the expectation of 100-continue alone has brought. */
+bool ferry__exchange_is_refused(const ferry__connection *connection);
+void ferry__exchange_repeat_plainly(ferry__connection *connection);
 bool ferry__head_take(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__head_give(ferry_loop *loop, ferry__transfer *transfer);
 /* FERRY__HTTP1_BUFFER bytes for whoever needs them now; NULL: no memory. */
@@ -174,11 +179,12 @@ char *ferry__request_write(const ferry_loop *loop,
 /* ---- Routes (route.c) ---------------------------------------------------- */
 
 /* Connections that may be used for one another: one origin, one proxy, one
- * user of that proxy. */
+ * user of that proxy, and one bound on addresses. */
 struct ferry__route {
   ferry__route *next; /* of the same host */
   ferry__host *host, *via;
   uint64_t identity;
+  uint8_t proxy_kind; /* FERRY_PROXY_…; 0 = direct */
   bool public_only;
   ferry__connection *idle;             /* the newest first */
   ferry__connection *dialing, *youngest; /* the oldest first */
@@ -211,6 +217,13 @@ void ferry__dial_end(ferry__connection *connection);
 void ferry__tunnel_begin(ferry__connection *connection);
 void ferry__tunnel_event(ferry__connection *connection);
 void ferry__tunnel_end(ferry__connection *connection);
+
+/* ---- SOCKS (socks.c) ----------------------------------------------------- */
+
+/* Has the proxy connect to the server. */
+void ferry__socks_begin(ferry__connection *connection);
+void ferry__socks_event(ferry__connection *connection);
+void ferry__socks_end(ferry__connection *connection);
 
 /* ---- TLS (tls.c) --------------------------------------------------------- */
 

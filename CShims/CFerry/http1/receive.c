@@ -50,6 +50,10 @@ static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
 static bool take_head(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
+  if (ferry__exchange_is_refused(c)) {
+    ferry__exchange_repeat_plainly(c);
+    return false;
+  }
   t->phase = FERRY_PHASE_BODY;
   /* It will not have the rest, or will not read it. */
   if (c->sending != FERRY__SEND_DONE &&

@@ -18,9 +18,12 @@ static bool is_named(const char *line, const char *name, size_t length) {
          (line[length] == ':' || line[length] == ';');
 }
 
-/* «Name:», which is a word to libcurl and not a field. */
-static bool is_removal(const char *line, size_t length) {
-  return line[length - 1] == ':';
+/* «Name:», which is a word to libcurl and not a field; and an Expect that the
+ * server has refused. */
+static bool is_left_out(const ferry__transfer *t, const char *line,
+                        size_t length) {
+  return line[length - 1] == ':' ||
+         (t->unexpecting && is_named(line, "Expect", 6));
 }
 
 static const char *encodings_of(const ferry_loop *loop,
@@ -66,7 +69,7 @@ ferry__request_head ferry__request_survey(const ferry_loop *loop,
               6 + t->host->authority_length + 2 + 2;
   for (const struct curl_slist *at = t->headers; at; at = at->next) {
     size_t length = strlen(at->data);
-    if (is_removal(at->data, length))
+    if (is_left_out(t, at->data, length))
       continue;
     note(&head, at->data);
     head.size += length + 2;
@@ -98,10 +101,10 @@ static char *put_field(char *to, const char *name, const char *value) {
   return put(put(put(to, name), value), "\r\n");
 }
 
-static char *put_list(char *to, const struct curl_slist *at) {
-  for (; at; at = at->next) {
+static char *put_list(char *to, const ferry__transfer *t) {
+  for (const struct curl_slist *at = t->headers; at; at = at->next) {
     size_t length = strlen(at->data);
-    if (is_removal(at->data, length))
+    if (is_left_out(t, at->data, length))
       continue;
     memcpy(to, at->data, length);
     if (to[length - 1] == ';' && !memchr(to, ':', length))
@@ -126,7 +129,7 @@ char *ferry__request_write(const ferry_loop *loop, const ferry__transfer *t,
     to = put_field(to, agent, loop->user_agent);
   if (encodings && *encodings && !head->encodings)
     to = put_field(to, coding, encodings);
-  to = put_list(to, t->headers);
+  to = put_list(to, t);
   if (has_length(t))
     to = put(put_number(put(to, length_of), t->body_length), "\r\n");
   return put(to, "\r\n");

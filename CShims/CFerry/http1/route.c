@@ -113,9 +113,13 @@ static ferry__route *find_route(ferry__transfer *t) {
   const ferry__extras *x = t->extras;
   ferry__host *via = x ? x->via : NULL;
   uint64_t identity = x ? x->identity : 0;
-  bool public_only = (t->flags & FERRY_PUBLIC_ONLY) && !via;
+  uint8_t kind = via ? x->proxy_kind : 0;
+  /* What an HTTP proxy connects to is out of sight. */
+  bool public_only =
+      (t->flags & FERRY_PUBLIC_ONLY) && kind != FERRY_PROXY_HTTP;
   ferry__route *route = t->host->routes;
   while (route && !(route->via == via && route->identity == identity &&
+                    route->proxy_kind == kind &&
                     route->public_only == public_only))
     route = route->next;
   if (route || !(route = calloc(1, sizeof *route)))
@@ -123,6 +127,7 @@ static ferry__route *find_route(ferry__transfer *t) {
   route->host = t->host;
   route->via = via;
   route->identity = identity;
+  route->proxy_kind = kind;
   route->public_only = public_only;
   route->next = t->host->routes;
   t->host->routes = route;

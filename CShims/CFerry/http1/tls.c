@@ -61,6 +61,12 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
                                 SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  /* A server has no reason to begin anew in the middle of a response, and may
+   * do so without end. */
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+  /* In TLS 1.3 it may ask for the certificate later: with the request. */
+  if (loop->client_certificate)
+    SSL_CTX_set_post_handshake_auth(context, 1);
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_session_cache_mode(
       context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);

@@ -38,8 +38,8 @@ enum {
    * connection too; of several only the public ones are tried. With a proxy
    * the proxy's own address is exempt, and what the proxy looks up is out of
    * sight: then a target that is a private address itself, or localhost, is
-   * refused, and with FERRY_PROXY_SOCKS5 the names that we look up are held
-   * to it. */
+   * refused, and with FERRY_PROXY_SOCKS5 and FERRY_PROXY_SOCKS4 the names that
+   * we look up are held to it. */
   FERRY_PUBLIC_ONLY = 1u << 4,
   /* With FERRY_STREAM: after on_head the body waits for ferry_resume(), and
    * then goes to on_body, or for ferry_write_to(). */
@@ -51,7 +51,9 @@ enum {
 enum {
   FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
   FERRY_PROXY_SOCKS5,      /* names are looked up here */
-  FERRY_PROXY_SOCKS5_NAMES /* names are looked up by the proxy */
+  FERRY_PROXY_SOCKS5_NAMES, /* names are looked up by the proxy */
+  FERRY_PROXY_SOCKS4,      /* names are looked up here; IPv4 alone */
+  FERRY_PROXY_SOCKS4_NAMES /* 4a: names are looked up by the proxy */
 };
 
 /* Strings end with a NUL and are copied. */

@@ -75,6 +75,12 @@ typedef struct ferry_result {
    * delivered bytes in every case. */
   char *_Nullable body;
   uint64_t body_length;
+  /* Informational heads (1xx) that came before the head, and the fields of the
+   * trailers behind the body, as they came, lines with CR LF. NULL = none. */
+  const char *_Nullable informational;
+  const char *_Nullable trailers;
+  uint32_t informational_length;
+  uint32_t trailers_length;
   const char *_Nullable message; /* libcurl's or our words for a fault */
 } ferry_result;
 

@@ -70,6 +70,9 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
   so_far.head = head->bytes;
   so_far.head_length = head->length;
   so_far.fields = head->fields;
+  if (head->informational_length)
+    so_far.informational = head->aside;
+  so_far.informational_length = head->informational_length;
   so_far.field_count = head->count;
   if (loop->options.on_head(loop->options.context, t->result.id, &so_far) !=
       FERRY_ABORT)

@@ -38,7 +38,7 @@ static bool is_host_and_port(const char *p) {
 
 static bool is_proxy(const ferry_proxy *p) {
   size_t most = p->kind == FERRY_PROXY_HTTP ? MOST_SECRET : MOST_SOCKS;
-  return p->kind >= FERRY_PROXY_HTTP && p->kind <= FERRY_PROXY_SOCKS5_NAMES &&
+  return p->kind >= FERRY_PROXY_HTTP && p->kind <= FERRY_PROXY_SOCKS4_NAMES &&
          is_host_and_port(p->address) && is_secret(p->user, most) &&
          is_secret(p->password, most) &&
          /* A colon would end the user's name (RFC 7617, 2). */
@@ -109,6 +109,12 @@ static uint64_t identity_of(const ferry__extras *x) {
     if (parts[i])
       hash = ferry__hash(parts[i], strlen(parts[i])) + hash * 31 + 1;
   return hash;
+}
+
+void ferry__extras_identify(ferry__extras *x) {
+  for (const struct curl_slist *at = x->proxy_headers; at; at = at->next)
+    x->identity = ferry__hash(at->data, strlen(at->data)) +
+                  x->identity * 31 + 1;
 }
 
 char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,

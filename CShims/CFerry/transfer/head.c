@@ -40,16 +40,38 @@ void ferry__head_begin(ferry__head *head, uint32_t limit) {
   ferry__head_expect_status(head);
 }
 
-void ferry__head_expect_status(ferry__head *head) {
+static void expect_status(ferry__head *head) {
   head->length = head->count = 0;
   head->content_length = -1;
   head->chunked = head->in_fields = head->complete = false;
   head->coding = FERRY__CODING_NONE;
 }
 
+void ferry__head_expect_status(ferry__head *head) {
+  head->aside_length = head->informational_length = 0;
+  expect_status(head);
+}
+
 void ferry__head_free(ferry__head *head) {
   free(head->bytes);
   free(head->fields);
+  free(head->aside);
+}
+
+static bool keep_aside(ferry__head *head, const char *bytes, size_t length) {
+  if (head->aside_length + length > head->aside_capacity) {
+    uint32_t capacity = head->aside_capacity ? head->aside_capacity : 512;
+    while (capacity < head->aside_length + length)
+      capacity *= 2;
+    char *aside = realloc(head->aside, capacity);
+    if (!aside)
+      return false;
+    head->aside = aside;
+    head->aside_capacity = capacity;
+  }
+  memcpy(head->aside + head->aside_length, bytes, length);
+  head->aside_length += (uint32_t)length;
+  return true;
 }
 
 static bool keep(ferry__head *head, const char *line, size_t length) {
@@ -124,8 +146,11 @@ static ferry__fault status_line(ferry__head *head, const char *p, size_t n) {
 
 static ferry__fault end_of_head(ferry__head *head) {
   if (head->status < 200) {
+    if (!keep_aside(head, head->bytes, head->length))
+      return (ferry__fault){FERRY_E_MEMORY, 0};
+    head->informational_length = head->aside_length;
     head->status = 0; /* it is no answer yet */
-    ferry__head_expect_status(head);
+    expect_status(head);
     return taken;
   }
   /* RFC 9112, 6.3: either is a smuggling attempt or a broken server. */
@@ -221,9 +246,12 @@ ferry__fault ferry__head_line(ferry__head *head, const char *line,
     end--;
   if (end - value > UINT16_MAX)
     return too_large(FERRY_D_HEAD_BYTES);
-  if (head->complete) /* A trailer is checked and counted, not kept. */
-    return ++head->trailers > FERRY__MAX_FIELDS ? too_large(FERRY_D_HEAD_BYTES)
-                                                : taken;
+  if (head->complete) { /* a trailer, which decides nothing (9110, 6.5) */
+    if (++head->trailers > FERRY__MAX_FIELDS)
+      return too_large(FERRY_D_HEAD_BYTES);
+    return keep_aside(head, line, length) ? taken
+                                          : (ferry__fault){FERRY_E_MEMORY, 0};
+  }
   if (head->count >= FERRY__MAX_FIELDS)
     return too_large(FERRY_D_HEAD_BYTES);
   if (colon >= 14 && colon <= 17) { /* the lengths of the names that matter */

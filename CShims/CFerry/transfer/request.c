@@ -321,6 +321,8 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
                               text + sizeof *t->extras);
   }
   write_fields(request, &seen, list, text, t);
+  if (t->extras)
+    ferry__extras_identify(t->extras);
   text += seen.bytes;
   t->origin = text;
   t->origin_length = (uint32_t)url.origin;

@@ -23,9 +23,22 @@ static void put_head(ferry__transfer *t, char *at, const ferry__head *head) {
       (uint32_t)head->length);
 }
 
+static void put_aside(ferry__transfer *t, char *at, const ferry__head *head) {
+  ferry_result *r = &t->result;
+  if (!head->aside_length)
+    return;
+  memcpy(at, head->aside, head->aside_length);
+  r->informational_length = head->informational_length;
+  r->trailers_length = head->aside_length - head->informational_length;
+  r->informational = r->informational_length ? at : NULL;
+  r->trailers = r->trailers_length ? at + r->informational_length : NULL;
+}
+
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = t->head;
-  size_t size = head->count * sizeof(ferry_field) + head->length, capacity;
+  size_t size = head->count * sizeof(ferry_field) + head->length +
+                head->aside_length,
+         capacity;
   if (t->bytes && t->fault.code) { /* a part of a body is nobody's body */
     ferry__pool_give(&loop->pool, t->bytes);
     t->bytes = NULL;
@@ -41,6 +54,7 @@ void ferry__result_pack(ferry_loop *loop, ferry__transfer *t) {
     return;
   }
   put_head(t, t->packed, head);
+  put_aside(t, t->packed + size - head->aside_length, head);
   if (copy) {
     t->result.body = t->packed + size;
     memcpy(t->result.body, t->bytes, body);
@@ -165,13 +179,17 @@ int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
   t->result.body = NULL;
   t->result.message = NULL;
   size = so_far->field_count * sizeof(ferry_field) + so_far->head_length;
-  t->packed = ferry__block_make(size, &capacity);
+  t->packed =
+      ferry__block_make(size + so_far->informational_length, &capacity);
   if (!t->packed) {
     free(t);
     return FERRY_E_MEMORY;
   }
   put(&t->result, t->packed, so_far->fields, so_far->field_count,
       so_far->head, so_far->head_length);
+  if (so_far->informational_length)
+    t->result.informational = memcpy(t->packed + size, so_far->informational,
+                                     so_far->informational_length);
   *out = &t->result;
   return FERRY_OK;
 }

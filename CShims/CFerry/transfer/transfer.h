@@ -17,6 +17,9 @@ typedef struct ferry__head {
   uint32_t limit;
   uint16_t status;
   uint16_t informational, trailers;
+  /* Informational heads, then trailers, as they came; 0 bytes of most. */
+  char *aside;
+  uint32_t aside_length, aside_capacity, informational_length;
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
@@ -193,6 +196,7 @@ struct ferry__transfer {
   uint8_t source;    /* enum ferry__source_state */
   uint8_t earlier;   /* attempts before this one */
   bool fresh;        /* the next attempt has a connection of its own */
+  bool unexpecting;  /* and no Expect: the server has refused it (417) */
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
@@ -308,6 +312,9 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
 /* [any thread] The texts go to `text`; returns what follows them. */
 char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
                          char *text);
+/* [any thread] What the proxy is told makes a connection its sender's, too. */
+void ferry__extras_identify(ferry__extras *extras);
+
 /* ---- Limits of one transfer (timeout.c) ---------------------------------- */
 
 typedef struct ferry__clock { /* ms */

@@ -20,7 +20,7 @@ public enum TransferEngine: Sendable, Hashable {
     /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time. It is new: measure
     /// and test before you rely on it.
     ///
-    /// libcurl carries the rest: HTTP/2, requests through a forward proxy or a SOCKS proxy, requests with credentials
+    /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials
     /// for challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
     /// ``RequestMetrics/engine`` tells which one carried a run.
     case automatic

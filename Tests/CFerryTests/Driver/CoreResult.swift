@@ -32,6 +32,9 @@ struct CoreResult: Sendable {
     /// The 64 bytes behind the body, when there is one.
     var spare: [UInt8]
     var message: String?
+    /// 1xx heads and trailers, as they came.
+    var informational: String
+    var trailers: String
 
     init(copying raw: ferry_result) {
         id = raw.id
@@ -76,6 +79,11 @@ struct CoreResult: Sendable {
             spare = []
         }
         message = raw.message.map { String(cString: $0) }
+        func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> String {
+            String(decoding: UnsafeRawBufferPointer(start: start, count: Int(length)), as: UTF8.self)
+        }
+        informational = lines(raw.informational, raw.informational_length)
+        trailers = lines(raw.trailers, raw.trailers_length)
     }
 
     var text: String { String(decoding: body ?? [], as: UTF8.self) }
