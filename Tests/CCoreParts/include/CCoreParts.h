@@ -78,6 +78,24 @@ void parts_route_make(parts_route *_Nonnull route,
                       const char *_Nonnull url, size_t length);
 void parts_route_free(parts_route *_Nonnull route);
 
+/* What may expire of a transfer, in ms, and how far it has come. */
+typedef struct parts_limits {
+  uint64_t now, held_from, held_until;
+  uint64_t began, last, window, window_bytes, moved;
+  uint32_t connect, idle, total, deadline, low_speed, low_speed_bytes;
+  int32_t phase;
+  bool waits, receiver_paused, source_paused, answered;
+} parts_limits;
+
+typedef struct parts_expiry {
+  uint64_t at; /* when to look again; 0 = never */
+  int32_t detail;
+  bool now, unsent, window;
+} parts_expiry;
+
+void parts_expiry_of(parts_expiry *_Nonnull expiry,
+                     const parts_limits *_Nonnull limits);
+
 /* libcurl's receive buffers. False where there is no room for them. */
 bool parts_buffers_open(void);
 char *_Nullable parts_buffer_take(void);
