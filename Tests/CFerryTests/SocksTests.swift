@@ -197,7 +197,7 @@ extension CoreTests {
                 server.script([
                     .expectBytes(4), .drip("\u{5}\u{2}", interval: .milliseconds(3)), .expectBytes(8),
                     .drip("\u{1}\0", interval: .milliseconds(3)), .expectBytes(10),
-                    .drip("\u{5}\0\0\u{3}\u{2}ab\0\u{1}", interval: .milliseconds(3)), .serve,
+                    .drip("\u{5}\0\0\u{3}\u{4}abcd\0\u{1}", interval: .milliseconds(3)), .serve,
                 ])
                 let result = try await core.run(
                     CoreRequest("GET", "http://192.0.2.9/hello").with { $0.idle = 3_000 }.through(

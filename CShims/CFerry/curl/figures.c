@@ -14,13 +14,16 @@ void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
   uint64_t name = r->metrics.name;
   long connects = 0;
   curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
-  ferry__read_sent(t, r);
+  /* Another attempt found nobody: what is told is of that one. */
+  bool anew = t->fault.code == FERRY_E_CONNECT;
+  if (!anew)
+    ferry__read_sent(t, r);
   /* What a proxy refuses with 407 never came to the server. */
   if (t->curl.reached ||
       (t->handle->reached && t->fault.code != FERRY_E_TLS &&
        t->fault.code != FERRY_E_PROXY && !t->curl.untouched))
     r->flags |= FERRY_RESULT_PROCESSED;
-  if (r->attempts && !connects)
+  if (r->attempts && !connects && !anew)
     r->flags |= FERRY_RESULT_REUSED;
   /* libcurl's clock begins where ours had found the name. */
   if (connects) {
