@@ -10,7 +10,8 @@ enum { SMALL = 1024 }; /* bodies up to here are copied, not handed over */
 static void put(ferry_result *result, char *at, const ferry_field *fields,
                 uint32_t count, const char *head, uint32_t length) {
   size_t size = count * sizeof *fields;
-  memcpy(at, fields, size);
+  if (size) /* else there may be no table yet */
+    memcpy(at, fields, size);
   memcpy(at + size, head, length);
   result->fields = (const ferry_field *)at;
   result->field_count = count;
