@@ -24,6 +24,7 @@ struct ferry_loop {
   bool freed_by_itself;
   bool closing;
   bool jar_held; /* its cookies are locked (cookies.c) */
+  const void *piece_space; /* of the pull that is under way, if it takes one */
   bool starved; /* libcurl was, in this turn of a shard or before it */
 
   uv_loop_t uv;

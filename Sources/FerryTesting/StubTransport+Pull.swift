@@ -35,7 +35,7 @@ extension StubTransport {
         switch fill {
         case .bytes, .later: state.withLock { $0.open[id]?.pull = pull }
         case .end where pull.length == nil || pull.wanted == 0: complete(id, pull.bytes)
-        case .end, .failed: state.withLock { $0.finish(id, with: .failure(.uploadSource)) }
+        case .end, .failed, .piece: state.withLock { $0.finish(id, with: .failure(.uploadSource)) }
         }
     }
 

@@ -43,6 +43,10 @@ func onPull(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ space: UnsafeMu
     let space = UnsafeMutableRawBufferPointer(start: space, count: size)
     switch LoopContext.of(context)?.receiver?.transfer(id, fill: space) {
     case .bytes(let count): return Int64(count)
+    case .piece(let piece):
+        let raw = ferry_piece(offset: piece.offset, length: piece.length, fd: piece.descriptor)
+        space.storeBytes(of: raw, as: ferry_piece.self)
+        return Int64(FERRY_PIECE)
     case .end: return 0
     case .later: return Int64(FERRY_PAUSE)
     case .failed, nil: return Int64(FERRY_ABORT)

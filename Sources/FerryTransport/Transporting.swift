@@ -100,6 +100,8 @@ package enum TransferFlow: Sendable {
 
 package enum TransferFill: Sendable {
     case bytes(Int)
+    /// They stand in a file, and not in the space.
+    case piece(TransferPiece)
     case end
     /// Nothing yet: `resumeSending` asks again.
     case later

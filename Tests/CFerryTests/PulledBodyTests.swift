@@ -1,5 +1,6 @@
 import CFerry
 import FerryTesting
+import Glibc
 import Synchronization
 import Testing
 
@@ -58,6 +59,114 @@ extension CoreTests {
                 #expect(seen.headers.fields.map(\.name) == ["Host", "Content-Length"])
                 #expect(seen.headers["Content-Length"] == "\(size)")
                 #expect(seen.bodyLength == UInt64(size) && seen.body == Array(bytes.prefix(65_536)))
+            }
+        }
+
+        /// A file whose rest is given as pieces, with descriptors that the core closes.
+        private final class Pieces: Sendable {
+            private let path: String
+            private let state: Mutex<(at: Int, given: [Int32], taken: Bool)>
+            private let size: Int
+            private let piece: Int
+
+            init(_ bytes: [UInt8], piece: Int, from start: Int = 0) throws {
+                var template = Array("/tmp/ferry-pieces-XXXXXX".utf8CString)
+                let descriptor = mkstemp(&template)
+                try #require(descriptor >= 0)
+                path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+                #expect(write(descriptor, bytes, bytes.count) == bytes.count)
+                close(descriptor)
+                (size, self.piece) = (bytes.count, piece)
+                state = Mutex((start, [], false))
+            }
+
+            deinit { unlink(path) }
+
+            /// Whether the core asked for pieces, each time.
+            var wasTaken: Bool { state.withLock { $0.taken } }
+            var areClosed: Bool { state.withLock { $0.given.allSatisfy { fcntl($0, F_GETFD) < 0 } } }
+
+            func shorten(to size: Int) { truncate(path, size) }
+
+            func fill(_ space: UnsafeMutableRawBufferPointer, whole: Int? = nil) -> Int {
+                state.withLock { state in
+                    state.taken = ferry_takes_piece(space.baseAddress) != 0
+                    let count = min(piece, (whole ?? size) - state.at)
+                    if count == 0 { return 0 }
+                    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+                    space.storeBytes(
+                        of: ferry_piece(offset: Int64(state.at), length: UInt64(count), fd: descriptor),
+                        as: ferry_piece.self)
+                    state.at += count
+                    state.given.append(descriptor)
+                    return FERRY_PIECE
+                }
+            }
+        }
+
+        /// As they are over plain TCP, read and framed otherwise.
+        @Test(arguments: [(false, true), (false, false), (true, true)])
+        func piecesOfAFileArrive(isSecure: Bool, isKnown: Bool) async throws {
+            let certificate = try ServerCertificate()
+            var options = CoreLoop.Options()
+            options.caFile = certificate.authorityFile
+            let bytes = LoopbackServer.pattern(0..<1_500_000)
+            for piece in [1, 700_001, 1_500_000].dropFirst(isSecure ? 1 : 0) {
+                let sent = piece == 1 ? Array(bytes.prefix(300)) : bytes
+                try await withCore(options, server: isSecure ? .init(certificate: certificate) : .init()) { core, server in
+                    let pieces = try Pieces(sent, piece: piece)
+                    let request = CoreRequest("PUT", server.baseURL + "/upload").with {
+                        $0.body = .pull(isKnown ? UInt64(sent.count) : nil)
+                        $0.onPull = { pieces.fill($0) }
+                    }
+                    let result = try await core.run(request)
+                    #expect(result.fault == .ok && result.bodySent >= UInt64(sent.count), "\(result.fault)")
+                    let seen = server.requests.first!
+                    #expect(seen.bodyLength == UInt64(sent.count) && seen.body == Array(sent.prefix(65_536)))
+                    #expect(pieces.areClosed)
+                    if isKnown, !isSecure { #expect(pieces.wasTaken == (testedEngine == FERRY_ENGINE_HTTP1)) }
+                    #expect(!pieces.wasTaken || (isKnown && !isSecure))
+                }
+            }
+        }
+
+        @Test(arguments: [100, 200_000])
+        func aFileThatHasBecomeShorterIsNoWholeBody(size: Int) async throws {
+            try await withCore { core, server in
+                let pieces = try Pieces(LoopbackServer.pattern(0..<200_000), piece: 200_000)
+                pieces.shorten(to: 50)
+                let result = try await core.run(
+                    CoreRequest("PUT", server.baseURL + "/upload").with {
+                        $0.body = .pull(200_000)
+                        $0.onPull = { pieces.fill($0) }
+                    })
+                #expect(result.fault == CoreFault(FERRY_E_UPLOAD_SOURCE) && pieces.areClosed)
+                let long = try Pieces(LoopbackServer.pattern(0..<200_000), piece: 200_000)
+                let over = try await core.run(
+                    CoreRequest("PUT", server.baseURL + "/upload").with {
+                        $0.body = .pull(UInt64(size) - 50)
+                        $0.onPull = { long.fill($0) }
+                    })
+                #expect(over.fault == CoreFault(FERRY_E_UPLOAD_SOURCE) && long.areClosed)
+                #expect(server.requestCount == 0)
+            }
+        }
+
+        /// The server reads none of it.
+        @Test func aCancelClosesThePiece() async throws {
+            try await withCore(seesClose: false) { core, server in
+                server.script(path: "/stuck", [.expectHead, .stopReading])
+                let bytes = [UInt8](repeating: 1, count: 30_000_000)
+                let pieces = try Pieces(bytes, piece: bytes.count)
+                let id = try core.submit(
+                    CoreRequest("PUT", server.baseURL + "/stuck").with {
+                        $0.body = .pull(UInt64(bytes.count))
+                        $0.onPull = { pieces.fill($0) }
+                    })
+                try await server.waitForConnections(1)
+                core.cancel(id)
+                #expect(await core.result(of: id).fault == .cancelled)
+                #expect(pieces.areClosed)
             }
         }
 

@@ -69,7 +69,8 @@ static bool is_sending(const ferry__transfer *t) {
   curl_off_t sent = 0;
   if (t->body_kind == FERRY_BODY_NONE)
     return false;
-  if (t->body_kind == FERRY_BODY_PULL && t->pulled < t->body_length)
+  if (t->body_kind == FERRY_BODY_PULL &&
+      ferry__pulled(t) < t->body_length)
     return true;
   curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
   return (uint64_t)sent < t->body_length;

@@ -27,8 +27,8 @@ static uint64_t body_sent(const ferry__connection *c,
     return 0;
   if (t->body_kind == FERRY_BODY_PULL &&
       (c->chunked || t->body_length == FERRY_UNKNOWN_LENGTH)) {
-    uint64_t left = c->out_length - c->out_at;
-    return t->pulled > left ? t->pulled - left : 0; /* without the framing */
+    uint64_t pulled = ferry__pulled(t), left = c->out_length - c->out_at;
+    return pulled > left ? pulled - left : 0; /* without the framing */
   }
   return c->sent - c->head_size;
 }
@@ -191,6 +191,7 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->sending = FERRY__SEND_HEAD;
   c->closing = head->close;
   c->expects = head->expect;
+  c->copies = false;
   c->chunked = t->body_kind == FERRY_BODY_PULL &&
                t->body_length == FERRY_UNKNOWN_LENGTH;
   c->body_at = c->sent = 0;

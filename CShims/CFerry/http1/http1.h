@@ -45,6 +45,7 @@ struct ferry__connection {
   uint8_t state, sending;
   bool chunked;       /* so the body is sent */
   bool expects;       /* 100-continue */
+  bool copies;        /* its body is in files that sendfile() has not */
   bool closing;       /* the request says Connection: close */
   bool tunnelling;    /* `response` is the proxy's */
   bool broken;        /* writing has failed */

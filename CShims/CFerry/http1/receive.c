@@ -71,7 +71,8 @@ static bool take_head(ferry__connection *c) {
 
 /* Bytes as they come. False: the exchange is over, and the connection may be
  * gone. */
-bool ferry__exchange_take(ferry__connection *c, const char *at, const char *end) {
+bool ferry__exchange_take(ferry__connection *c, const char *at,
+                          const char *end) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   const char *piece = NULL;
@@ -194,8 +195,9 @@ void ferry__exchange_readable(ferry__connection *c) {
                             : (size_t)n < size;
     /* Where OpenSSL's buffer ends says nothing of the socket. */
     c->turn = drained && !c->tls ? loop->http1.turn : 0;
-    if (direct ? c->response.state == FERRY__AT_END && !ferry__exchange_take(c, buffer, buffer)
-               : !ferry__exchange_take(c, buffer, buffer + n))
+    if (direct && c->response.state != FERRY__AT_END)
+      continue;
+    if (!ferry__exchange_take(c, buffer, direct ? buffer : buffer + n))
       return;
     if (drained)
       return;

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 
 enum {
   WRITES = 16,             /* of one event, then others get theirs */
   AWAIT_MS = 1000,         /* for 100-continue (RFC 9110, 10.1.1) */
   PREFIX = 18, SUFFIX = 2, /* of a chunk: 16 digits and two line ends */
+  PIECE = 1 << 20,         /* of a file, a step */
 };
 
 /* Writing has failed. A server that has enough of an upload answers and
@@ -69,6 +71,37 @@ bool ferry__exchange_send(ferry__connection *c, const char *bytes,
          keep_unsent(c, bytes + n, length - (size_t)n);
 }
 
+/* From the file to the socket, without a copy. */
+static bool send_piece(ferry__connection *c) {
+  ferry__transfer *t = c->transfer;
+  off_t offset = t->piece.offset;
+  size_t length = t->piece.length < PIECE ? (size_t)t->piece.length : PIECE;
+  ssize_t n;
+  do
+    n = sendfile(c->fd, t->piece.fd, &offset, length);
+  while (n < 0 && errno == EINTR);
+  if (n < 0 && errno == EAGAIN)
+    return false;
+  if (n < 0 && (errno == EINVAL || errno == ENOSYS || errno == EOVERFLOW)) {
+    c->copies = true; /* no such file */
+    return true;
+  }
+  if (n < 0 && errno != EIO) {
+    stop_sending(c, errno);
+    return false;
+  }
+  if (n <= 0) { /* it has become shorter, or cannot be read */
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0});
+    return false;
+  }
+  c->sent += (uint64_t)n;
+  t->last_ms = ferry__now(c->loop);
+  ferry__piece_took(t, (uint64_t)n);
+  if (t->pulled == t->body_length && !t->piece.length)
+    c->sending = FERRY__SEND_LAST;
+  return true;
+}
+
 /* The next piece of the source's, framed. False: as above, or paused. */
 static bool send_pulled(ferry__connection *c) {
   ferry_loop *loop = c->loop;
@@ -80,15 +113,19 @@ static bool send_pulled(ferry__connection *c) {
     return false;
   }
   char *data = buffer + PREFIX;
-  int64_t n = ferry__source_pull(loop, t, data,
-                                 FERRY__HTTP1_BUFFER - PREFIX - SUFFIX);
+  const size_t room = FERRY__HTTP1_BUFFER - PREFIX - SUFFIX;
+  int64_t n = chunked || c->tls || c->copies
+                  ? ferry__source_pull(loop, t, data, room)
+                  : ferry__source_pull_any(loop, t, data, room);
   if (n == FERRY_PAUSE)
     return false;
+  if (n == FERRY_PIECE)
+    return send_piece(c);
   if (n < 0) {
     ferry__exchange_fail(c, t->fault);
     return false;
   }
-  if (t->pulled == t->body_length && !(chunked && n))
+  if (t->pulled == t->body_length && !t->piece.length && !(chunked && n))
     c->sending = FERRY__SEND_LAST;
   if (!chunked)
     return n ? ferry__exchange_send(c, data, (size_t)n) : true;

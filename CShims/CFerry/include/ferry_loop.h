@@ -32,7 +32,24 @@ enum {
   FERRY_CONTINUE = 0,
   FERRY_PAUSE = -1, /* until ferry_resume(), of on_pull also _sending() */
   FERRY_ABORT = -2, /* on_pull: the source failed; on_head: no memory */
+  FERRY_PIECE = -3, /* on_pull: `space` holds a ferry_piece */
 };
+
+/* Bytes that stand in a file. */
+typedef struct ferry_piece {
+  int64_t offset;
+  uint64_t length; /* at least 1 */
+  int32_t fd;      /* the core's from here on, which closes it */
+} ferry_piece;
+
+/* Inside of on_pull, with its `space`: 1 when a piece of a file costs less than
+ * its bytes, as the system sends it without a copy (sendfile(2)). It is sent on
+ * the loop's thread, so that it should be in memory: ferry_file_is_cached(). */
+int ferry_takes_piece(const void *_Nullable space);
+
+/* [any thread] 1 when all of these bytes of a file are in the system's memory
+ * (cachestat(2), of Linux 6.5), 0 when they are not, or nobody knows. */
+int ferry_file_is_cached(int32_t fd, int64_t offset, uint64_t length);
 
 /* ---- Options of a loop --------------------------------------------------- */
 
@@ -60,7 +77,7 @@ typedef struct ferry_options {
   void (*_Nullable on_written)(void *_Nullable context, uint64_t id,
                                uint64_t bytes);
   /* Fill `space` with the next bytes of the request's body. Returns their
-   * count, 0 at the end, FERRY_PAUSE or FERRY_ABORT. */
+   * count, 0 at the end, FERRY_PAUSE, FERRY_ABORT or FERRY_PIECE. */
   int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
                                void *_Nonnull space, size_t size);
   /* At the end of the turn that follows ferry_call(). */

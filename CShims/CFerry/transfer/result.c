@@ -83,6 +83,7 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
     ferry__inflate_give(loop, t->inflate);
   t->inflate = NULL;
   ferry__sink_free(loop, t);
+  ferry__piece_drop(t);
   uint64_t began = t->started_ns ? t->started_ns : loop->now_ns;
   r->metrics.queue = ferry__us(t->submitted_ns, began);
   r->metrics.total = ferry__us(t->submitted_ns, loop->now_ns);

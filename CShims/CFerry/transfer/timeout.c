@@ -128,7 +128,7 @@ static uint64_t moved(const ferry__transfer *t) {
   uint64_t sent = t->body_kind == FERRY_BODY_BYTES && t->engine
                       ? t->engine->sent(t)
                       : 0;
-  return t->result.body_received + t->pulled + sent;
+  return t->result.body_received + ferry__pulled(t) + sent;
 }
 
 /* The socket is not this transfer's alone, so its events tell nothing. */

@@ -176,6 +176,7 @@ struct ferry__transfer {
   ferry__head *head; /* its handle's, or its own */
   ferry__extras *extras; /* in the arena; NULL = none */
   const void *body; /* in the arena */
+  ferry_piece piece; /* what is left of one that was pulled; 0 bytes = none */
   uint64_t body_length, pulled;
   struct curl_slist *headers; /* in the arena */
   const char *origin, *target, *method; /* in the arena */
@@ -259,6 +260,16 @@ bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *transfer,
  * FERRY_ABORT with transfer->fault. */
 int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *transfer,
                            char *space, size_t size);
+/* Likewise, of who can send a piece of a file as it is: FERRY_PIECE, and it
+ * stands in transfer->piece. */
+int64_t ferry__source_pull_any(ferry_loop *loop, ferry__transfer *transfer,
+                               char *space, size_t size);
+/* So many bytes of the piece were sent. */
+void ferry__piece_took(ferry__transfer *transfer, uint64_t count);
+/* Nobody wants the rest of it. */
+void ferry__piece_drop(ferry__transfer *transfer);
+/* Bytes that the source has given and that went on. */
+uint64_t ferry__pulled(const ferry__transfer *transfer);
 /* Decoded bytes. False sets transfer->fault. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);

@@ -28,6 +28,7 @@ final class SourceSequence: BodySource {
         while index < sources.count, filled < space.count {
             switch sources[index].fill(UnsafeMutableRawBufferPointer(rebasing: space[filled...])) {
             case .bytes(let count): filled += count
+            case .piece(let piece): return .piece(piece)  // only for a space that is empty
             case .end:
                 sources[index].close()
                 index += 1

@@ -49,17 +49,21 @@ final class UploadMeter: Sendable {
     /// [loop's thread] So much was pulled.
     func count(_ fill: TransferFill, now: UInt64 = UploadMeter.now) {
         switch fill {
-        case .bytes(let count):
-            tell { state in
-                state.sent += UInt64(count)
-                return state.isDue(now, always: state.sent == state.total)
-            }
+        case .bytes(let count): add(UInt64(count), now)
+        case .piece(let piece): add(piece.length, now)
         case .end:
             tell { state in
                 state.total = state.sent
                 return state.isDue(now, always: true)
             }
         case .later, .failed: break
+        }
+    }
+
+    private func add(_ count: UInt64, _ now: UInt64) {
+        tell { state in
+            state.sent += count
+            return state.isDue(now, always: state.sent == state.total)
         }
     }
 

@@ -18,7 +18,7 @@ func drained(_ source: any BodySource, piece: Int = 65_536) async -> [UInt8]? {
         switch space.withUnsafeMutableBytes({ source.fill($0) }) {
         case .bytes(let count): bytes += space[..<count]
         case .end: return bytes
-        case .failed: return nil
+        case .failed, .piece: return nil  // a piece is for loops alone
         case .later: await iterator.next()
         }
     }
