@@ -7,6 +7,14 @@
 #include <string>
 #include <vector>
 
+static inline bool ferry__json_is_digit(uint32_t c) {
+  return c >= '0' && c <= '9';
+}
+
+static inline bool ferry__json_is_letter(uint32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 // Reads an expression once, from its beginning to its end, and writes the same
 // for RE2: everything that the two read differently is written in a form that
 // RE2 has one meaning for. Takes time and memory in the expression's length.

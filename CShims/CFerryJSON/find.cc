@@ -1,15 +1,14 @@
 // find.cc - the search for a member of an object.
 //
-// Of keys that stand twice the last one counts, so all members have to be
-// looked at, unless the keys are known to differ. A search finds that out, and
-// notes it for the next ones, with the place that it has come to: most ask for
-// members in their order. Notes are a thread's own, so that documents never
-// change.
+// If a key stands twice, its last value counts. A search therefore looks at all
+// members unless the keys are known to differ. The first search finds that out
+// and keeps a note for the next ones, with the place that it has reached: most
+// programs ask for members in their order. Objects with many members are
+// compared with a model (model.h), which says all of that at once. Each thread
+// has its own notes, so documents never change.
 #include "keys.h"
+#include "model.h"
 
-#include <sys/random.h>
-
-#include <atomic>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -31,23 +30,6 @@ constexpr uint32_t most_searches = 3;
 // to four bytes.
 constexpr uint64_t masks[] = {0xffffffff, 0xffffffffff, 0xffffffffffff,
                               0xffffffffffffff, ~uint64_t(0)};
-
-struct Note {
-  uint64_t document;
-  uint32_t index;     // of the object
-  uint32_t next;      // the member behind the last one found, or the end
-  uint32_t searches;
-  bool keys_differ;
-};
-
-// One for each of several objects, as those that are within one another take
-// turns.
-constexpr unsigned note_bits = 4;
-thread_local Note notes[1 << note_bits];
-
-Note &note_for(size_t index) noexcept {
-  return notes[static_cast<uint32_t>(index) * 0x9e3779b1u >> (32 - note_bits)];
-}
 
 // The length of a key and its first four bytes, which tell nearly all apart.
 uint64_t first_word(const uint8_t *string) noexcept {
@@ -76,8 +58,27 @@ struct Wanted {
   }
 };
 
-inline const uint8_t *key_at(ferry_json_tape tape, size_t index) noexcept {
-  return tape.strings + ferry_json_payload(tape, index);
+struct Note {
+  uint64_t document;
+  uint32_t index;       // of the object
+  uint32_t next;        // the member behind the last one found, or the end
+  uint32_t asked;       // how many keys were asked for
+  uint32_t searches;
+  Model *model;         // or null
+  uint64_t serial;      // of the model
+  bool keys_differ;
+  bool has_same_places; // as the model
+};
+
+// One for each of several objects, as those that are within one another take
+// turns.
+constexpr unsigned note_bits = 4;
+thread_local Note notes[1 << note_bits];
+thread_local Model models[1 << note_bits];
+thread_local uint64_t last_serial;
+
+Note &note_for(size_t index) noexcept {
+  return notes[static_cast<uint32_t>(index) * 0x9e3779b1u >> (32 - note_bits)];
 }
 
 // Whether the key at `index` stands before it too.
@@ -119,7 +120,7 @@ class SomeKeys {
   bool is_new(size_t index, uint64_t word, const uint8_t *string) noexcept {
     size_t place = ferry__json_spread(word, string) >> (64 - bits);
     for (; table[place]; place = (place + 1) & ((1 << bits) - 1)) {
-      const uint8_t *other = key_at(tape, table[place]);
+      const uint8_t *other = ferry__json_key_at(tape, table[place]);
       if (Wanted{word, string + 4, static_cast<uint32_t>(word)}.is(
               first_word(other), other))
         return false;
@@ -148,7 +149,7 @@ size_t find_last(ferry_json_tape tape, size_t index, size_t end,
   bool all_new = true;
   size_t found = 0;
   for (size_t i = index + 1; i < end; i = ferry_json_after(tape, i + 1)) {
-    const uint8_t *string = key_at(tape, i);
+    const uint8_t *string = ferry__json_key_at(tape, i);
     uint64_t word = first_word(string);
     if (wanted.is(word, string))
       found = i + 1;
@@ -171,7 +172,7 @@ size_t find_last(ferry_json_tape tape, size_t index, size_t end,
 size_t find_first(ferry_json_tape tape, size_t begin, size_t end,
                   const Wanted &wanted) noexcept {
   for (size_t i = begin; i < end; i = ferry_json_after(tape, i + 1)) {
-    const uint8_t *string = key_at(tape, i);
+    const uint8_t *string = ferry__json_key_at(tape, i);
     if (wanted.is(first_word(string), string))
       return i + 1;
   }
@@ -199,73 +200,109 @@ bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   return true;
 }
 
-// Not known outside of the process, so that no choice of keys collides.
-struct Secret {
-  uint64_t words[2] = {0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u};
-  Secret() noexcept {
-    uint64_t random[2];
-    if (getrandom(random, sizeof random, GRND_NONBLOCK) == sizeof random)
-      memcpy(words, random, sizeof random);
+// The model of an object, or null: one with as many members, the first of which
+// has the same key.
+[[gnu::noinline]] void begin(Note &note, ferry_json_tape tape,
+                             size_t index) noexcept {
+  note = {};
+  note.document = tape.words[0];
+  note.index = static_cast<uint32_t>(index);
+  note.next = note.index + 1;
+  const size_t count = ferry_json_payload(tape, index) >> 32;
+  if (count < Model::least_members || count > Model::most_members)
+    return;
+  const uint8_t *first = ferry__json_key_at(tape, index + 1);
+  const uint64_t hash =
+      ferry__json_spread(first_word(first) ^ count << 40, first);
+  Model &model = models[hash >> (64 - note_bits)];
+  const bool is_known =
+      model.document == note.document && model.count == count;
+  if (is_known && model.failures > Model::most_failures)
+    return;
+  if (is_known && (model.is_measured || model.measure(tape)) &&
+      model.has_same_keys(tape, index, &note.has_same_places)) {
+    model.failures = 0;
+    note.keys_differ = model.keys_differ;
+  } else {
+    model.failures = is_known ? model.failures + 1 : 0;
+    model.document = note.document;
+    model.serial = ++last_serial;
+    model.index = note.index;
+    model.count = static_cast<uint32_t>(count);
+    model.asked_count = 0;
+    model.keys_differ = model.is_measured = false;
+    note.has_same_places = true;
   }
-};
+  note.model = &model;
+  note.serial = model.serial;
+}
 
-inline uint64_t mix(uint64_t a, uint64_t b) noexcept {
-  auto product = static_cast<unsigned __int128>(a) * b;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+inline Model *model_of(const Note &note) noexcept {
+  return note.model && note.model->serial == note.serial ? note.model : nullptr;
+}
+
+size_t search(Note &note, ferry_json_tape tape, size_t index, size_t end,
+              const Wanted &wanted) noexcept {
+  bool keys_differ = note.keys_differ;
+  if (!keys_differ && note.searches == most_searches)
+    keys_differ = all_differ(tape, index, end);
+  size_t found;
+  if (keys_differ) {
+    found = find_first(tape, note.next, end, wanted);
+    if (!found)
+      found = find_first(tape, index + 1, note.next, wanted);
+  } else {
+    found = find_last(tape, index, end, wanted, &keys_differ);
+    note.searches++;
+  }
+  note.keys_differ = keys_differ;
+  if (Model *model = keys_differ ? model_of(note) : nullptr)
+    model->keys_differ = true;
+  return found;
+}
+
+// Where the key stands that was asked for at this point in the model, or 0.
+inline size_t expected_key(Note &note) noexcept {
+  const uint32_t asked = note.asked++;
+  const Model *model = note.has_same_places ? model_of(note) : nullptr;
+  return model && asked < model->asked_count ? note.index + model->asked[asked]
+                                             : 0;
+}
+
+// Keeps where the key that was asked for last stands, for other objects.
+void note_place(const Note &note, size_t key) noexcept {
+  Model *model = note.has_same_places ? model_of(note) : nullptr;
+  const size_t place = key - note.index;
+  const uint32_t asked = note.asked - 1;
+  if (!model || asked > model->asked_count || asked >= Model::most_asked ||
+      place > UINT16_MAX)
+    return;
+  model->asked[asked] = static_cast<uint16_t>(place);
+  if (asked == model->asked_count)
+    model->asked_count++;
 }
 
 }  // namespace
-
-uint64_t ferry_json_hash(const uint8_t *key, size_t count) {
-  static const Secret secret;
-  uint64_t sum = mix(secret.words[0] ^ count, secret.words[1]), word;
-  for (; count > 8; key += 8, count -= 8) {
-    memcpy(&word, key, sizeof word);
-    sum = mix(sum ^ word, secret.words[1]);
-  }
-  word = 0;
-  memcpy(&word, key, count);
-  return mix(sum ^ word, secret.words[0]);
-}
-
-uint64_t ferry_json_new_identity(void) {
-  constexpr uint64_t block = 1024;
-  static std::atomic<uint64_t> next_block{1};
-  thread_local uint64_t identity = 0;
-  if (++identity % block <= 1)
-    identity = block * next_block.fetch_add(1, std::memory_order_relaxed) + 2;
-  return identity;
-}
 
 size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count) {
   if (count > UINT32_MAX)
     return 0;
-  const size_t end = ferry_json_close(tape, index);
   Note &note = note_for(index);
-  bool is_noted = note.index == index && note.document == tape.words[0];
-  if (is_noted && note.keys_differ && note.next < end &&
-      ferry_json_is_string(tape, note.next, key, count)) {
-    size_t found = note.next + size_t(1);
-    note.next = static_cast<uint32_t>(ferry_json_after(tape, found));
-    return found;
+  if (note.index != index || note.document != tape.words[0])
+    begin(note, tape, index);
+  const size_t end = ferry_json_close(tape, index);
+  const size_t expected = note.model ? expected_key(note) : 0;
+  size_t at = expected ? expected : note.keys_differ ? note.next : end;
+  if (at >= end || !ferry_json_is_string(tape, at, key, count)) {
+    at = search(note, tape, index, end,
+                {first_word(key, count), key, count});
+    if (!at)
+      return 0;
+    at--;
   }
-  const Wanted wanted = {first_word(key, count), key, count};
-  if (!is_noted)
-    note = {tape.words[0], static_cast<uint32_t>(index),
-            static_cast<uint32_t>(index + 1), 0, false};
-  if (!note.keys_differ && note.searches == most_searches)
-    note.keys_differ = all_differ(tape, index, end);
-  size_t found;
-  if (note.keys_differ) {
-    found = find_first(tape, note.next, end, wanted);
-    if (!found)
-      found = find_first(tape, index + 1, note.next, wanted);
-  } else {
-    found = find_last(tape, index, end, wanted, &note.keys_differ);
-    note.searches++;
-  }
-  if (found)
-    note.next = static_cast<uint32_t>(ferry_json_after(tape, found));
-  return found;
+  if (note.model && at != expected)
+    note_place(note, at);
+  note.next = static_cast<uint32_t>(ferry_json_after(tape, at + 1));
+  return at + 1;
 }

@@ -13,8 +13,9 @@ static inline bool ferry__json_is_wide(ferry_json_tape tape, size_t index) {
   return ferry_json_payload(tape, index) >> 32 > ferry__json_most_scanned;
 }
 
-// Spreads keys over the upper bits, by their length, first and last bytes: keys
-// that are numbered begin alike. `head` has the length and the first four bytes.
+// Spreads keys over the upper bits by their length, first and last bytes, as
+// keys with numbers in them begin alike. `head` has the length and the first
+// four bytes.
 static inline uint64_t ferry__json_spread(uint64_t head,
                                           const uint8_t *string) {
   auto count = static_cast<uint32_t>(head);

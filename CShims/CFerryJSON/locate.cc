@@ -111,7 +111,8 @@ size_t first_too_deep(const Tokens &tokens) noexcept {
 
 // The first token that cannot stand where it does.
 size_t first_misplaced(const Tokens &tokens) noexcept {
-  enum { VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, END } expected = VALUE;
+  enum { VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, END };
+  int expected = VALUE;
   std::bitset<FERRY_JSON_DEPTH + 1> is_object;
   size_t depth = 0, i = 0;
   for (; i < tokens.count(); i++) {

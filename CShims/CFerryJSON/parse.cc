@@ -30,6 +30,49 @@ size_t mark_length(const uint8_t *text, size_t count) noexcept {
 
 bool is_digit(uint8_t c) noexcept { return c >= '0' && c <= '9'; }
 
+// Whether a container stands within FERRY_JSON_DEPTH - 1 others.
+bool is_too_deep(ferry_json_tape tape) noexcept {
+  size_t depth = 0, i = 1;
+  do {
+    uint8_t tag = ferry_json_tag(tape, i);
+    if (tag == '[' || tag == '{') {
+      if (++depth >= FERRY_JSON_DEPTH)
+        return true;
+      i++;
+    } else if (tag == ']' || tag == '}') {
+      depth--;
+      i++;
+    } else {
+      i = ferry_json_after(tape, i);
+    }
+  } while (depth > 0);
+  return false;
+}
+
+// The usual bound refuses documents that have a value in the deepest container
+// allowed. They are parsed again, with one level more, and the levels of their
+// tape are counted.
+simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
+                                size_t count) noexcept {
+  auto error = document.parser->set_max_depth(FERRY_JSON_DEPTH);
+  if (!error)
+    error = document.parser->parse(text, count, document.document);
+  if (!error && is_too_deep(ferry_json_tape_of(&document)))
+    error = simdjson::DEPTH_ERROR;
+  // If there is no memory for this, the parser refuses the next container,
+  // which leads here again.
+  static_cast<void>(document.parser->set_max_depth(ferry__json_usual_depth));
+  return error;
+}
+
+// As many levels as are allowed, whatever is in the deepest.
+simdjson::error_code parse_any(ferry_json &document, const uint8_t *text,
+                               size_t count) noexcept {
+  auto error = document.parser->parse(text, count, document.document);
+  return error == simdjson::DEPTH_ERROR ? parse_deep(document, text, count)
+                                        : error;
+}
+
 // simdjson refuses a document with an integer beyond 64 bits. Only then the
 // text is gone through again: each of them becomes the nearest double, as if it
 // were written with a fraction. Whoever reads it as an integer, or as a
@@ -61,7 +104,7 @@ class LargeIntegers {
     if (!copy)
       return simdjson::NUMBER_ERROR;
     parsed = copy;
-    auto error = parser.parse(copy, size, document.document);
+    auto error = parse_any(document, copy, size);
     if (!error)
       put_values();
     return error;
@@ -118,41 +161,6 @@ class LargeIntegers {
   }
 };
 
-// Whether a container stands within FERRY_JSON_DEPTH - 1 others.
-bool is_too_deep(ferry_json_tape tape) noexcept {
-  size_t depth = 0, i = 1;
-  do {
-    uint8_t tag = ferry_json_tag(tape, i);
-    if (tag == '[' || tag == '{') {
-      if (++depth >= FERRY_JSON_DEPTH)
-        return true;
-      i++;
-    } else if (tag == ']' || tag == '}') {
-      depth--;
-      i++;
-    } else {
-      i = ferry_json_after(tape, i);
-    }
-  } while (depth > 0);
-  return false;
-}
-
-// The usual bound refuses documents that have a value in the deepest container
-// allowed. They are parsed again, with one level more, and the levels of their
-// tape are counted.
-simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
-                                size_t count) noexcept {
-  auto error = document.parser->set_max_depth(FERRY_JSON_DEPTH);
-  if (!error)
-    error = document.parser->parse(text, count, document.document);
-  if (!error && is_too_deep(ferry_json_tape_of(&document)))
-    error = simdjson::DEPTH_ERROR;
-  // If there is no memory for this, the parser refuses the next container,
-  // which leads here again.
-  static_cast<void>(document.parser->set_max_depth(ferry__json_usual_depth));
-  return error;
-}
-
 }  // namespace
 
 int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
@@ -177,9 +185,7 @@ int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
     return FERRY_JSON_NO_MEMORY;
   }
 
-  auto error = taken->parser->parse(padded, count, taken->document);
-  if (error == simdjson::DEPTH_ERROR)
-    error = parse_deep(*taken, padded, count);
+  auto error = parse_any(*taken, padded, count);
   if (error == simdjson::NUMBER_ERROR)
     error = LargeIntegers(*taken, text, count).parse(padded);
   if (error) {

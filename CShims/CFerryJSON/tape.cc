@@ -71,7 +71,8 @@ class Comparison {
 
   // False when they differ; containers are put on the list.
   bool same_or_open(Pair pair) {
-    uint8_t a_tag = ferry_json_tag(a, pair.a), b_tag = ferry_json_tag(b, pair.b);
+    uint8_t a_tag = ferry_json_tag(a, pair.a);
+    uint8_t b_tag = ferry_json_tag(b, pair.b);
     if (is_number(a_tag) && is_number(b_tag))
       return ferry_json_compare_numbers(a, pair.a, b, pair.b) == 0;
     if (a_tag != b_tag)

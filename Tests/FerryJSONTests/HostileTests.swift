@@ -34,6 +34,21 @@ import Testing
         }
     }
 
+    @Test func aDocumentAtTheBoundMayHoldAnIntegerBeyond64Bits() throws {
+        func text(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + "18446744073709551616" + String(repeating: "]", count: depth)
+        }
+        var value = try JSON(parsing: text(1023))
+        while let inner = value[0] { value = inner }
+        #expect(value.double == 0x1p64 && value.int == nil)
+        let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text(1024)) }
+        #expect(error == JSONSyntaxError(reason: .tooDeep, offset: 1023))
+        // In the place of the deepest level, and before a wrong number, which is told instead.
+        #expect(try JSON(parsing: "[\(text(1022)),99999999999999999999]")[1]?.double == 1e20)
+        let wrong = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: "[\(text(1022)),01]") }
+        #expect(wrong == JSONSyntaxError(reason: .invalidNumber, offset: 2 * 1022 + 22))
+    }
+
     @Test func theDeepestDocumentCanBeUsed() throws {
         let json = try JSON(parsing: nested("[", "]", 1023))
         #expect(json.description.utf8.count == 2047)

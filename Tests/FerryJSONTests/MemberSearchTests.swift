@@ -100,4 +100,62 @@ import Testing
             expectAll(keys, in: try object(keys), by: order)
         }
     }
+
+    /// Objects with random differences, searched one after the other. Each search is compared with one that goes through
+    /// all members.
+    @Test func objectsThatAreAlmostAlikeAreToldApart() throws {
+        var random = SystemRandomNumberGenerator()
+        let values = ["1", "-2.5", "null", "true", "\"text\"", "\"key3\"", "[1,2]", "{\"key1\":1}", "[]", "{}", "\"\""]
+        for width in [2, 11, 12, 13, 40, 64, 65, 511, 512, 513] {
+            let keys = (0..<width).map {
+                $0 % 3 == 0 ? "key\($0)" : $0 % 3 == 1 ? "k\($0)" : "a long key, number \($0)"
+            }
+            let base = keys.map { (key: $0, value: values.randomElement(using: &random)!) }
+            let objects = (0..<30).map { number in
+                var members = base
+                for _ in 0..<Int.random(in: 0...2, using: &random) {
+                    let place = Int.random(in: 0..<width, using: &random)
+                    switch Int.random(in: 0..<5, using: &random) {
+                    case 0: members[place].value = values.randomElement(using: &random)!
+                    case 1: members[place].key = members.randomElement(using: &random)!.key
+                    case 2: members[place].key += "x"
+                    case 3: members.swapAt(place, Int.random(in: 0..<width, using: &random))
+                    default: members[place].key = String(members[place].key.dropLast()) + "~"
+                    }
+                }
+                return "{" + members.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",") + "}"
+            }
+            let document = try JSON(parsing: "[" + objects.joined(separator: ",") + "]")
+            let asked = (0..<5).map { _ in keys.randomElement(using: &random)! } + ["absent", keys[width - 1]]
+            for object in document.array! {
+                for key in asked {
+                    let expected = Array(object.object!).last { $0.key == key }?.value
+                    #expect(object[key]?.description == expected?.description, "\(key) of \(width)")
+                }
+            }
+        }
+    }
+
+    @Test func aKeyThatStandsTwiceInOneOfManyAlikeObjectsCountsWithItsLastValue() throws {
+        let members = (0..<20).map { "\"member\($0)\":\($0)" }.joined(separator: ",")
+        let twice = "{\(members.replacing("member19", with: "member3"))}"
+        let document = try JSON(parsing: "[{\(members)},{\(members)},\(twice),{\(members)},\(twice)]")
+        #expect(document.array?.map { $0["member3"]?.int } == [3, 3, 19, 3, 19])
+        #expect(document.array?.map { $0["member19"]?.int } == [19, 19, nil, 19, nil])
+    }
+
+    /// The strings of two objects are the same, one after the other, but not all of them are keys.
+    @Test func aTextThatReadsLikeAKeyIsNone() throws {
+        let numbers = (0..<20).map { "\"m\($0)\":1" }
+        var texts = numbers
+        texts[10] = "\"m10\":\"m11\""
+        texts.remove(at: 11)
+        texts.append("\"m20\":1")
+        let document = try JSON(
+            parsing: "["
+                + [numbers, numbers, texts, numbers].map { "{\($0.joined(separator: ","))}" }.joined(separator: ",")
+                + "]")
+        #expect(document.array?.map { $0["m11"]?.int } == [1, 1, nil, 1])
+        #expect(document.array?.map { $0["m19"]?.int } == [1, 1, 1, 1])
+    }
 }

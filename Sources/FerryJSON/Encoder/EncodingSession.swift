@@ -7,7 +7,7 @@ internal import CFerryJSON
 /// value is done.
 final class EncodingSession {
     /// A value that is encoding itself.
-    private struct Frame {
+    struct Frame {
         enum Kind { case empty, scalar, array, object }
         /// Tells encoders of this value from those of others that were at the same depth.
         let serial: UInt32
@@ -26,7 +26,7 @@ final class EncodingSession {
         let firstChild: Int
     }
 
-    private struct Member {
+    struct Member {
         var begin: Int
         var end = 0
         /// Of the key as it is written, with its quotes.
@@ -38,7 +38,7 @@ final class EncodingSession {
     }
 
     /// A value with a session of its own, and where it belongs.
-    private struct Child {
+    struct Child {
         let place: Int
         let session: EncodingSession
     }
@@ -46,27 +46,27 @@ final class EncodingSession {
     let options: FerryJSONEncoder
     @exclusivity(unchecked) var output: TextBuffer
     let isPretty: Bool
-    private let sortsKeys: Bool
+    let sortsKeys: Bool
     let escapesSlashes: Bool
-    private let convertsKeys: Bool
-    private let basePath: [any CodingKey]
-    private let baseLevel: Int
+    let convertsKeys: Bool
+    let basePath: [any CodingKey]
+    let baseLevel: Int
 
-    @exclusivity(unchecked) private var frames: [Frame] = []
+    @exclusivity(unchecked) var frames: [Frame] = []
     /// How many of them are containers, of which each is indented.
-    @exclusivity(unchecked) private var openCount = 0
-    @exclusivity(unchecked) private var members: [Member] = []
+    @exclusivity(unchecked) var openCount = 0
+    @exclusivity(unchecked) var members: [Member] = []
     /// The orders that the last objects of so many members were sorted into: most have the same keys.
-    @exclusivity(unchecked) private var lastOrders: [[Int]] = Array(repeating: [], count: 65)
-    @exclusivity(unchecked) private var sorted = TextBuffer(capacity: 512)
-    @exclusivity(unchecked) private var children: [Child] = []
-    @exclusivity(unchecked) private var path: [any CodingKey] = []
-    @exclusivity(unchecked) private var serial: UInt32 = 0
-    @exclusivity(unchecked) private var snakeNames: [String: String] = [:]
+    @exclusivity(unchecked) var lastOrders: [[Int]] = Array(repeating: [], count: 65)
+    @exclusivity(unchecked) var sorted = TextBuffer(capacity: 512)
+    @exclusivity(unchecked) var children: [Child] = []
+    @exclusivity(unchecked) var path: [any CodingKey] = []
+    @exclusivity(unchecked) var serial: UInt32 = 0
+    @exclusivity(unchecked) var snakeNames: [String: String] = [:]
     /// The members of large objects by their keys, by the depth of the object.
-    @exclusivity(unchecked) private var largeObjects: [Int: [String: Int]] = [:]
+    @exclusivity(unchecked) var largeObjects: [Int: [String: Int]] = [:]
     /// Whether the value stands within another, where an empty object is written if it encodes nothing.
-    @exclusivity(unchecked) private var isInner = false
+    @exclusivity(unchecked) var isInner = false
 
     init(_ options: FerryJSONEncoder, path: [any CodingKey] = [], level: Int = 0) {
         self.options = options
@@ -102,7 +102,7 @@ final class EncodingSession {
     }
 
     @inline(never)
-    private func tooDeep(_ value: Any) -> EncodingError {
+    func tooDeep(_ value: Any) -> EncodingError {
         .invalidValue(
             value, .init(codingPath: codingPath, debugDescription: "nested too deeply for the stack of this thread"))
     }
@@ -127,7 +127,7 @@ final class EncodingSession {
         return StreamEncoder(session: self, depth: UInt32(frames.count - 1), serial: serial)
     }
 
-    private func popFrame() {
+    func popFrame() {
         let frame = frames.removeLast()
         if frame.kind == .array || frame.kind == .object { openCount -= 1 }
         if path.count > frame.pathCount { path.removeLast(path.count - frame.pathCount) }
@@ -155,16 +155,16 @@ final class EncodingSession {
         popFrame()
     }
 
-    private var level: Int { baseLevel + openCount }
+    var level: Int { baseLevel + openCount }
 
     /// Opens the container that the value is, unless it is open.
-    private func open(_ kind: Frame.Kind) {
+    func open(_ kind: Frame.Kind) {
         frames[frames.count - 1].kind = kind
         openCount += 1
         output.append(kind == .object ? UInt8(ascii: "{") : UInt8(ascii: "["))
     }
 
-    private func close(_ bracket: UInt8) {
+    func close(_ bracket: UInt8) {
         if isPretty {
             if frames[frames.count - 1].count == 0 { output.append(UInt8(ascii: "\n")) }
             output.append(lineBreakAtLevel: level - 1)
@@ -172,7 +172,7 @@ final class EncodingSession {
         output.append(bracket)
     }
 
-    private func separate(isFirst: Bool) {
+    func separate(isFirst: Bool) {
         if !isFirst { output.append(UInt8(ascii: ",")) }
         if isPretty { output.append(lineBreakAtLevel: level) }
     }
@@ -256,162 +256,6 @@ final class EncodingSession {
         beginMember(named: convertsKeys ? convert(key) : key.stringValue)
     }
 
-    // MARK: Members
-
-    /// A member of the innermost object, whose value comes next.
-    private func beginMember(named name: String) {
-        let depth = frames.count - 1
-        let count = frames[depth].count
-        if count > 0 { members[members.count - 1].end = output.count }
-        separate(isFirst: count == 0)
-        let begin = output.count
-        output.append(string: name, escapingSlashes: escapesSlashes)
-        noteMember(at: depth, Member(begin: begin, keyCount: output.count - begin, hash: hash(from: begin)))
-        if sortsKeys { noteOrder(of: name, at: depth) }
-        output.append(isPretty ? " : " : ":")
-    }
-
-    private func noteMember(at depth: Int, _ new: Member) {
-        var new = new
-        let (word, bit) = (Int(new.hash & 7), UInt64(1) << (new.hash >> 3 & 63))
-        if frames[depth].seen[word] & bit != 0, let replaced = lastMember(like: new, at: depth) {
-            members[replaced].isReplaced = true
-            new.replaced = replaced
-            frames[depth].needsOrder = true
-        }
-        frames[depth].seen[word] |= bit
-        frames[depth].count += 1
-        members.append(new)
-        if !largeObjects.isEmpty { largeObjects[depth]?[name(of: members.count - 1)] = members.count - 1 }
-    }
-
-    private func noteOrder(of name: String, at depth: Int) {
-        frames[depth].needsOrder = true
-        if members[members.count - 1].keyCount != name.utf8.count + 2 { frames[depth].keysArePlain = false }
-    }
-
-    /// Of the key that stands at the end of the text.
-    private func hash(from begin: Int) -> UInt64 {
-        let count = output.count - begin - 2
-        var head: UInt64 = 0
-        var tail: UInt64 = 0
-        if count >= 8 {
-            memcpy(&head, output.bytes + begin + 1, 8)
-            memcpy(&tail, output.bytes + begin + 1 + count - 8, 8)
-        } else {
-            memcpy(&head, output.bytes + begin + 1, count)
-        }
-        let product = (head ^ tail &* 31 ^ UInt64(count)) &* 0x9e37_79b9_7f4a_7c15
-        return product ^ product >> 32
-    }
-
-    /// Of a key that comes twice the last value stays.
-    private func lastMember(like new: Member, at depth: Int) -> Int? {
-        let first = frames[depth].firstMember
-        // Objects with many members, which only types with keys of their own make, have a dictionary.
-        if members.count - first > 64 {
-            if largeObjects[depth] == nil {
-                var known: [String: Int] = [:]
-                for member in first..<members.count where !members[member].isReplaced {
-                    known[name(of: member)] = member
-                }
-                largeObjects[depth] = known
-            }
-            return largeObjects[depth]?[name(new)]
-        }
-        return (first..<members.count).first { place in
-            let other = members[place]
-            return other.hash == new.hash && !other.isReplaced && other.keyCount == new.keyCount
-                && memcmp(output.bytes + other.begin, output.bytes + new.begin, new.keyCount) == 0
-        }
-    }
-
-    private func name(of member: Int) -> String { name(members[member]) }
-
-    /// The key of a member, unescaped.
-    private func name(_ member: Member) -> String {
-        let text = UnsafeRawBufferPointer(start: output.bytes + member.begin, count: member.keyCount)
-        return (try? JSON(parsing: text, spare: 0).string) ?? ""
-    }
-
-    private func isBefore(_ a: Int, _ b: Int) -> Bool {
-        let (a, b) = (members[a], members[b])
-        // Without the quotes, behind which nothing is to be compared.
-        let (aCount, bCount) = (a.keyCount - 2, b.keyCount - 2)
-        let order = memcmp(output.bytes + a.begin + 1, output.bytes + b.begin + 1, min(aCount, bCount))
-        return order != 0 ? order < 0 : aCount < bCount
-    }
-
-    /// Whether members whose places are given, or all in their order, are in the order of their keys.
-    private func isInOrder(_ order: [Int]?, from first: Int, _ count: Int) -> Bool {
-        var place = 1
-        while place < count {
-            let (a, b) = order.map { ($0[place - 1], $0[place]) } ?? (place - 1, place)
-            guard isBefore(first + a, first + b) else { return false }
-            place += 1
-        }
-        return true
-    }
-
-    /// The members of the innermost object by their keys, from its first one on.
-    private func sortedMembers(from first: Int) -> [Int] {
-        let count = members.count - first
-        let live = (0..<count).filter { !members[first + $0].isReplaced }
-        guard frames[frames.count - 1].keysArePlain else {
-            let names = live.map { Array(name(of: first + $0).utf8) }
-            return live.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { live[$0] }
-        }
-        let order = live.sorted { isBefore(first + $0, first + $1) }
-        if live.count == count, count < lastOrders.count { lastOrders[count] = order }
-        return order
-    }
-
-    /// Writes the members of the innermost object again, in order and without those that were replaced.
-    private func putInOrder() {
-        let first = frames[frames.count - 1].firstMember
-        let count = members.count - first
-        guard sortsKeys else {
-            return write((0..<count).filter { !members[first + $0].isReplaced }, from: first)
-        }
-        if frames[frames.count - 1].keysArePlain {
-            // Where all keys differ, a member that was replaced is out of order with the one in its place.
-            if isInOrder(nil, from: first, count) { return }
-            if count < lastOrders.count, lastOrders[count].count == count,
-                isInOrder(lastOrders[count], from: first, count)
-            {
-                return write(lastOrders[count], from: first)
-            }
-        }
-        write(sortedMembers(from: first), from: first)
-    }
-
-    private func write(_ order: [Int], from first: Int) {
-        sorted.removeLast(sorted.count)
-        for place in order {
-            if sorted.count > 0 {
-                sorted.append(UInt8(ascii: ","))
-                if isPretty { sorted.append(lineBreakAtLevel: level) }
-            }
-            let member = members[first + place]
-            sorted.append(
-                UnsafeBufferPointer(start: output.bytes + member.begin, count: member.end - member.begin))
-        }
-        output.replace(from: members[first].begin, with: sorted)
-    }
-
-    private func convert(_ key: some CodingKey) -> String {
-        let name = key.stringValue
-        switch options.keyEncodingStrategy {
-        case .useDefaultKeys: return name
-        case .convertToSnakeCase:
-            if let known = snakeNames[name] { return known }
-            let converted = SnakeCase.snakeCase(of: name)
-            snakeNames[name] = converted
-            return converted
-        case .custom(let convert): return convert(codingPath + [key]).stringValue
-        }
-    }
-
     // MARK: Values of their own sessions
 
     /// A session for a value that stands here, and is filled until the innermost value is done.
@@ -425,7 +269,7 @@ final class EncodingSession {
     /// For who asks a container that is not in use any more, and gets what is never looked at.
     func orphan() -> EncodingSession { EncodingSession(options, path: basePath) }
 
-    private func insertChildren(from first: Int) {
+    func insertChildren(from first: Int) {
         for child in children[first...] {
             while child.session.frames.count > 0 { child.session.finishFrame() }
         }
@@ -468,48 +312,5 @@ final class EncodingSession {
         path.append(key)
         defer { path.removeLast() }
         return try body()
-    }
-
-    // MARK: Dictionaries and arrays without containers
-
-    func array<Element>(_ elements: [Element], _ write: (Element) throws -> Void) throws {
-        _ = pushFrame()
-        open(.array)
-        do {
-            for element in elements {
-                let depth = frames.count - 1
-                separate(isFirst: frames[depth].count == 0)
-                frames[depth].count += 1
-                try write(element)
-            }
-        } catch {
-            popFrame()
-            throw error
-        }
-        finishFrame()
-    }
-
-    /// Its keys are data, which no strategy converts, and differ.
-    func dictionary<Value>(_ values: [String: Value], _ write: (String, Value) throws -> Void) throws {
-        _ = pushFrame()
-        open(.object)
-        do {
-            for (key, value) in values {
-                let depth = frames.count - 1
-                if frames[depth].count > 0 { members[members.count - 1].end = output.count }
-                separate(isFirst: frames[depth].count == 0)
-                frames[depth].count += 1
-                let begin = output.count
-                output.append(string: key, escapingSlashes: escapesSlashes)
-                members.append(Member(begin: begin, keyCount: output.count - begin, hash: 0))
-                if sortsKeys { noteOrder(of: key, at: depth) }
-                output.append(isPretty ? " : " : ":")
-                try write(key, value)
-            }
-        } catch {
-            popFrame()
-            throw error
-        }
-        finishFrame()
     }
 }

@@ -145,6 +145,11 @@ extension EncodingSession {
     func write(string: String) { output.append(string: string, escapingSlashes: escapesSlashes) }
 
     @inline(__always)
+    func write(integer value: some FixedWidthInteger) {
+        if value.bitWidth <= 64 { output.append(integer: value) } else { output.append(plain: "\(value)") }
+    }
+
+    @inline(__always)
     func write(_ value: Bool) { if value { output.append("true") } else { output.append("false") } }
 
     /// As Swift describes it, but for the fraction of a whole number.

@@ -21,22 +21,15 @@ struct StreamEncoder: Encoder {
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 }
 
-extension StreamEncoder: SingleValueEncodingContainer {
-    private func put(_ value: Any, _ write: (EncodingSession) throws -> Void) throws {
-        try session.beginScalar(self, value)
-        do {
-            try write(session)
-        } catch {
-            session.forgetScalar()
-            throw error
-        }
-    }
+// Each of the three containers has one function for the integers and one for both floating point types. They meet the
+// requirements that the protocols have for each type. Integers of 128 bits need functions of their own, as the protocols
+// have a default for them that throws.
 
+extension StreamEncoder: SingleValueEncodingContainer {
     func encodeNil() throws {
         try session.beginScalar(self, 0)
         session.output.append("null")
     }
-    func encode<T: Encodable>(_ value: T) throws { try put(value) { try $0.write(value) } }
     func encode(_ value: Bool) throws {
         try session.beginScalar(self, value)
         session.write(value)
@@ -45,56 +38,38 @@ extension StreamEncoder: SingleValueEncodingContainer {
         try session.beginScalar(self, value)
         session.write(string: value)
     }
-    func encode(_ value: Int) throws {
+    @inline(__always)
+    func encode<T: FixedWidthInteger & Encodable>(_ value: T) throws {
         try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int8) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int16) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int32) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int64) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
+        session.write(integer: value)
     }
     func encode(_ value: Int128) throws {
         try session.beginScalar(self, value)
-        session.output.append(plain: value.description)
-    }
-    func encode(_ value: UInt) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt8) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt16) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt32) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt64) throws {
-        try session.beginScalar(self, value)
-        session.output.append(integer: value)
+        session.write(integer: value)
     }
     func encode(_ value: UInt128) throws {
         try session.beginScalar(self, value)
-        session.output.append(plain: value.description)
+        session.write(integer: value)
     }
-    func encode(_ value: Double) throws { try put(value) { try $0.write(value) } }
-    func encode(_ value: Float) throws { try put(value) { try $0.write(value) } }
+    @inline(__always)
+    func encode<T: BinaryFloatingPoint & CustomStringConvertible & Encodable>(_ value: T) throws {
+        try put(value) { try session.write(value) }
+    }
+    func encode<T: Encodable>(_ value: T) throws {
+        try put(value) { try session.write(value) }
+    }
+
+    /// Another value may take the place of one that could not be encoded.
+    @inline(__always)
+    private func put(_ value: @autoclosure () -> Any, _ write: () throws -> Void) throws {
+        try session.beginScalar(self, value())
+        do {
+            try write()
+        } catch {
+            session.forgetScalar()
+            throw error
+        }
+    }
 }
 
 /// The elements of an array.
@@ -111,17 +86,6 @@ struct UnkeyedStream: UnkeyedEncodingContainer {
         try session.beginElement(encoder, 0)
         session.output.append("null")
     }
-    func encode<T: Encodable>(_ value: T) throws {
-        let position = count
-        let mark = session.mark
-        try session.beginElement(encoder, value)
-        do {
-            try session.under(PathKey(position: position)) { try session.write(value) }
-        } catch {
-            session.goBack(to: mark)
-            throw error
-        }
-    }
     func encode(_ value: Bool) throws {
         try session.beginElement(encoder, value)
         session.write(value)
@@ -130,78 +94,45 @@ struct UnkeyedStream: UnkeyedEncodingContainer {
         try session.beginElement(encoder, value)
         session.write(string: value)
     }
-    func encode(_ value: Int) throws {
+    @inline(__always)
+    func encode<T: FixedWidthInteger & Encodable>(_ value: T) throws {
         try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int8) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int16) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int32) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int64) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
+        session.write(integer: value)
     }
     func encode(_ value: Int128) throws {
         try session.beginElement(encoder, value)
-        session.output.append(plain: value.description)
-    }
-    func encode(_ value: UInt) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt8) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt16) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt32) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt64) throws {
-        try session.beginElement(encoder, value)
-        session.output.append(integer: value)
+        session.write(integer: value)
     }
     func encode(_ value: UInt128) throws {
         try session.beginElement(encoder, value)
-        session.output.append(plain: value.description)
+        session.write(integer: value)
     }
-    func encode(_ value: Double) throws {
-        let mark = session.mark
+    @inline(__always)
+    func encode<T: BinaryFloatingPoint & CustomStringConvertible & Encodable>(_ value: T) throws {
+        guard !value.isFinite else {
+            try session.beginElement(encoder, value)
+            return try session.write(value)
+        }
+        try put(value) { try session.write(value) }
+    }
+    func encode<T: Encodable>(_ value: T) throws {
+        try put(value) { try session.write(value) }
+    }
+
+    /// Nothing is left of an element that could not be encoded.
+    @inline(__always)
+    private func put(_ value: @autoclosure () -> Any, _ write: () throws -> Void) throws {
         let position = count
-        try session.beginElement(encoder, value)
-        guard !value.isFinite else { return try session.write(value) }
+        let mark = session.mark
+        try session.beginElement(encoder, value())
         do {
-            try session.under(PathKey(position: position)) { try session.write(value) }
+            try session.under(PathKey(position: position), write)
         } catch {
             session.goBack(to: mark)
             throw error
         }
     }
-    func encode(_ value: Float) throws {
-        let mark = session.mark
-        let position = count
-        try session.beginElement(encoder, value)
-        guard !value.isFinite else { return try session.write(value) }
-        do {
-            try session.under(PathKey(position: position)) { try session.write(value) }
-        } catch {
-            session.goBack(to: mark)
-            throw error
-        }
-    }
+
     func nestedContainer<NestedKey: CodingKey>(keyedBy type: NestedKey.Type) -> KeyedEncodingContainer<NestedKey> {
         nested().container(keyedBy: type)
     }
@@ -228,16 +159,6 @@ struct KeyedStream<Key: CodingKey>: KeyedEncodingContainerProtocol {
         try session.beginMember(encoder, key, 0)
         session.output.append("null")
     }
-    func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
-        let mark = session.mark
-        try session.beginMember(encoder, key, value)
-        do {
-            try session.under(key) { try session.write(value) }
-        } catch {
-            session.goBack(to: mark)
-            throw error
-        }
-    }
     func encode(_ value: Bool, forKey key: Key) throws {
         try session.beginMember(encoder, key, value)
         session.write(value)
@@ -246,76 +167,44 @@ struct KeyedStream<Key: CodingKey>: KeyedEncodingContainerProtocol {
         try session.beginMember(encoder, key, value)
         session.write(string: value)
     }
-    func encode(_ value: Int, forKey key: Key) throws {
+    @inline(__always)
+    func encode<T: FixedWidthInteger & Encodable>(_ value: T, forKey key: Key) throws {
         try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int8, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int16, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int32, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: Int64, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
+        session.write(integer: value)
     }
     func encode(_ value: Int128, forKey key: Key) throws {
         try session.beginMember(encoder, key, value)
-        session.output.append(plain: value.description)
-    }
-    func encode(_ value: UInt, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt8, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt16, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt32, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
-    }
-    func encode(_ value: UInt64, forKey key: Key) throws {
-        try session.beginMember(encoder, key, value)
-        session.output.append(integer: value)
+        session.write(integer: value)
     }
     func encode(_ value: UInt128, forKey key: Key) throws {
         try session.beginMember(encoder, key, value)
-        session.output.append(plain: value.description)
+        session.write(integer: value)
     }
-    func encode(_ value: Double, forKey key: Key) throws {
+    @inline(__always)
+    func encode<T: BinaryFloatingPoint & CustomStringConvertible & Encodable>(_ value: T, forKey key: Key) throws {
+        guard !value.isFinite else {
+            try session.beginMember(encoder, key, value)
+            return try session.write(value)
+        }
+        try put(value, key) { try session.write(value) }
+    }
+    func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
+        try put(value, key) { try session.write(value) }
+    }
+
+    /// Nothing is left of a member that could not be encoded.
+    @inline(__always)
+    private func put(_ value: @autoclosure () -> Any, _ key: Key, _ write: () throws -> Void) throws {
         let mark = session.mark
-        try session.beginMember(encoder, key, value)
-        guard !value.isFinite else { return try session.write(value) }
+        try session.beginMember(encoder, key, value())
         do {
-            try session.under(key) { try session.write(value) }
+            try session.under(key, write)
         } catch {
             session.goBack(to: mark)
             throw error
         }
     }
-    func encode(_ value: Float, forKey key: Key) throws {
-        let mark = session.mark
-        try session.beginMember(encoder, key, value)
-        guard !value.isFinite else { return try session.write(value) }
-        do {
-            try session.under(key) { try session.write(value) }
-        } catch {
-            session.goBack(to: mark)
-            throw error
-        }
-    }
+
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key
     ) -> KeyedEncodingContainer<NestedKey> {

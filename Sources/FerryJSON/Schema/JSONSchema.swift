@@ -1,3 +1,6 @@
+internal import CFerryJSON
+internal import Synchronization
+
 /// What a JSON document must look like, written as a literal or read from a file.
 ///
 ///     static let schema: JSONSchema = [
@@ -45,5 +48,94 @@ extension JSONSchema: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral 
     public init(arrayLiteral elements: JSONSchema...) {
         precondition(elements.count <= 1, "an array's schema has one element; use .anyOf for several kinds")
         self.init(SchemaShape(.array) { $0.items = elements.first.map { .each($0) } ?? .any })
+    }
+}
+
+extension JSONSchema {
+    /// A schema in the vocabulary of JSON Schema: 2020-12, or draft-07 where `$schema` says so.
+    ///
+    /// All keywords of both are understood but `$dynamicRef` and `$vocabulary`; `$ref` may lead to any schema of the
+    /// document, and to no other document. Annotations are ignored, `format` among them: with `assertingFormats` a
+    /// string must have it, and a format that is not one of `Format` is an error. Any other keyword is an error too: a
+    /// check that is silently left out is worse.
+    ///
+    /// The document may be nested 64 schemas deep. A reference that leads back to itself for the same value is an
+    /// error.
+    public init(document: JSON, assertingFormats: Bool = false) throws(JSONSchemaError) {
+        self = try SchemaReader.schema(document, assertingFormats: assertingFormats)
+    }
+}
+
+extension JSONSchema {
+    /// Checks a value; the error is the first thing in it that does not fit.
+    public func check(_ json: JSON) throws(JSONMismatch) {
+        if let mismatch = program.check(json.document.tape, at: json.index) { throw mismatch }
+    }
+
+    /// Checks a text of which no more is needed than that it fits. Throws `JSONSyntaxError` or `JSONMismatch`.
+    ///
+    /// Allocates nothing once the parser's pool is warm. `spare` says how many bytes behind the text may be read: with
+    /// 64 or more it is not copied.
+    public func check(parsing text: UnsafeRawBufferPointer, spare: Int) throws {
+        let document = try JSON.parse(text, spare: spare)
+        defer { ferry_json_release(document) }
+        if let mismatch = program.check(ferry_json_tape_of(document), at: 1) { throw mismatch }
+    }
+}
+
+/// A schema document uses something that Ferry's schemas do not know, or is none.
+public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The place in the schema document, as a JSON Pointer (RFC 6901).
+    public let pointer: String
+    /// The keyword that is not supported or has a value that it cannot have.
+    public let keyword: String
+    /// What is wrong with it.
+    public let message: String
+
+    /// An error at a place of a schema document.
+    public init(pointer: String, keyword: String, message: String) {
+        self.pointer = pointer
+        self.keyword = keyword
+        self.message = message
+    }
+
+    /// The place of the keyword and what is wrong: `$.items[3].pattern: look-ahead is not supported`.
+    public var description: String { "\(path): \(message)" }
+
+    /// The pointer does not tell a key from a position; the keyword before it does.
+    private var path: JSONPath {
+        var path = JSONPath()
+        var isKey = false
+        for token in pointer.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst() {
+            let step = String(Substring(token)).replacing("~1", with: "/").replacing("~0", with: "~")
+            if !isKey, let position = Int(step) {
+                path.append(.position(position))
+            } else {
+                path.append(.key(step))
+                isKey = !isKey && Self.keyed.contains(step)
+            }
+        }
+        // That the whole is no schema is the fault of no keyword.
+        if keyword != "schema" { path.append(.key(keyword)) }
+        return path
+    }
+
+    /// The keywords whose values are schemas by their keys.
+    private static let keyed: Set<String> = [
+        "$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies",
+    ]
+}
+
+/// What a schema says, and its program: compiled by whoever checks first, the same for all copies of the schema.
+final class SchemaDefinition: Sendable {
+    let shape: SchemaShape
+    private let compiled = AtomicLazyReference<SchemaProgram>()
+
+    init(_ shape: SchemaShape) {
+        self.shape = shape
+    }
+
+    var program: SchemaProgram {
+        compiled.load() ?? compiled.storeIfNil(SchemaCompiler.program(of: shape))
     }
 }

@@ -2,22 +2,22 @@ internal import CFerryJSON
 
 /// Reads one schema object of the JSON Schema vocabulary. A class, so that a schema within another takes little stack.
 final class SchemaReader {
-    private let json: JSON
-    private let pointer: String
-    private let depth: Int
-    private let links: SchemaLinks
-    private var base: SchemaAddress
-    private var shape = SchemaShape(.any)
+    let json: JSON
+    let pointer: String
+    let depth: Int
+    let links: SchemaLinks
+    var base: SchemaAddress
+    var shape = SchemaShape(.any)
     /// Of a keyword that stands twice the last value counts.
-    private var members: [ExactText: JSON] = [:]
+    var members: [ExactText: JSON] = [:]
 
-    private static let deepest = 64
-    private static let types: [String: SchemaKinds] = [
+    static let deepest = 64
+    static let types: [String: SchemaKinds] = [
         "string": .string, "number": .number, "integer": .integer, "boolean": .bool, "null": .null, "object": .object,
         "array": .array,
     ]
 
-    private init(_ json: JSON, pointer: String, depth: Int, links: SchemaLinks, base: SchemaAddress) {
+    init(_ json: JSON, pointer: String, depth: Int, links: SchemaLinks, base: SchemaAddress) {
         self.json = json
         self.pointer = pointer
         self.depth = depth
@@ -39,7 +39,7 @@ final class SchemaReader {
         return whole
     }
 
-    private func schema() throws(JSONSchemaError) -> JSONSchema {
+    func schema() throws(JSONSchemaError) -> JSONSchema {
         links.add(schema: json.index, at: pointer)
         shape.node = json.index
         if let isAny = json.bool {
@@ -66,9 +66,9 @@ final class SchemaReader {
     }
 
     /// The value of a keyword.
-    private subscript(_ keyword: String) -> JSON? { members[ExactText(keyword)] }
+    subscript(_ keyword: String) -> JSON? { members[ExactText(keyword)] }
 
-    private var notASchema: String {
+    var notASchema: String {
         let isItems = pointer.utf8.suffix(6).elementsEqual("/items".utf8)
         guard isItems, json.kind == .array, links.dialect == .draft2020 else {
             return "must be an object or a boolean"
@@ -76,11 +76,11 @@ final class SchemaReader {
         return "must be an object or a boolean; a list of schemas is prefixItems in 2020-12"
     }
 
-    private func error(_ keyword: String, _ message: String) -> JSONSchemaError {
+    func error(_ keyword: String, _ message: String) -> JSONSchemaError {
         JSONSchemaError(pointer: pointer, keyword: keyword, message: message)
     }
 
-    private func read(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    func read(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         if let refusal = links.dialect.refusal(of: keyword) { throw error(keyword, refusal) }
         switch keyword {
         case "type": shape.kinds = try kinds(value)
@@ -125,10 +125,10 @@ final class SchemaReader {
     }
 }
 
-// MARK: - Values of keywords
+// MARK: - Other schemas
 
 extension SchemaReader {
-    private static func escaped(_ step: String) -> String {
+    static func escaped(_ step: String) -> String {
         var escaped = ""
         for scalar in step.unicodeScalars {
             switch scalar {
@@ -140,221 +140,33 @@ extension SchemaReader {
         return escaped
     }
 
-    private func child(_ value: JSON, _ steps: String...) throws(JSONSchemaError) -> JSONSchema {
+    func child(_ value: JSON, _ steps: String...) throws(JSONSchemaError) -> JSONSchema {
         let below = steps.reduce(pointer) { path, step in path + "/" + Self.escaped(step) }
         return try SchemaReader(value, pointer: below, depth: depth + 1, links: links, base: base).schema()
     }
 
     /// One that applies to the same value.
-    private func inPlace(_ value: JSON, _ steps: String...) throws(JSONSchemaError) -> JSONSchema {
+    func inPlace(_ value: JSON, _ steps: String...) throws(JSONSchemaError) -> JSONSchema {
         let below = steps.reduce(pointer) { path, step in path + "/" + Self.escaped(step) }
         links.add(step: json.index, to: value.index)
         return try SchemaReader(value, pointer: below, depth: depth + 1, links: links, base: base).schema()
     }
 
-    private func kinds(_ value: JSON) throws(JSONSchemaError) -> SchemaKinds {
-        let names = value.array.map { Array($0) } ?? [value]
-        var kinds: SchemaKinds = []
-        for name in names {
-            guard let kind = name.string.flatMap({ Self.types[$0] }) else { throw error("type", "is not a JSON type") }
-            kinds.formUnion(kind)
-        }
-        guard !kinds.isEmpty else { throw error("type", "is an empty list") }
-        return kinds
-    }
-
-    private func list(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [JSON] {
-        guard let array = value.array, array.count > 0 else { throw error(keyword, "must be a list that is not empty") }
-        return Array(array)
-    }
-
-    private func object(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [(key: String, value: JSON)] {
-        guard let object = value.object else { throw error(keyword, "must be an object") }
-        // Of a key that stands twice the last value counts.
-        var places: [ExactText: Int] = [:]
-        var members: [(key: String, value: JSON)] = []
-        for (key, value) in object {
-            if let place = places[ExactText(key)] {
-                members[place].value = value
-            } else {
-                places[ExactText(key)] = members.count
-                members.append((key, value))
-            }
-        }
-        return members
-    }
-
-    private func strings(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [String] {
-        guard let names = value.array.map({ $0.map(\.string) }), !names.contains(nil) else {
-            throw error(keyword, "must be a list of strings")
-        }
-        return names.compactMap { $0 }
-    }
-
-    private func size(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> Int {
-        guard let size = value.int, (0..<Int(UInt32.max)).contains(size) else {
-            throw error(keyword, "must be an integer, not negative")
-        }
-        return size
-    }
-
-    private func flag(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> Bool {
-        guard let flag = value.bool else { throw error(keyword, "must be true or false") }
-        return flag
-    }
-
-    private func pattern(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> SchemaPattern {
-        guard let text = value.string else { throw error(keyword, "must be a string") }
-        return try pattern(keyword, text)
-    }
-
-    private func pattern(_ keyword: String, _ text: String) throws(JSONSchemaError) -> SchemaPattern {
-        do {
-            return try links.pattern(text)
-        } catch {
-            throw self.error(keyword, error.message)
-        }
-    }
-
-    private func factor(_ value: JSON) throws(JSONSchemaError) -> JSON {
-        guard value.kind == .number, value.compared(to: 0) > 0 else {
-            throw error("multipleOf", "must be a number above 0")
-        }
-        return value.detached()
-    }
-
-    /// Of an inclusive and an exclusive bound the stricter one counts.
-    private func readBound(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
-        guard value.kind == .number else { throw error(keyword, "must be a number") }
-        let isExclusive = keyword.hasPrefix("exclusive")
-        let bound = SchemaShape.Bound(value: value.detached(), isExclusive: isExclusive)
-        let isMinimum = keyword.hasSuffix("inimum")
-        guard let other = isMinimum ? shape.minimum : shape.maximum else {
-            return isMinimum ? (shape.minimum = bound) : (shape.maximum = bound)
-        }
-        let order = bound.value.compared(to: other.value)
-        let isStricter = order == 0 ? isExclusive : (order > 0) == isMinimum
-        guard isStricter else { return }
-        if isMinimum { shape.minimum = bound } else { shape.maximum = bound }
-    }
-
-    /// Without the option a format is an annotation, whatever it is.
-    private func readFormat(_ value: JSON) throws(JSONSchemaError) {
-        guard let name = value.string else { throw error("format", "must be a string") }
-        guard links.assertsFormats else { return }
-        guard let format = JSONSchema.Format(rawValue: name) else {
-            throw error("format", "\(name) is not one of the formats that can be asserted")
-        }
-        shape.format = format
-    }
-
-    /// Of `enum` and `const` both count.
-    private func combineValues() throws(JSONSchemaError) {
-        let listed = try self["enum"].map { value throws(JSONSchemaError) in try list("enum", value) }
-        guard let constant = self["const"] else {
-            shape.enumeration = listed
-            return
-        }
-        shape.enumeration = listed.map { $0.contains(constant) ? [constant] : [] } ?? [constant]
-    }
-}
-
-// MARK: - Arrays and objects
-
-extension SchemaReader {
-    private func readItems(_ value: JSON) throws(JSONSchemaError) {
-        if links.dialect == .draft7, value.kind == .array {
-            shape.prefix = try alternatives("items", value, isInPlace: false, mayBeEmpty: true)
-        } else {
-            shape.items = .each(try child(value, "items"))
-        }
-    }
-
-    private func readAdditionalItems(_ value: JSON) throws(JSONSchemaError) {
-        let schema = try child(value, "additionalItems")
-        // Beside an `items` that is not a list it means nothing.
-        if self["items"]?.kind == .array { shape.items = .each(schema) } else { shape.definitions.append(schema) }
-    }
-
-    private func readContains(_ value: JSON) throws(JSONSchemaError) {
-        var contained = SchemaShape.Contained(schema: try child(value, "contains"))
-        if let minimum = self["minContains"] { contained.minimum = try size("minContains", minimum) }
-        if let maximum = self["maxContains"] { contained.maximum = try size("maxContains", maximum) }
-        shape.contained = contained
-    }
-
-    private func readProperties(_ value: JSON) throws(JSONSchemaError) {
-        for (key, schema) in try object("properties", value) {
-            let schema = try child(schema, "properties", key)
-            shape.properties.append(.init(key: key, schema: schema, isRequired: false))
-        }
-    }
-
-    private func readPatternProperties(_ value: JSON) throws(JSONSchemaError) {
-        for (text, schema) in try object("patternProperties", value) {
-            let pattern = try pattern("patternProperties", text)
-            shape.patterned.append(.init(pattern: pattern, schema: try child(schema, "patternProperties", text)))
-        }
-    }
-
-    private func readAdditionalProperties(_ value: JSON) throws(JSONSchemaError) {
-        let schema = try child(value, "additionalProperties")
-        shape.namesOthers = true
-        switch value.bool {
-        case false?: shape.others = .none
-        case true?: shape.others = .any
-        case nil: shape.others = .each(schema)
-        }
-        if value.bool != nil { shape.definitions.append(schema) }
-    }
-
-    private func readDependencies(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
-        for (key, value) in try object(keyword, value) {
-            let isList = keyword == "dependentRequired" || (keyword == "dependencies" && value.kind == .array)
-            var dependency = SchemaShape.Dependency(key: key)
-            if isList {
-                dependency.required = try strings(keyword, value)
-            } else {
-                dependency.schema = try inPlace(value, keyword, key)
-            }
-            shape.dependencies.append(dependency)
-        }
-    }
-
-    private func readRequired() throws(JSONSchemaError) {
-        guard let list = self["required"] else { return }
-        let names = try strings("required", list)
-        let required = Set(names.map(ExactText.init))
-        let declared = Set(shape.properties.map { ExactText($0.key) })
-        shape.properties = shape.properties.map {
-            .init(key: $0.key, schema: $0.schema, isRequired: required.contains(ExactText($0.key)))
-        }
-        let others = required.subtracting(declared)
-        guard others.isEmpty || !shape.others.refuses || !shape.patterned.isEmpty else {
-            throw error("required", "names a key that additionalProperties refuses")
-        }
-        shape.required = others.map(\.text).sorted()
-    }
-}
-
-// MARK: - Other schemas
-
-extension SchemaReader {
-    private static func dialect(_ value: JSON, at pointer: String) throws(JSONSchemaError) -> SchemaDialect {
+    static func dialect(_ value: JSON, at pointer: String) throws(JSONSchemaError) -> SchemaDialect {
         guard let dialect = value.string.flatMap({ SchemaDialect($0) }) else {
             throw JSONSchemaError(pointer: pointer, keyword: "$schema", message: "is neither 2020-12 nor draft-07")
         }
         return dialect
     }
 
-    private func checkDialect(_ value: JSON) throws(JSONSchemaError) {
+    func checkDialect(_ value: JSON) throws(JSONSchemaError) {
         guard try Self.dialect(value, at: pointer) == links.dialect else {
             throw error("$schema", "is another draft than that of the document, \(links.dialect.rawValue)")
         }
     }
 
     /// What others may refer to it by.
-    private func readNames() throws(JSONSchemaError) {
+    func readNames() throws(JSONSchemaError) {
         if let value = self["$id"] {
             guard let identifier = value.string else { throw error("$id", "must be a string") }
             base = try links.add(identifier: identifier, of: json.index, at: pointer, base: base)
@@ -370,18 +182,18 @@ extension SchemaReader {
         }
     }
 
-    private func readReference(_ value: JSON) throws(JSONSchemaError) {
+    func readReference(_ value: JSON) throws(JSONSchemaError) {
         guard let text = value.string else { throw error("$ref", "must be a string") }
         shape.reference = links.add(reference: text, from: json.index, at: pointer, base: base)
     }
 
-    private func readDefinitions(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    func readDefinitions(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         for (name, schema) in try object(keyword, value) {
             shape.definitions.append(try child(schema, keyword, name))
         }
     }
 
-    private func alternatives(
+    func alternatives(
         _ keyword: String, _ value: JSON, isInPlace: Bool = true, mayBeEmpty: Bool = false
     ) throws(JSONSchemaError) -> [JSONSchema] {
         if mayBeEmpty, value.array?.count == 0 { return [] }
@@ -393,7 +205,7 @@ extension SchemaReader {
         return schemas
     }
 
-    private func readConditional(_ value: JSON) throws(JSONSchemaError) {
+    func readConditional(_ value: JSON) throws(JSONSchemaError) {
         var conditional = SchemaShape.Conditional(condition: try inPlace(value, "if"))
         if let value = self["then"] { conditional.consequence = try inPlace(value, "then") }
         if let value = self["else"] { conditional.alternative = try inPlace(value, "else") }
@@ -401,13 +213,48 @@ extension SchemaReader {
     }
 
     /// They mean nothing without an `if`.
-    private func readWithoutCondition(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
+    func readWithoutCondition(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         if self["if"] == nil { shape.definitions.append(try child(value, keyword)) }
     }
 }
 
-extension SchemaShape.Others {
-    fileprivate var refuses: Bool {
-        if case .none = self { true } else { false }
+/// The drafts of JSON Schema that are understood.
+enum SchemaDialect: String {
+    case draft7 = "draft-07"
+    case draft2020 = "2020-12"
+
+    /// By what `$schema` says.
+    init?(_ text: String) {
+        let name = text.hasSuffix("#") ? text.dropLast() : text[...]
+        if name.hasSuffix("json-schema.org/draft-07/schema") {
+            self = .draft7
+        } else if name.hasSuffix("json-schema.org/draft/2020-12/schema") {
+            self = .draft2020
+        } else {
+            return nil
+        }
     }
+
+    /// Why a keyword of the other draft is none of this one; nil if it is a keyword of both.
+    func refusal(of keyword: String) -> String? {
+        switch self {
+        case .draft7 where Self.since2019.contains(keyword): "is no keyword of draft-07"
+        case .draft2020 where keyword == "dependencies":
+            "is a keyword of draft-07; in 2020-12 they are dependentRequired and dependentSchemas"
+        case .draft2020 where keyword == "additionalItems":
+            "is a keyword of draft-07; in 2020-12 it is items beside prefixItems"
+        default: nil
+        }
+    }
+
+    private static let since2019: Set<String> = [
+        "$anchor", "$dynamicAnchor", "prefixItems", "minContains", "maxContains", "dependentRequired",
+        "dependentSchemas", "unevaluatedItems", "unevaluatedProperties",
+    ]
+
+    /// What says something about a value without bounding it.
+    static let annotations: Set<String> = [
+        "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+        "contentEncoding", "contentMediaType", "contentSchema",
+    ]
 }

@@ -59,3 +59,159 @@ public struct JSON: Sendable {
         return JSON(document: tape.finish(), index: 1)
     }
 }
+
+// What a value is, or nil when it is something else. The throwing forms are `value(as:)` and its kin.
+extension JSON {
+    /// Whether the value is null.
+    public var isNull: Bool { ferry_json_tag(document.tape, index) == JSONTag.null }
+
+    /// True or false, or nil for anything else.
+    public var bool: Bool? {
+        switch ferry_json_tag(document.tape, index) {
+        case JSONTag.yes: true
+        case JSONTag.no: false
+        default: nil
+        }
+    }
+
+    /// The number, if it is an integer that fits; `1.0` and `1e2` are integers. From 2^53 on one that is written with a
+    /// fraction or an exponent is nil: it may have been rounded.
+    public var int: Int? { document.tape.integer(at: index) }
+
+    /// The number, if it is an integer that fits and is not negative, as with `int`.
+    public var uint: UInt? { document.tape.integer(at: index) }
+
+    /// The number. An integer beyond 2^53 becomes the nearest double; ask for `int` or `uint` where that matters.
+    public var double: Double? { document.tape.number(at: index) }
+
+    /// A string, or nil for anything else.
+    public var string: String? {
+        ferry_json_tag(document.tape, index) == JSONTag.string ? document.tape.string(at: index) : nil
+    }
+
+    /// The elements of an array, or nil for anything else.
+    public var array: JSONArray? {
+        ferry_json_tag(document.tape, index) == JSONTag.array ? JSONArray(document: document, index: index) : nil
+    }
+
+    /// The members of an object, or nil for anything else.
+    public var object: JSONObject? {
+        ferry_json_tag(document.tape, index) == JSONTag.object ? JSONObject(document: document, index: index) : nil
+    }
+
+    /// The member of an object; nil when there is none, or this is no object. Takes time in the number of members.
+    public subscript(key: String) -> JSON? {
+        let tape = document.tape
+        guard ferry_json_tag(tape, index) == JSONTag.object else { return nil }
+        let found = tape.find(key, in: index)
+        return found == 0 ? nil : JSON(document: document, index: found)
+    }
+
+    /// The element of an array; nil when there is none, or this is no array. Takes time in the position: to go through
+    /// all, iterate over `array`.
+    public subscript(position: Int) -> JSON? {
+        let tape = document.tape
+        guard position >= 0, ferry_json_tag(tape, index) == JSONTag.array else { return nil }
+        let found = ferry_json_element(tape, index, position)
+        return found == 0 ? nil : JSON(document: document, index: found)
+    }
+}
+
+extension JSON {
+    /// The value that a JSON Pointer names (RFC 6901), `/items/3/name`; nil when there is none, or the text is no
+    /// pointer. The empty pointer names the value itself.
+    public func value(atPointer pointer: String) -> JSON? {
+        guard !pointer.isEmpty else { return self }
+        guard pointer.utf8.first == UInt8(ascii: "/") else { return nil }
+        var value = self
+        for token in pointer.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            guard let key = Self.unescaped(token) else { return nil }
+            let next = value.kind == .array ? Self.position(key).flatMap { value[$0] } : value[key]
+            guard let next else { return nil }
+            value = next
+        }
+        return value
+    }
+
+    /// `~1` is a slash and `~0` a tilde; any other tilde is an error.
+    private static func unescaped(_ token: Substring.UTF8View) -> String? {
+        guard token.contains(UInt8(ascii: "~")) else { return String(Substring(token)) }
+        var bytes: [UInt8] = []
+        var rest = token.makeIterator()
+        while let byte = rest.next() {
+            guard byte == UInt8(ascii: "~") else {
+                bytes.append(byte)
+                continue
+            }
+            switch rest.next() {
+            case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "~"))
+            case UInt8(ascii: "1"): bytes.append(UInt8(ascii: "/"))
+            default: return nil
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Digits alone, without a leading zero.
+    private static func position(_ token: String) -> Int? {
+        guard token.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        guard token == "0" || token.utf8.first != UInt8(ascii: "0") else { return nil }
+        return Int(token)
+    }
+}
+
+extension JSON: Hashable {
+    /// Numbers are equal by their value (`1` and `1.0`), strings by their Unicode scalars, objects in any order of
+    /// their members.
+    public static func == (a: JSON, b: JSON) -> Bool {
+        ferry_json_equal(a.document.tape, a.index, b.document.tape, b.index)
+    }
+
+    /// Equal values have one hash.
+    public func hash(into hasher: inout Hasher) {
+        let tape = document.tape
+        switch ferry_json_tag(tape, index) {
+        case JSONTag.string: hasher.combine(bytes: UnsafeRawBufferPointer(tape.utf8(at: index)))
+        case JSONTag.signed, JSONTag.unsigned, JSONTag.double: hashNumber(into: &hasher)
+        case JSONTag.array:
+            hasher.combine(count)
+            for element in JSONArray(document: document, index: index) { element.hashScalar(into: &hasher) }
+        case JSONTag.object:
+            // Of the members only the keys, in any order; equal objects have as many different ones.
+            hasher.combine(Set(JSONObject(document: document, index: index).keys))
+        case let tag: hasher.combine(tag)
+        }
+    }
+
+    /// Of an array or object within an array only what it is: so deep values need no stack.
+    private func hashScalar(into hasher: inout Hasher) {
+        switch ferry_json_tag(document.tape, index) {
+        case JSONTag.array, JSONTag.object: hasher.combine(ferry_json_tag(document.tape, index))
+        default: hash(into: &hasher)
+        }
+    }
+
+    private var count: Int { ferry_json_count(document.tape, index) }
+
+    private func hashNumber(into hasher: inout Hasher) {
+        let tape = document.tape
+        if let signed = tape.integer(at: index, as: Int64.self) { return hasher.combine(signed) }
+        if let unsigned = tape.integer(at: index, as: UInt64.self) { return hasher.combine(unsigned) }
+        let double = ferry_json_double(tape, index)
+        // A large double is equal to the integer that it is, whatever was written.
+        if let signed = Int64(exactly: double) {
+            hasher.combine(signed)
+        } else if let unsigned = UInt64(exactly: double) {
+            hasher.combine(unsigned)
+        } else {
+            hasher.combine(double)
+        }
+    }
+}
+
+extension JSON {
+    /// The order of two numbers by their value: negative, 0 or positive.
+    func compared(to other: JSON) -> Int {
+        Int(ferry_json_compare_numbers(document.tape, index, other.document.tape, other.index))
+    }
+}

@@ -1,5 +1,71 @@
 internal import CFerryJSON
 
+/// The elements of an array, in their order.
+public struct JSONArray: Sendable, Collection {
+    let document: JSONDocument
+    private let start: Int
+    private let end: Int
+    /// Elements of the array.
+    public let count: Int
+
+    init(document: JSONDocument, index: Int) {
+        self.document = document
+        start = index + 1
+        end = ferry_json_close(document.tape, index)
+        count = ferry_json_count(document.tape, index)
+    }
+
+    /// A place in the array.
+    public struct Index: Sendable, Comparable, Hashable {
+        let word: Int
+
+        /// Whether the place comes before the other.
+        public static func < (a: Index, b: Index) -> Bool { a.word < b.word }
+    }
+
+    /// Goes through the elements.
+    public struct Iterator: IteratorProtocol {
+        private let document: JSONDocument
+        private var place: Int
+        private let end: Int
+
+        init(document: JSONDocument, place: Int, end: Int) {
+            self.document = document
+            self.place = place
+            self.end = end
+        }
+
+        /// The next element.
+        public mutating func next() -> JSON? {
+            guard place < end else { return nil }
+            let element = JSON(document: document, index: place)
+            place = ferry_json_after(document.tape, place)
+            return element
+        }
+    }
+
+    /// Goes through the elements from the first.
+    public func makeIterator() -> Iterator { Iterator(document: document, place: start, end: end) }
+    /// The place of the first element.
+    public var startIndex: Index { Index(word: start) }
+    /// The place behind the last element.
+    public var endIndex: Index { Index(word: end) }
+    /// The place behind this one.
+    public func index(after index: Index) -> Index {
+        check(index)
+        return Index(word: ferry_json_after(document.tape, index.word))
+    }
+    /// The element at a place.
+    public subscript(index: Index) -> JSON {
+        check(index)
+        return JSON(document: document, index: index.word)
+    }
+
+    private func check(_ index: Index) {
+        precondition(index.word >= start && index.word < end, "no element is there")
+    }
+}
+
 /// The members of an object, in the order of the document. A key that stands twice is here twice; `subscript` finds the
 /// last one.
 public struct JSONObject: Sendable, Collection {

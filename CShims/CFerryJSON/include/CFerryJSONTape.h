@@ -1,0 +1,204 @@
+/* The tape: what a parsed document is, and how to look at it.
+ *
+ * A document is an array of 64-bit words, the tape, and a buffer of strings, in
+ * the form that simdjson's parser writes. The value begins at word 1; word 0 is
+ * the document's identity. The upper 8 bits of a word are its tag:
+ *
+ *   l u d   a signed, an unsigned integer, a double; the next word is its
+ *           value; an integer beyond 64 bits is the nearest double
+ *   "       a string; the lower bits are the place of its length (4 bytes, the
+ *           machine's order), bytes and a NUL in the buffer
+ *   t f n   true, false, null
+ *   [ {     the lower 32 bits are the index behind the closing word, the next
+ *           24 the number of elements or members, 0xffffff for as many or more
+ *   ] }     the lower bits are the index of the opening word
+ *
+ * A member is a string, its key, followed by the value. Documents never change.
+ * Where a key stands twice in an object, the last one counts.
+ */
+#ifndef CFERRYJSON_TAPE_H
+#define CFERRYJSON_TAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __clang__
+#pragma clang assume_nonnull begin
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FERRY_JSON_NOWHERE SIZE_MAX
+
+/* The words and strings of a document. Borrowed: valid while its owner is. At
+ * least 16 bytes behind the last string can be read. */
+typedef struct ferry_json_tape {
+  const uint64_t *words;
+  const uint8_t *strings;
+} ferry_json_tape;
+
+static inline uint8_t ferry_json_tag(ferry_json_tape tape, size_t index) {
+  return (uint8_t)(tape.words[index] >> 56);
+}
+
+/* What stands behind the tag, in 56 bits. */
+static inline uint64_t ferry_json_payload(ferry_json_tape tape, size_t index) {
+  return tape.words[index] & 0x00ffffffffffffffu;
+}
+
+/* The index behind the value at `index`. Without a branch for scalars, whose
+ * kinds no processor can foresee: of the tags `l`, `u` and `d` alone have these
+ * lower six bits. */
+static inline size_t ferry_json_after(ferry_json_tape tape, size_t index) {
+  const uint64_t numbers = UINT64_C(1) << ('l' & 63) |
+                           UINT64_C(1) << ('u' & 63) |
+                           UINT64_C(1) << ('d' & 63);
+  uint64_t word = tape.words[index];
+  uint8_t tag = (uint8_t)(word >> 56);
+  if ((tag | 0x20) == '{')
+    return (uint32_t)word;
+  return index + 1 + (numbers >> (tag & 63) & 1);
+}
+
+/* The index of the closing word of the container at `index`. */
+static inline size_t ferry_json_close(ferry_json_tape tape, size_t index) {
+  return (uint32_t)tape.words[index] - (size_t)1;
+}
+
+static inline const uint8_t *ferry_json_string(ferry_json_tape tape,
+                                               size_t index, size_t *count) {
+  const uint8_t *at = tape.strings + ferry_json_payload(tape, index);
+  uint32_t length;
+  memcpy(&length, at, sizeof(length));
+  *count = length;
+  return at + sizeof(length);
+}
+
+static inline double ferry_json_double(ferry_json_tape tape, size_t index) {
+  double value;
+  memcpy(&value, &tape.words[index + 1], sizeof(value));
+  return value;
+}
+
+/* memcmp() == 0 for keys, which are short: two loads from either end that may
+ * overlap, and no call. */
+static inline bool ferry_json_same_bytes(const uint8_t *a, const uint8_t *b,
+                                         size_t count) {
+  if (count > 16)
+    return memcmp(a, b, count) == 0;
+  if (count >= 8) {
+    uint64_t a_head, a_tail, b_head, b_tail;
+    memcpy(&a_head, a, 8);
+    memcpy(&b_head, b, 8);
+    memcpy(&a_tail, a + count - 8, 8);
+    memcpy(&b_tail, b + count - 8, 8);
+    return a_head == b_head && a_tail == b_tail;
+  }
+  if (count >= 4) {
+    uint32_t a_head, a_tail, b_head, b_tail;
+    memcpy(&a_head, a, 4);
+    memcpy(&b_head, b, 4);
+    memcpy(&a_tail, a + count - 4, 4);
+    memcpy(&b_tail, b + count - 4, 4);
+    return a_head == b_head && a_tail == b_tail;
+  }
+  return count == 0 || (a[0] == b[0] && a[count / 2] == b[count / 2] &&
+                        a[count - 1] == b[count - 1]);
+}
+
+static inline bool ferry_json_is_string(ferry_json_tape tape, size_t index,
+                                        const uint8_t *bytes, size_t count) {
+  size_t length;
+  const uint8_t *own = ferry_json_string(tape, index, &length);
+  return length == count && ferry_json_same_bytes(own, bytes, count);
+}
+
+static inline bool ferry_json_is_ascii(const uint8_t *bytes, size_t count) {
+  uint64_t seen = 0, word;
+  uint32_t head, tail;
+  if (count >= 8) {
+    for (size_t i = 0; i + 8 < count; i += 8) {
+      memcpy(&word, bytes + i, 8);
+      seen |= word;
+    }
+    memcpy(&word, bytes + count - 8, 8);
+    seen |= word;
+  } else if (count >= 4) {
+    memcpy(&head, bytes, 4);
+    memcpy(&tail, bytes + count - 4, 4);
+    seen = head | tail;
+  } else {
+    for (size_t i = 0; i < count; i++)
+      seen |= bytes[i];
+  }
+  return (seen & UINT64_C(0x8080808080808080)) == 0;
+}
+
+/* Elements of an array or members of an object. */
+size_t ferry_json_count(ferry_json_tape tape, size_t index);
+
+/* A number that no other document of the process has, for word 0. */
+uint64_t ferry_json_new_identity(void);
+
+/* Hashes of keys, which nobody outside of the process can make collide. */
+uint64_t ferry_json_hash(const uint8_t *key, size_t count);
+
+/* The value of the last member with this key in the object at `index`, or 0.
+ * Quick where members are asked for in their order, with gaps or without. */
+size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
+                       size_t count);
+
+/* The members of one object after the other, laid out to be looked up. Zeroed
+ * at first; of one thread at a time, and of one document, which outlives it. */
+typedef struct ferry_json_members {
+  uint64_t *_Nullable keys;    /* the places of the keys among the strings */
+  uint64_t *_Nullable heads;   /* their lengths and first four bytes */
+  uint32_t *_Nullable values;  /* the indexes of the values */
+  uint32_t *_Nullable table;
+  uint32_t count;              /* of all, keys that stand twice included */
+  uint32_t capacity;
+  uint32_t table_size;
+  uint32_t scans;
+  bool has_table;
+  bool keys_differ;
+  bool is_ascii;               /* all of the keys */
+} ferry_json_members;
+
+/* Goes on to the object at `index`; true when it has the keys of the one
+ * before, in their order. */
+bool ferry_json_members_fill(ferry_json_members *members, ferry_json_tape tape,
+                             size_t index);
+
+/* The place of the last member with this key, or FERRY_JSON_NOWHERE. Quick when
+ * it is at `guess`. */
+size_t ferry_json_members_find(ferry_json_members *members,
+                               ferry_json_tape tape, const uint8_t *key,
+                               size_t count, size_t guess);
+
+void ferry_json_members_free(ferry_json_members *members);
+
+/* The element at `position` of the array at `index`, or 0. */
+size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position);
+
+/* Whether two values are the same: numbers by their value, strings by their
+ * bytes, members in any order. Takes no stack for their depth. */
+bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
+                      size_t bt);
+
+/* Numbers by their value: negative, 0 or positive. */
+int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
+                               size_t bt);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __clang__
+#pragma clang assume_nonnull end
+#endif
+
+#endif
