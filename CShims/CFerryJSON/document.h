@@ -26,6 +26,9 @@ struct ferry_json {
   // The text with room behind it, or null when there is no memory.
   const uint8_t *padded(const uint8_t *text, size_t count,
                         size_t spare) noexcept;
+
+  // Frees the copy of a text so large that the parser is used only once.
+  void drop_text() noexcept;
 };
 
 // A parser with room for `count` bytes, from the pool if one waits there.

@@ -1,10 +1,9 @@
 // expression.cc - from ECMA-262 to RE2.
 //
-// ECMA-262 with the flag u, and of its Annex B what common patterns use: `{`
-// and `]` as characters, and `\` before any character that is no letter or
-// digit.
-// RE2 differs in `.`, `\s`, `[]`, `[^]` and in the escapes; and it finds `\B`
-// within the bytes of one character.
+// This accepts ECMA-262 with the flag u, and those parts of its Annex B that
+// common patterns use: `{` and `]` as characters, and `\` before any character
+// that is not a letter or a digit. RE2 differs in `.`, `\s`, `[]`, `[^]` and in
+// the escapes, and it finds `\B` within the bytes of one character.
 #include "expression.h"
 
 #include <algorithm>

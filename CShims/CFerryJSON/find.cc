@@ -74,7 +74,9 @@ struct Note {
 // turns.
 constexpr unsigned note_bits = 4;
 thread_local Note notes[1 << note_bits];
-thread_local Model models[1 << note_bits];
+// Few, as each thread has them within its stack.
+constexpr unsigned model_bits = 3;
+thread_local Model models[1 << model_bits];
 thread_local uint64_t last_serial;
 
 Note &note_for(size_t index) noexcept {
@@ -214,7 +216,7 @@ bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   const uint8_t *first = ferry__json_key_at(tape, index + 1);
   const uint64_t hash =
       ferry__json_spread(first_word(first) ^ count << 40, first);
-  Model &model = models[hash >> (64 - note_bits)];
+  Model &model = models[hash >> (64 - model_bits)];
   const bool is_known =
       model.document == note.document && model.count == count;
   if (is_known && model.failures > Model::most_failures)

@@ -1,9 +1,9 @@
-// locate.cc - where simdjson stumbled.
+// locate.cc - where in the text an error is.
 //
-// Its parser says what was wrong, not where. After an error, and only then, the
-// places of the tokens that its first stage noted are gone through again: for
-// the first token it refuses when given alone, or that cannot stand where it
-// does. Nothing is accepted or refused here.
+// simdjson reports what is wrong, but not where. After an error this file goes
+// through the tokens again that simdjson's first stage has found. It looks for
+// the first token that simdjson refuses on its own, or that is not allowed at
+// its place. It does not decide whether a text is accepted.
 #include "document.h"
 
 #include <bitset>

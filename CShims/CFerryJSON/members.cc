@@ -1,9 +1,9 @@
 // members.cc - the members of one object after the other, laid out to be looked
 // up.
 //
-// Objects of one type mostly have the same keys in the same order. Their keys
-// are compared with those of the object before, which takes one walk, and all
-// that was found out about these is still true.
+// Objects of one type mostly have the same keys in the same order. The keys of
+// an object are compared with those of the object before it, in one pass. If
+// they are the same, all that is known of the keys before is true of them too.
 #include "keys.h"
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 constexpr uint64_t masks[] = {0xffffffff, 0xffffffffff, 0xffffffffffff,
                               0xffffffffffffff, ~uint64_t(0)};
 
-// Searches of more members than this go by a table, once there are several.
+// Objects with more members than this get a table after several searches.
 constexpr size_t most_scanned = 32;
 constexpr uint32_t most_scans = 8;
 

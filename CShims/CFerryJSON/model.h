@@ -17,7 +17,7 @@ static inline const uint8_t *ferry__json_key_at(ferry_json_tape tape,
 struct Model {
   // Of fewer members the keys are compared with one another as quickly.
   static constexpr uint32_t least_members = 12;
-  static constexpr uint32_t most_members = 512;
+  static constexpr uint32_t most_members = 256;
   static constexpr uint32_t most_asked = 40;
   static constexpr uint32_t most_failures = 8;
 

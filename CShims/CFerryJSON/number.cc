@@ -1,8 +1,8 @@
 // number.cc - whether a number is a multiple of another one.
 //
 // 19.99 is a multiple of 0.01, although the quotient of the two doubles is not
-// whole. Both are taken for the shortest decimals that are read as them, which
-// are what was written.
+// an integer. Each double is therefore replaced by the shortest decimal that
+// reads as it, which is what was written.
 #include "check.h"
 
 #include <charconv>

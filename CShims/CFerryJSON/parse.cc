@@ -50,7 +50,7 @@ bool is_too_deep(ferry_json_tape tape) noexcept {
 }
 
 // The usual bound refuses documents that have a value in the deepest container
-// allowed. They are parsed again, with one level more, and the levels of their
+// allowed. They are parsed again with one more level. Then the levels of the
 // tape are counted.
 simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
                                 size_t count) noexcept {
@@ -59,13 +59,13 @@ simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
     error = document.parser->parse(text, count, document.document);
   if (!error && is_too_deep(ferry_json_tape_of(&document)))
     error = simdjson::DEPTH_ERROR;
-  // If there is no memory for this, the parser refuses the next container,
-  // which leads here again.
+  // If this fails for lack of memory, the parser refuses the next container,
+  // and the next document comes here again.
   static_cast<void>(document.parser->set_max_depth(ferry__json_usual_depth));
   return error;
 }
 
-// As many levels as are allowed, whatever is in the deepest.
+// Parses with as many levels as are allowed, whatever is in the deepest one.
 simdjson::error_code parse_any(ferry_json &document, const uint8_t *text,
                                size_t count) noexcept {
   auto error = document.parser->parse(text, count, document.document);
@@ -73,10 +73,10 @@ simdjson::error_code parse_any(ferry_json &document, const uint8_t *text,
                                         : error;
 }
 
-// simdjson refuses a document with an integer beyond 64 bits. Only then the
-// text is gone through again: each of them becomes the nearest double, as if it
-// were written with a fraction. Whoever reads it as an integer, or as a
-// decimal, has its digits in the text.
+// simdjson refuses a document with an integer beyond 64 bits. In that case the
+// text is parsed again, and each of these integers becomes the nearest double,
+// as if it were written with a fraction. The decoder reads it from its digits
+// in the text if a type needs it as an integer or as a decimal.
 class LargeIntegers {
  public:
   LargeIntegers(ferry_json &document, const uint8_t *text,
@@ -194,6 +194,7 @@ int ferry_json_parse(const uint8_t *text, size_t count, size_t spare,
     ferry__json_give(taken);
     return code;
   }
+  taken->drop_text();
   taken->document.tape[0] = ferry_json_new_identity();
   *document = taken;
   return FERRY_JSON_OK;

@@ -1,8 +1,8 @@
 // pattern.cc - regular expressions, by RE2.
 //
-// RE2 takes time in the length of the text, whatever the expression: it has no
-// look-around and no back-references, and never tries one way after the other.
-// It may be used by many threads at once.
+// RE2 takes time proportional to the length of the text for any expression: it
+// has no look-around and no back-references, and does not backtrack. Many
+// threads may use one expression at once.
 #include "pattern.h"
 
 #include "expression.h"

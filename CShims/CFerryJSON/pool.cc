@@ -6,10 +6,13 @@
 // into the slot that it used last. Three sizes, so that a small text never
 // keeps the memory of a large one from the text that needs it.
 //
-// What has waited for a minute is freed. No thread of its own looks after that:
-// a thread that gives a parser back does so, every quarter of a minute at most.
+// What has waited for a minute is freed. A thread that gives a parser back sees
+// to that, every quarter of a minute at most. Large parsers are freed also when
+// no thread comes by: while some wait in the pool, a thread of its own looks.
 #include "document.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 #include <atomic>
@@ -31,12 +34,15 @@ constexpr Shelf shelves[] = {
 constexpr unsigned slot_count = 74;
 constexpr size_t smallest = 4096;
 
-// How long a parser waits, in seconds.
-constexpr int64_t most_idle = 60;
+// The shelf of parsers that a thread of its own looks after.
+constexpr const Shelf &watched = shelves[2];
+
+// How long a parser waits, in milliseconds.
+std::atomic<int64_t> most_idle{60000};
 
 struct Slot {
   std::atomic<ferry_json *> document;
-  // When a document was last put here, in seconds.
+  // When a document was last put here, in milliseconds.
   std::atomic<int64_t> since;
 };
 
@@ -48,7 +54,7 @@ thread_local const unsigned place = next_place.fetch_add(1);
 int64_t now() noexcept {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-  return time.tv_sec;
+  return int64_t(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
 }
 
 const Shelf *shelf_for(size_t count) noexcept {
@@ -69,18 +75,66 @@ size_t rounded(size_t count) noexcept {
 }
 
 void look(int64_t time) noexcept {
+  const int64_t idle = most_idle.load(std::memory_order_relaxed);
   int64_t next = next_look.load(std::memory_order_relaxed);
   // One thread looks, and the others go on.
   if (time < next ||
-      !next_look.compare_exchange_strong(next, time + most_idle / 4,
+      !next_look.compare_exchange_strong(next, time + idle / 4,
                                          std::memory_order_relaxed))
     return;
   for (Slot &slot : slots) {
     if (!slot.document.load(std::memory_order_relaxed) ||
-        time - slot.since.load(std::memory_order_relaxed) < most_idle)
+        time - slot.since.load(std::memory_order_relaxed) < idle)
       continue;
     delete slot.document.exchange(nullptr, std::memory_order_acquire);
   }
+}
+
+std::atomic<bool> is_watching;
+
+bool has_watched() noexcept {
+  for (unsigned i = 0; i < watched.count; i++)
+    if (slots[watched.first + i].document.load())
+      return true;
+  return false;
+}
+
+void *watch(void *) noexcept {
+  for (;;) {
+    const int64_t pause = most_idle.load(std::memory_order_relaxed) / 4 + 1;
+    timespec time = {static_cast<time_t>(pause / 1000),
+                     static_cast<long>(pause % 1000 * 1000000)};
+    nanosleep(&time, nullptr);
+    look(now());
+    if (has_watched())
+      continue;
+    is_watching = false;
+    // A parser that came in between has seen that there is a thread.
+    if (!has_watched() || is_watching.exchange(true))
+      return nullptr;
+  }
+}
+
+// Without memory for a thread, whoever gives the next parser back looks.
+void begin_to_watch() noexcept {
+  if (is_watching.exchange(true))
+    return;
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  bool has_begun = false;
+  if (!pthread_attr_init(&attributes)) {
+    pthread_t thread;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, size_t(128) << 10);
+    // The process's signals are for its own threads.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_begun = !pthread_create(&thread, &attributes, watch, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+  }
+  if (!has_begun)
+    is_watching = false;
 }
 
 }  // namespace
@@ -99,6 +153,13 @@ int ferry_json::reserve(size_t count) noexcept {
                 ->create_dom_parser_implementation(
                     size, ferry__json_usual_depth, parser);
   return error ? FERRY_JSON_NO_MEMORY : FERRY_JSON_OK;
+}
+
+void ferry_json::drop_text() noexcept {
+  if (shelf_for(capacity()))
+    return;
+  copy.reset();
+  copy_capacity = 0;
 }
 
 const uint8_t *ferry_json::padded(const uint8_t *text, size_t count,
@@ -135,6 +196,7 @@ ferry_json *ferry__json_take(size_t count) noexcept {
 void ferry__json_give(ferry_json *document) noexcept {
   const int64_t time = now();
   const Shelf *shelf = shelf_for(document->capacity());
+  const bool is_large = shelf == &watched;
   for (unsigned i = 0; shelf && i < shelf->count; i++) {
     auto &slot = slots[shelf->first + (place + i) % shelf->count];
     ferry_json *none = nullptr;
@@ -149,12 +211,17 @@ void ferry__json_give(ferry_json *document) noexcept {
       break;
     }
   }
+  if (is_large && !document)
+    begin_to_watch();
   delete document;
   look(time);
 }
 
-void ferry_json_pool_look(int64_t seconds) {
-  look(now() + seconds);
+void ferry_json_pool_look(int64_t seconds) { look(now() + seconds * 1000); }
+
+void ferry_json_pool_wait(int64_t milliseconds) {
+  most_idle = milliseconds;
+  next_look = 0;
 }
 
 size_t ferry_json_pooled(void) {

@@ -1,7 +1,7 @@
 // stack.cc - how much stack a thread has left.
 //
-// Types that hold others of their kind are made by recursion, as deep as the
-// document says. It may say 1,023, and a thread may have little stack.
+// Types that contain values of their own kind are created by recursion, as deep
+// as the document: up to 1,023 levels. A thread may have little stack.
 #include "CFerryJSON.h"
 
 #include <pthread.h>

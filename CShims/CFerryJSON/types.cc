@@ -1,7 +1,7 @@
 // types.cc - what is known of types, by the addresses of their descriptions.
 //
-// Read by all threads at every value, so that no lock may be in the way.
-// Nothing is ever taken out: a process has as many types as its program.
+// All threads read this for every value, so it has no lock. Nothing is ever
+// removed: the number of types in a process is limited by its program.
 #include "CFerryJSON.h"
 
 #include <atomic>

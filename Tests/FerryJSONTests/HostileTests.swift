@@ -1,3 +1,4 @@
+import CFerryJSON
 import FerryJSON
 import Testing
 
@@ -90,5 +91,51 @@ import Testing
         #expect(json["a"]?.int == 2)
         #expect(json["a\u{0}b"]?.int == 1)
         #expect(json.object?.keys == ["a\u{0}b", "a"])
+    }
+
+    @Test(
+        "Half of a surrogate pair is refused in keys and values, wherever it stands",
+        arguments: [
+            #"\ud800"#, #"\udc00"#, #"\ud800\ud800"#, #"\udc00\ud800"#, #"\ud83d\u0041"#, #"\ud83dx"#, #"\ud83d\"#,
+            #"\uD83D\n"#,
+        ])
+    func loneSurrogates(_ half: String) {
+        for text in [#"["\#(half)"]"#, #"{"\#(half)":1}"#, #"{"a":"b\#(half)c"}"#, #"[[],"\#(half)"]"#] {
+            #expect(throws: JSONSyntaxError.self, "\(text)") { try JSON(parsing: text) }
+            #expect(throws: DecodingError.self) { try FerryJSONDecoder().decode(JSON.self, from: Array(text.utf8)) }
+        }
+        #expect(try! JSON(parsing: #"["\ud83d\ude00"]"#)[0]?.string == "\u{1F600}")
+    }
+
+    @Test(
+        "Bytes that are not UTF-8 are refused at their place",
+        arguments: [
+            [0x80], [0xc0, 0x80], [0xc1, 0xbf], [0xe0, 0x80, 0x80], [0xed, 0xa0, 0x80], [0xf0, 0x80, 0x80, 0x80],
+            [0xf4, 0x90, 0x80, 0x80], [0xf5, 0x80, 0x80, 0x80], [0xff], [0xc3], [0xe2, 0x82], [0xf0, 0x9f, 0x98],
+        ] as [[UInt8]])
+    func invalidUTF8(_ bytes: [UInt8]) {
+        let begin = Array(#"{"key":["plain","#.utf8) + [UInt8(ascii: "\"")]
+        for (before, after) in [(begin, #""]}"#), (Array(#"{""#.utf8), #"":1}"#), (Array("[1,".utf8), "]")] {
+            let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: before + bytes + Array(after.utf8)) }
+            #expect(error?.reason == .invalidUTF8)
+            #expect((before.count..<before.count + bytes.count).contains(error?.offset ?? -1), "\(bytes)")
+        }
+    }
+
+    /// The parser of a document stays with its views, whatever the pool does meanwhile.
+    @Test func viewsLiveOnWhileThePoolIsEmptied() throws {
+        let text = #"{"list":[{"name":"first"},{"name":"second"}],"pad":"\#(String(repeating: "x", count: 2 << 20))"}"#
+        var inner = try JSON(parsing: text)["list"]
+        let names = try #require(inner?.array).map { $0["name"] }
+        for _ in 0..<20 {
+            ferry_json_pool_look(120)
+            let others = try (0..<10).map { try JSON(parsing: #"[{"name":"other \#($0)","pad":\#($0)}]"#) }
+            #expect(others[3][0]?["name"]?.string == "other 3")
+        }
+        #expect(names.map { $0?.string } == ["first", "second"])
+        #expect(inner?[1]?["name"] == names[1])
+        inner = inner?[0]?.detached()
+        ferry_json_pool_look(120)
+        #expect(inner?.description == #"{"name":"first"}"#)
     }
 }

@@ -1,5 +1,6 @@
 import CFerryJSON
 import FerryJSON
+import Foundation
 import Testing
 
 @Suite(.serialized) struct PoolTests {
@@ -30,6 +31,35 @@ import Testing
         ferry_json_pool_look(120)
         #expect(ferry_json_pooled() < 10)
         #expect(try JSON(parsing: "[1]")[0]?.int == 1)
+    }
+
+    /// Parsers for more than 1 MiB, although nobody releases another document.
+    @Test func largeParsersAreFreedWhenNothingIsParsedAnyMore() async throws {
+        ferry_json_pool_look(120)
+        ferry_json_pool_wait(20)
+        defer { ferry_json_pool_wait(60_000) }
+        for _ in 0..<3 {
+            _ = try JSON(parsing: "[\"" + String(repeating: "x", count: 3 << 20) + "\"]")
+            let end = ContinuousClock.now + .seconds(20)
+            while ferry_json_pooled() > 0, ContinuousClock.now < end { await Task.yield() }
+            #expect(ferry_json_pooled() == 0)
+        }
+    }
+
+    @Test func aViewOfALargeDocumentKeepsNoCopyOfItsText() throws {
+        let text = "[\"" + String(repeating: "x", count: 64 << 20) + "\",[1,2,{\"a\":true}]]"
+        let before = try Self.residentBytes()
+        let json = try JSON(parsing: text)
+        let after = try Self.residentBytes()
+        // The string itself, and little else.
+        #expect(after - before < 100 << 20, "\((after - before) >> 20) MiB")
+        #expect(json[1]?[2]?["a"]?.bool == true)
+        #expect(json[0]?.string?.utf8.count == 64 << 20)
+    }
+
+    private static func residentBytes() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+        return try #require(Int(status.split(separator: " ")[1])) * sysconf(Int32(_SC_PAGESIZE))
     }
 
     @Test func oneParserServesOneTextAfterAnother() throws {

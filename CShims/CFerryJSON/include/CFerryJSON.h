@@ -76,6 +76,10 @@ size_t ferry_json_pooled(void);
  * tests. */
 void ferry_json_pool_look(int64_t seconds);
 
+/* How long a parser waits in the pool, 60,000 milliseconds at first; for
+ * tests. */
+void ferry_json_pool_wait(int64_t milliseconds);
+
 /* ---- What Swift's side needs of the process ---- */
 
 /* What was said of a type, by an address that stands for it; 0 when nothing was

@@ -1,9 +1,9 @@
 internal import CFerryJSON
 
-/// Containers by the types of their keys, each led to the next object once nobody has it any more.
+/// Containers by the types of their keys. A container that is no longer in use moves on to the next object.
 ///
-/// To make a `KeyedDecodingContainer`, the standard library has the runtime look up types in tables that all threads
-/// share, and allocates an object: with what that takes to free, a quarter of the cost of decoding.
+/// Creating a `KeyedDecodingContainer` makes the runtime look up types in tables that all threads share, and allocates
+/// an object. With the time to free it, that is a quarter of the cost of decoding.
 struct ContainerShelf {
     private struct Slot {
         /// The container, which is no more than a reference; nil after the end.
@@ -13,14 +13,14 @@ struct ContainerShelf {
         var members: ObjectMembers
     }
 
-    /// A document has few types. Some places stay empty, so that a search ends.
+    /// A document has few types. Some places always stay empty, which ends a search.
     private static let capacity = 32
     private static let mostFilled = 24
 
-    /// The types of keys by their hashes, 0 where a slot is empty. Several slots may have the same: objects within
-    /// objects of their type.
+    /// The types of keys by their hashes, 0 for an empty slot. Several slots may have the same type: for objects that
+    /// contain objects of their own type.
     private let keys: UnsafeMutablePointer<UInt>
-    /// At one address as long as there are containers, which their givers find there.
+    /// The slots stay at one address, because the givers of the containers refer to them.
     private let slots: UnsafeMutablePointer<Slot>
     private var filled = 0
 
@@ -36,7 +36,8 @@ struct ContainerShelf {
     @inline(__always)
     private static func place(of bits: UInt) -> Int { Int((bits >> 4 ^ bits >> 9) & UInt(capacity - 1)) }
 
-    /// The giver of a container for keys of the type that nobody has, which is at the object at `index` now.
+    /// The giver of a container that is not in use and has keys of the type. The container is now at the object at
+    /// `index`.
     @inline(__always)
     func giver(for key: Any.Type, at index: Int) -> AnyObject? {
         let bits = Self.bits(of: key)
@@ -51,7 +52,7 @@ struct ContainerShelf {
         return nil
     }
 
-    /// A new container, which is kept if there is room.
+    /// Creates a container and keeps it if there is room.
     mutating func make<Key: CodingKey>(_ session: DecodingSession, at index: Int) -> KeyedDecodingContainer<Key> {
         let members = ObjectMembers(session: session)
         members.move(to: index)
@@ -78,7 +79,8 @@ struct ContainerShelf {
         UnsafeRawPointer(slot).advanced(by: containerOffset).assumingMemoryBound(to: Container.self)
     }
 
-    /// Lets go of the containers, which refer to the session, and keeps no others; who has one may go on.
+    /// Releases the containers, which refer to the session, and keeps no new ones. A type that still has one may use
+    /// it.
     mutating func close() {
         for place in 0..<Self.capacity where keys[place] != 0 {
             (slots + place).deinitialize(count: 1)
@@ -93,8 +95,8 @@ struct ContainerShelf {
         keys.deallocate()
     }
 
-    /// Whether containers are what they are taken for here: that a reference is their only part is known from the
-    /// source of the standard library, and promised by nobody.
+    /// Whether a container consists of one reference, as this type assumes. The source of the standard library says so,
+    /// but it is not documented.
     private static let containersAreReferences: Bool = {
         let session = DecodingSession([:], options: FerryJSONDecoder(), text: nil)
         defer { session.end() }
@@ -106,11 +108,11 @@ struct ContainerShelf {
     }()
 }
 
-/// Gives the container of a slot to those who know its type.
+/// Returns the container of a slot to code that knows its type.
 ///
-/// Who copies a value needs its type's metadata. For a type that is made of a parameter a generic function asks the
-/// runtime at every call, which took a tenth of the time to decode; a type that is the class's own parameter stands in
-/// each of its objects.
+/// Copying a value needs the metadata of its type. A generic function asks the runtime at every call for a type that is
+/// built from its parameter, which took a tenth of the time to decode. A type that is the parameter of a class is
+/// stored in each of its objects.
 final class ContainerGiver<Container> {
     private let place: UnsafePointer<Container>
 

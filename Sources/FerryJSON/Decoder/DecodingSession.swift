@@ -122,9 +122,12 @@ final class DecodingSession {
     func message(_ type: Any.Type, at index: Int) -> String {
         let key = MessageKey(type: ObjectIdentifier(type), tag: ferry_json_tag(tape, index))
         if let lastMessage, lastMessage.key == key { return lastMessage.text }
-        let message = messages[key] ?? "expected \(type), found \(view(at: index).kind)"
+        if let message = messages[key] {
+            lastMessage = (key, message)
+            return message
+        }
+        let message = "expected \(type), found \(view(at: index).kind)"
         messages[key] = message
-        lastMessage = (key, message)
         return message
     }
 

@@ -3,8 +3,8 @@ internal import FoundationEssentials
 
 /// How a type is decoded: by a strategy, without containers, or by itself.
 ///
-/// To compare a type with all that are decoded in ways of their own takes longer than to decode a number. To ask the
-/// runtime whether it is an array or a dictionary takes longer still. The way of each type is found once in a process.
+/// Comparing a type with all types that have a way of their own takes longer than decoding a number. Asking the runtime
+/// whether the type is an array or a dictionary takes longer still. So the way of each type is found once in a process.
 struct DecodingWay: Equatable {
     /// One of the constants, or the address of a reader, which is kept for good.
     private let bits: UInt

@@ -2,33 +2,34 @@ public import FoundationEssentials
 
 /// Decodes values from JSON, with the strategies and results of Foundation's `JSONDecoder`.
 ///
-/// A value type: configure a copy. It differs from Foundation's where a document is concerned, not a type: of a key
-/// that stands twice the last value counts, a comma before a closing bracket is an error, the text is UTF-8, a number
-/// beyond all doubles makes the document invalid, `-0` is the integer 0 also as a `Double`, and up to 1,023 containers
-/// may stand within one another (512 there). A `Float` is the nearest to the nearest `Double`, which now and then is
-/// not the nearest to what is written. Errors are `DecodingError`s with the same coding paths; a text that is not JSON
-/// is `dataCorrupted` with a `JSONSyntaxError` beneath.
+/// It is a value type: configure a copy. It reads some documents differently than Foundation: if a key stands twice,
+/// the last value counts; a comma before a closing bracket is an error; the text must be UTF-8; a number larger than
+/// any finite double makes the document invalid; `-0` is the integer 0, also as a `Double`; and up to 1,023 containers
+/// may be nested (512 in Foundation). A `Float` is the nearest to the nearest `Double`, which now and then is not the
+/// nearest to what is written. Errors are `DecodingError`s with the same coding paths; a text that is not JSON is
+/// `dataCorrupted` with a `JSONSyntaxError` beneath.
 public struct FerryJSONDecoder: Sendable {
     /// How dates are written. The default is `deferredToDate`, seconds since 2001.
     public var dateDecodingStrategy = DateDecodingStrategy.deferredToDate
     /// How bytes are written. The default is `base64`.
     public var dataDecodingStrategy = DataDecodingStrategy.base64
-    /// How numbers that JSON cannot write are written. The default is `throw`.
+    /// How infinities and NaN, which JSON has no numbers for, are written. The default is `throw`.
     public var nonConformingFloatDecodingStrategy = NonConformingFloatDecodingStrategy.throw
     /// How keys are written. The default is `useDefaultKeys`, as they are.
     public var keyDecodingStrategy = KeyDecodingStrategy.useDefaultKeys
-    /// What the types being decoded are told.
+    /// Values that the types being decoded can read from their decoder.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
-    /// A decoder with the strategies that Foundation's has at first.
+    /// Creates a decoder with the default strategies, which are those of Foundation's decoder.
     public init() {}
 
-    /// Decodes a value from a text in UTF-8.
+    /// Decodes a value from a text in UTF-8. Throws `DecodingError`.
     public func decode<T: Decodable>(_ type: T.Type, from text: some ContiguousBytes) throws -> T {
         try text.withUnsafeBytes { try decode(type, from: $0, spare: 0) }
     }
 
-    /// Decodes a value from bytes behind which `spare` more may be read; with 64 or more they are not copied.
+    /// Decodes a value from bytes that are followed by `spare` readable bytes. With 64 or more of them nothing is
+    /// copied.
     public func decode<T: Decodable>(
         _ type: T.Type, from bytes: UnsafeRawBufferPointer, spare: Int
     ) throws -> T {
@@ -99,7 +100,7 @@ extension FerryJSONDecoder {
         case custom(@Sendable (_ decoder: any Decoder) throws -> Data)
     }
 
-    /// How numbers that JSON cannot write are written.
+    /// How infinities and NaN are written.
     public enum NonConformingFloatDecodingStrategy: Sendable {
         /// They are an error.
         case `throw`

@@ -2,8 +2,8 @@ internal import CFerryJSON
 
 /// The members of the object that a container is at, by the names that types ask for.
 ///
-/// Types ask for the same keys in the same order, object after object. The place that each key was found at is kept in
-/// that order; while objects have the same keys, finding a key is one comparison.
+/// Types ask for the same keys in the same order, object after object. The place of each key is kept in that order.
+/// While objects have the same keys, a key is found by one comparison.
 final class ObjectMembers {
     private struct Asked {
         let name: String
@@ -24,7 +24,7 @@ final class ObjectMembers {
     @exclusivity(unchecked) private var askedCapacity = 16
     @exclusivity(unchecked) private var cursor = 0
     @exclusivity(unchecked) private var guess = 0
-    /// Layouts that were given up before they were of any use. Where objects have all other keys, noting is a waste.
+    /// Layouts that were dropped before they were used. If every object has other keys, keeping places is a waste.
     @exclusivity(unchecked) private var wasted = 0
     @exclusivity(unchecked) private var isUseful = false
 
@@ -148,15 +148,19 @@ final class ObjectMembers {
             fillPlaces()
             return places[name]
         }
+        // Keys of other bytes may be canonically equivalent, which is how Foundation compares them. Some letters beyond
+        // ASCII are equivalent to one of ASCII, so only the keys of the object decide.
+        guard layout.is_ascii else {
+            fillPlaces()
+            return places[name]
+        }
         var name = name
-        let (found, isASCII) = name.withUTF8 { bytes in
-            let key = bytes.baseAddress ?? session.tape.strings
-            let found = ferry_json_members_find(&layout, session.tape, key, bytes.count, guess)
-            return (found, found != Self.nowhere || ferry_json_is_ascii(key, bytes.count))
+        let found = name.withUTF8 { bytes in
+            ferry_json_members_find(
+                &layout, session.tape, bytes.baseAddress ?? session.tape.strings, bytes.count, guess)
         }
         if found != Self.nowhere { return found }
-        // Keys of other bytes may still be canonically equivalent, which is how Foundation compares them.
-        if isASCII && layout.is_ascii { return nil }
+        if name.utf8.allSatisfy({ $0 < 0x80 }) { return nil }
         fillPlaces()
         return places[name]
     }

@@ -2,12 +2,13 @@ internal import CFerryJSON
 public import FoundationEssentials
 
 extension JSON {
-    /// Parses a text in UTF-8, which may begin with a byte order mark.
+    /// Parses a text in UTF-8. The text may begin with a byte order mark.
     ///
-    /// The text is copied while it is parsed, and not needed afterwards. The document's memory, one to four times the
-    /// size of most texts and up to twelve times that of dense numbers, comes from a pool and goes back there with the
-    /// last view of it; to keep a small part of a large document for long, keep its values or `detached()`. The pool
-    /// keeps nothing of documents beyond 16 MiB, and frees what was not used for a minute.
+    /// The text is copied while it is parsed, and is not needed afterwards. A document takes one to four times the
+    /// memory of most texts, and up to twelve times the memory of a text that is little else than short numbers. The
+    /// memory comes from a pool and returns to it when the last view of the document is released. The pool frees what
+    /// was not used for a minute, and keeps nothing of documents above 16 MiB. A view keeps the whole document in
+    /// memory: to keep a small part of a large document for long, keep its values or `detached()`.
     public init(parsing text: some ContiguousBytes) throws(JSONSyntaxError) {
         let result = text.withUnsafeBytes { bytes in
             Result { () throws(JSONSyntaxError) in try JSON(parsing: bytes, spare: 0) }
@@ -15,7 +16,7 @@ extension JSON {
         self = try result.get()
     }
 
-    /// Parses a text.
+    /// Parses a string. See `init(parsing:)` for bytes about the memory of a document.
     public init(parsing text: String) throws(JSONSyntaxError) {
         var text = text
         let result = text.withUTF8 { bytes in
@@ -24,7 +25,8 @@ extension JSON {
         self = try result.get()
     }
 
-    /// Parses bytes behind which `spare` more may be read, whatever they are: with 64 or more nothing is copied.
+    /// Parses bytes that are followed by `spare` readable bytes of any value. With 64 or more of them nothing is
+    /// copied.
     public init(parsing bytes: UnsafeRawBufferPointer, spare: Int) throws(JSONSyntaxError) {
         self.init(JSONDocument(parsed: try JSON.parse(bytes, spare: spare)))
     }
@@ -50,41 +52,41 @@ extension JSON {
     }
 }
 
-/// A text is not JSON (RFC 8259).
+/// The error of a text that is not JSON (RFC 8259): what is wrong, and where.
 public struct JSONSyntaxError: Error, Sendable, Hashable {
     /// What is wrong with a text.
     public enum Reason: Sendable, Hashable {
-        /// Nothing but white space.
+        /// The text is empty or only white space.
         case empty
-        /// 4 GB or more.
+        /// The text has 4 GB or more.
         case tooLarge
-        /// There is no memory for it.
+        /// There is not enough memory for the document.
         case outOfMemory
-        /// More than 1,023 containers within one another.
+        /// More than 1,023 arrays and objects are nested within one another.
         case tooDeep
-        /// Bytes that are not UTF-8.
+        /// The text is not valid UTF-8.
         case invalidUTF8
-        /// A control character within a string, where only its escape may stand.
+        /// A string contains a control character that is not escaped.
         case controlCharacter
-        /// A string that does not end.
+        /// A string has no closing quote.
         case unterminatedString
-        /// An escape that does not exist, or half of a surrogate pair.
+        /// A string contains an unknown escape, or one half of a surrogate pair.
         case invalidEscape
-        /// Not a number, or one that neither a 64-bit integer nor a finite double can hold.
+        /// A number is malformed, or is larger than any finite double.
         case invalidNumber
-        /// A word that is neither `true`, `false` nor `null`.
+        /// A word is neither `true`, `false` nor `null`.
         case invalidLiteral
-        /// Something that cannot stand there, or an end that comes too soon.
+        /// A character is not allowed at its place, or the text ends too early.
         case structure
     }
 
     /// What is wrong.
     public let reason: Reason
-    /// The offset in bytes at which it was found: the beginning of the word, number or string that is wrong; the size
-    /// of the text where its end comes too soon.
+    /// The offset in bytes at which the error was found: the beginning of the word, number or string that is wrong, or
+    /// the size of the text if it ends too early.
     public let offset: Int
 
-    /// An error at an offset of a text.
+    /// Creates an error at an offset in bytes.
     public init(reason: Reason, offset: Int) {
         self.reason = reason
         self.offset = offset
@@ -110,12 +112,12 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
 }
 
 extension JSONSyntaxError: CustomStringConvertible {
-    /// What is wrong, and where, in one line.
+    /// What is wrong and where, in one line.
     public var description: String { "not JSON, at byte \(offset): \(reason)" }
 }
 
 extension JSONSyntaxError.Reason: CustomStringConvertible {
-    /// A few words.
+    /// What is wrong, in a few words.
     public var description: String {
         switch self {
         case .empty: "no value"

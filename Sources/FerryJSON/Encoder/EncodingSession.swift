@@ -84,7 +84,7 @@ final class EncodingSession {
         sorted.deallocate()
     }
 
-    /// Lets go of those within, which hold nothing of this one.
+    /// Releases the sessions of inner values.
     func end() { children = [] }
 
     // MARK: Frames
@@ -266,7 +266,7 @@ final class EncodingSession {
         return child
     }
 
-    /// For who asks a container that is not in use any more, and gets what is never looked at.
+    /// A session for a container that is no longer in use. Its text is never read.
     func orphan() -> EncodingSession { EncodingSession(options, path: basePath) }
 
     func insertChildren(from first: Int) {

@@ -2,13 +2,13 @@ public import FoundationEssentials
 
 /// Encodes values as JSON, with the strategies and results of Foundation's `JSONEncoder`.
 ///
-/// A value type: configure a copy. With `sortedKeys` the text is Foundation's byte for byte. Without, the members of an
-/// object stand in the order in which they were encoded, and those of a dictionary in any order, as all do in
-/// Foundation. Errors are `EncodingError`s with the same coding paths. A value may be nested as deeply as the stack of
-/// the thread allows; deeper nesting is an error.
+/// It is a value type: configure a copy. With `sortedKeys` the text equals Foundation's byte for byte. Otherwise the
+/// members of an object stand in the order in which they were encoded, and the members of a dictionary in any order.
+/// Errors are `EncodingError`s with the same coding paths as Foundation's. A value may be nested as deeply as the stack
+/// of the thread allows; deeper nesting is an error.
 ///
-/// A type may use the encoder and the containers that it is given until its `encode(to:)` returns. To encode with one
-/// later, or with one of an outer value in between, is an error.
+/// A type may use its encoder and containers until its `encode(to:)` returns. Using one later, or using one of an outer
+/// value in between, is an error.
 public struct FerryJSONEncoder: Sendable {
     /// How the text is laid out.
     public struct OutputFormatting: OptionSet, Sendable {
@@ -19,9 +19,9 @@ public struct FerryJSONEncoder: Sendable {
 
         /// Each member and element on a line of its own, indented by two spaces.
         public static let prettyPrinted = OutputFormatting(rawValue: 1)
-        /// Members by their keys, in the order of their bytes in UTF-8.
+        /// Members are sorted by the UTF-8 bytes of their keys.
         public static let sortedKeys = OutputFormatting(rawValue: 2)
-        /// `/` as it stands, not as `\/`.
+        /// Slashes are not escaped: `/` instead of `\/`.
         public static let withoutEscapingSlashes = OutputFormatting(rawValue: 8)
     }
 
@@ -58,7 +58,7 @@ public struct FerryJSONEncoder: Sendable {
         case custom(@Sendable (_ data: Data, _ encoder: any Encoder) throws -> Void)
     }
 
-    /// How numbers that JSON cannot write are written.
+    /// How infinities and NaN are written.
     public enum NonConformingFloatEncodingStrategy: Sendable {
         /// They are an error.
         case `throw`
@@ -82,17 +82,17 @@ public struct FerryJSONEncoder: Sendable {
     public var dateEncodingStrategy = DateEncodingStrategy.deferredToDate
     /// How bytes are written. The default is `base64`.
     public var dataEncodingStrategy = DataEncodingStrategy.base64
-    /// How numbers that JSON cannot write are written. The default is `throw`.
+    /// How infinities and NaN, which JSON has no numbers for, are written. The default is `throw`.
     public var nonConformingFloatEncodingStrategy = NonConformingFloatEncodingStrategy.throw
     /// How keys are written. The default is `useDefaultKeys`, as they are.
     public var keyEncodingStrategy = KeyEncodingStrategy.useDefaultKeys
-    /// What the types being encoded are told.
+    /// Values that the types being encoded can read from their encoder.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
-    /// An encoder with the strategies that Foundation's has at first.
+    /// Creates an encoder with the default strategies, which are those of Foundation's encoder.
     public init() {}
 
-    /// Encodes a value as a text in UTF-8.
+    /// Encodes a value as a text in UTF-8. Throws `EncodingError`, and the errors of the value's own `encode(to:)`.
     public func encode<T: Encodable>(_ value: T) throws -> Data {
         let session = EncodingSession(self)
         defer { session.end() }

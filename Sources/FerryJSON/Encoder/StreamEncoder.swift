@@ -22,7 +22,7 @@ struct StreamEncoder: Encoder {
 }
 
 // Each of the three containers has one function for the integers and one for both floating point types. They meet the
-// requirements that the protocols have for each type. Integers of 128 bits need functions of their own, as the protocols
+// requirements that the protocols have for each type. Integers of 128 bits need functions of their own: the protocols
 // have a default for them that throws.
 
 extension StreamEncoder: SingleValueEncodingContainer {

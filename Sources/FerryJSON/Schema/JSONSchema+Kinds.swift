@@ -4,7 +4,7 @@ internal import CFerryJSON
 extension JSONSchema {
     /// Any string.
     public static let string = JSONSchema(SchemaShape(.string))
-    /// Any number; booleans are none.
+    /// Any number. Booleans are not numbers.
     public static let number = JSONSchema(SchemaShape(.number))
     /// Any number without a fraction.
     public static let integer = JSONSchema(SchemaShape(.integer))
@@ -19,9 +19,10 @@ extension JSONSchema {
     /// Any value, null included.
     public static let any = JSONSchema(SchemaShape(.any))
 
-    /// A string of so many Unicode scalars, in which the regular expression is found; anchor it with `^` and `$` to
-    /// have it cover the whole. Patterns are those of ECMA-262 without look-around and back-references; finding one
-    /// takes time in the length of the text. A pattern that cannot be used ends the program.
+    /// A string with bounds for its length, in Unicode scalars, and a regular expression that must be found in it.
+    /// Anchor the expression with `^` and `$` to match the whole string. Patterns are those of ECMA-262 without
+    /// look-around and back-references. A search takes time in the length of the string. A pattern that cannot be used
+    /// ends the program.
     public static func string(
         minLength: Int = 0, maxLength: Int? = nil, matching pattern: String? = nil
     ) -> JSONSchema {
@@ -33,12 +34,12 @@ extension JSONSchema {
             })
     }
 
-    /// A string of a form: `.string(format: .uuid)`.
+    /// A string with a format, such as `.string(format: .uuid)`.
     public static func string(format: Format) -> JSONSchema {
         JSONSchema(SchemaShape(.string) { $0.format = format })
     }
 
-    /// A number within the range: `0...1`, `0..<1`, `0...`, `..<1`. An end that is infinite bounds nothing.
+    /// A number within a range: `0...1`, `0..<1`, `0...`, `..<1`. An infinite bound has no effect.
     public static func number(in range: some RangeExpression<Double> & Sendable) -> JSONSchema {
         let bounds = SchemaBounds(range)
         return JSONSchema(
@@ -51,7 +52,7 @@ extension JSONSchema {
             })
     }
 
-    /// An integer within the range: `0...9`, `0..<10`, `0...`, `...9`.
+    /// An integer within a range: `0...9`, `0..<10`, `0...`, `...9`.
     public static func integer(in range: some RangeExpression<Int> & Sendable) -> JSONSchema {
         let bounds = SchemaBounds(range)
         return JSONSchema(
@@ -61,7 +62,8 @@ extension JSONSchema {
             })
     }
 
-    /// An array with so many elements of one schema; with `unique` no two of them are equal.
+    /// An array whose elements fit one schema, with bounds for their number. With `unique` no two elements may be
+    /// equal.
     public static func array(
         of element: JSONSchema, minCount: Int = 0, maxCount: Int? = nil, unique: Bool = false
     ) -> JSONSchema {
@@ -74,8 +76,8 @@ extension JSONSchema {
             })
     }
 
-    /// An array of elements that fit the schemas in turn, and no more: `.tuple(.string, .integer)`. Those at its end
-    /// that are `optional` may be absent.
+    /// An array whose elements fit the schemas in their order, and that has no more elements: `.tuple(.string,
+    /// .integer)`. The last elements may be absent if their schemas are `optional`.
     public static func tuple(_ elements: JSONSchema...) -> JSONSchema {
         JSONSchema(
             SchemaShape(.array) {
@@ -85,7 +87,7 @@ extension JSONSchema {
             })
     }
 
-    /// An object with any keys, whose values all fit one schema; so many of them, and keys that fit another one.
+    /// An object with any keys whose values fit one schema, with bounds for their number and a schema for the keys.
     public static func dictionary(
         of value: JSONSchema, keys: JSONSchema? = nil, minCount: Int = 0, maxCount: Int? = nil
     ) -> JSONSchema {
@@ -123,16 +125,16 @@ extension JSONSchema {
         JSONSchema(SchemaShape(.any) { $0.negated = schema })
     }
 
-    /// The same, and a multiple of a number above 0, in decimals: 19.99 is a multiple of 0.01.
+    /// This schema for multiples of a number above 0. Numbers are compared as decimals: 19.99 is a multiple of 0.01.
     public func multiple(of factor: Double) -> JSONSchema {
         precondition(factor > 0 && factor.isFinite, "a number is a multiple of one above 0")
         return with { $0.multipleOf = JSON(factor) }
     }
 
-    /// The same, or the key is absent.
+    /// This schema for a member that may be absent.
     public var optional: JSONSchema { with { $0.isOptional = true } }
 
-    /// The same, or null.
+    /// This schema, or null.
     public var nullable: JSONSchema {
         guard shape.hasAlternatives else { return with { $0.kinds.insert(.null) } }
         return JSONSchema(
@@ -142,16 +144,16 @@ extension JSONSchema {
             })
     }
 
-    /// The same object, but keys that are not named are an error.
+    /// This schema without other keys: a key that is not named is an error.
     public var closed: JSONSchema { with { $0.others = .none } }
 }
 
 extension JSONSchema {
-    /// A form that strings may have, by its name in JSON Schema.
+    /// A format of strings, with its name in JSON Schema.
     public enum Format: String, Sendable, Hashable, CaseIterable {
-        /// `2024-05-31T23:59:60Z` (RFC 3339); the offset is not optional.
+        /// `2024-05-31T23:59:60Z` (RFC 3339). The offset is required.
         case dateTime = "date-time"
-        /// `2024-05-31`, a day that there is.
+        /// `2024-05-31` (RFC 3339). The day must exist.
         case date
         /// `23:59:59.5+02:00`
         case time
@@ -173,7 +175,7 @@ extension JSONSchema {
         case uuid
         /// `/a/0/b` (RFC 6901)
         case jsonPointer = "json-pointer"
-        /// A regular expression (ECMA-262), also one that Ferry cannot use as a pattern.
+        /// A regular expression (ECMA-262), including those that Ferry cannot use as a pattern.
         case regex
 
         var code: ferry_json_format {

@@ -1,17 +1,17 @@
 internal import CFerryJSON
 internal import Synchronization
 
-/// What a JSON document must look like, written as a literal or read from a file.
+/// A schema: what a JSON document must look like, written as a literal or read from JSON Schema.
 ///
 ///     static let schema: JSONSchema = [
 ///         "nick": .string, "level": .integer(in: 1...99), "tags": [.string], "bio": .string.nullable.optional,
 ///     ]
 ///
-/// Every key named is required unless it is `optional`; null passes only where it is `nullable`; keys that are not
-/// named are ignored unless the object is `closed`; every element of an array is checked; booleans are no numbers, and
-/// a whole number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in a
-/// `static let`. Checking makes no objects and allocates nothing, but for patterns, for keys that stand twice in a wide
-/// object, and for a few keywords of JSON Schema.
+/// Every named key is required unless it is `optional`. Null passes only where the schema is `nullable`. Keys that are
+/// not named are ignored unless the object is `closed`. Every element of an array is checked. Booleans are not numbers,
+/// and a whole number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in
+/// a `static let`. A check creates no objects. It allocates memory only for patterns, for keys that stand twice in a
+/// wide object, and for a few keywords of JSON Schema.
 public struct JSONSchema: Sendable {
     /// One reference, so that a schema costs a request no more to name than any other of its members.
     private let definition: SchemaDefinition
@@ -34,7 +34,7 @@ public struct JSONSchema: Sendable {
 }
 
 extension JSONSchema: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral {
-    /// An object with these members. Of a key named twice the last one counts.
+    /// Creates the schema of an object with these members. If a key is named twice, the last schema counts.
     public init(dictionaryLiteral members: (String, JSONSchema)...) {
         var properties: [SchemaShape.Property] = []
         for (key, schema) in members {
@@ -44,7 +44,7 @@ extension JSONSchema: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral 
         self.init(SchemaShape(.object) { $0.properties = properties })
     }
 
-    /// An array of elements that all fit one schema; the empty literal is any array.
+    /// Creates the schema of an array whose elements all fit one schema. The empty literal is any array.
     public init(arrayLiteral elements: JSONSchema...) {
         precondition(elements.count <= 1, "an array's schema has one element; use .anyOf for several kinds")
         self.init(SchemaShape(.array) { $0.items = elements.first.map { .each($0) } ?? .any })
@@ -52,15 +52,15 @@ extension JSONSchema: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral 
 }
 
 extension JSONSchema {
-    /// A schema in the vocabulary of JSON Schema: 2020-12, or draft-07 where `$schema` says so.
+    /// Reads a schema in the vocabulary of JSON Schema: 2020-12, or draft-07 if `$schema` says so.
     ///
-    /// All keywords of both are understood but `$dynamicRef` and `$vocabulary`; `$ref` may lead to any schema of the
-    /// document, and to no other document. Annotations are ignored, `format` among them: with `assertingFormats` a
-    /// string must have it, and a format that is not one of `Format` is an error. Any other keyword is an error too: a
-    /// check that is silently left out is worse.
+    /// All keywords of both drafts are supported except `$dynamicRef` and `$vocabulary`. `$ref` may refer to any schema
+    /// of the document, and not to other documents. Annotations are ignored, and `format` is one of them by default.
+    /// With `assertingFormats` a string must have its format, and a format that is not one of `Format` is an error. An
+    /// unknown keyword is an error, so that no check is left out silently.
     ///
-    /// The document may be nested 64 schemas deep. A reference that leads back to itself for the same value is an
-    /// error.
+    /// Schemas may be nested 64 deep. A reference that leads back to itself for the same value is an error. Throws
+    /// `JSONSchemaError`, which names the place in the document.
     public init(document: JSON, assertingFormats: Bool = false) throws(JSONSchemaError) {
         self = try SchemaReader.schema(document, assertingFormats: assertingFormats)
     }
@@ -83,16 +83,16 @@ extension JSONSchema {
     }
 }
 
-/// A schema document uses something that Ferry's schemas do not know, or is none.
+/// The error of a schema document that is invalid or uses a keyword that Ferry does not support.
 public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The place in the schema document, as a JSON Pointer (RFC 6901).
     public let pointer: String
-    /// The keyword that is not supported or has a value that it cannot have.
+    /// The keyword that is not supported or has an invalid value.
     public let keyword: String
-    /// What is wrong with it.
+    /// What is wrong with the keyword.
     public let message: String
 
-    /// An error at a place of a schema document.
+    /// Creates an error at a place of a schema document.
     public init(pointer: String, keyword: String, message: String) {
         self.pointer = pointer
         self.keyword = keyword

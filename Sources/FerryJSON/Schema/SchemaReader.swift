@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-/// Reads one schema object of the JSON Schema vocabulary. A class, so that a schema within another takes little stack.
+/// Reads one schema object of the JSON Schema vocabulary. It is a class so that nested schemas take little stack.
 final class SchemaReader {
     let json: JSON
     let pointer: String

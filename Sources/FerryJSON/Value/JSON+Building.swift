@@ -5,7 +5,7 @@ extension JSON {
     /// The value null.
     public static let null = JSON { $0.appendNull() }
 
-    /// True or false.
+    /// Creates a boolean.
     public init(_ value: Bool) { self = value ? Self.yes : Self.no }
     /// An integer.
     public init(_ value: Int) { self.init { $0.append(Int64(value)) } }
@@ -18,10 +18,10 @@ extension JSON {
     /// A string.
     public init(_ value: String) { self.init { $0.append(value) } }
 
-    /// A number that is not finite is no JSON; it becomes null.
+    /// Creates a number. JSON has no infinity and no NaN: they become null.
     public init(_ value: Double) { self.init { value.isFinite ? $0.append(value) : $0.appendNull() } }
 
-    /// An array.
+    /// Creates an array of values.
     public init(_ elements: some Sequence<JSON>) {
         self.init { tape in
             tape.openArray()
@@ -30,7 +30,7 @@ extension JSON {
         }
     }
 
-    /// An object whose members have the order of the sequence.
+    /// Creates an object whose members have the order of the sequence.
     public init(members: some Sequence<(String, JSON)>) {
         self.init { tape in
             tape.openObject()
@@ -42,7 +42,7 @@ extension JSON {
         }
     }
 
-    /// An object; its members are sorted by key.
+    /// Creates an object whose members are sorted by key.
     public init(_ members: [String: JSON]) {
         self.init(members: members.sorted { $0.key < $1.key }.lazy.map { ($0.key, $0.value) })
     }

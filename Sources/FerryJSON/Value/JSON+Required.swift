@@ -8,14 +8,15 @@ extension JSON {
         return bool
     }
 
-    /// An integer that fits; an error for anything else. `1.0` and `1e2` are integers; from 2^53 on one that is written
-    /// with a fraction or an exponent is an error, as it may have been rounded.
+    /// The number as an `Int`; an error for anything else and for integers that do not fit. `1.0` and `1e2` are
+    /// integers. A number of 2^53 or more that is written with a fraction or an exponent is an error, as it may have
+    /// been rounded.
     public func asInt() throws(JSONMismatch) -> Int { try asInteger() }
 
-    /// An integer that fits and is not negative; an error for anything else.
+    /// The number as a `UInt`; an error for anything else, for negative numbers and for integers that do not fit.
     public func asUInt() throws(JSONMismatch) -> UInt { try asInteger() }
 
-    /// A number; an error for anything else. An integer beyond 2^53 becomes the nearest double.
+    /// The number as a `Double`; an error for anything else. An integer beyond 2^53 becomes the nearest double.
     public func asDouble() throws(JSONMismatch) -> Double {
         guard let double else { throw JSONMismatch(at: self, expected: "number") }
         return double
@@ -49,20 +50,20 @@ extension JSON {
         return value
     }
 
-    /// The error to throw from an initialiser that finds something else than it needs here.
+    /// The error to throw from an initialiser that does not find the value it needs here.
     public func mismatch(expected: String) -> JSONMismatch {
         JSONMismatch(at: self, expected: expected)
     }
 }
 
 extension JSON {
-    /// The value as a type that knows how: scalars, optionals, arrays, dictionaries and one's own.
+    /// The value as a `JSONConvertible` type: a scalar, an optional, an array, a dictionary, or a type of your own.
     @inlinable
     public func value<T: JSONConvertible>(as type: T.Type = T.self) throws -> T {
         try T(json: self)
     }
 
-    /// A member of this object. When it is absent, an optional is nil and anything else an error.
+    /// A member of this object. If it is absent, an optional becomes nil, and any other type is an error.
     @inlinable
     public func value<T: JSONConvertible>(_ key: String, as type: T.Type = T.self) throws -> T {
         if let place = member(key) { return try T.value(at: place, in: self) }
@@ -70,7 +71,7 @@ extension JSON {
         return value
     }
 
-    /// An element of this array.
+    /// An element of this array. If it is absent, an optional becomes nil, and any other type is an error.
     @inlinable
     public func value<T: JSONConvertible>(at position: Int, as type: T.Type = T.self) throws -> T {
         if let element = self[position] { return try T.value(at: element.place, in: element) }
@@ -91,18 +92,19 @@ extension JSON {
     }
 }
 
-/// A value is not what was asked for, or what a schema demands: where it stands, what was expected, what is there.
+/// The error of a value that is not what the program or a schema expects: where it is, what was expected, what was
+/// found.
 ///
-/// It names keys and kinds and never holds a value of the document.
+/// It contains keys and kinds, and never a value of the document.
 public struct JSONMismatch: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The way there from the root: `$[3].question.id`.
+    /// The path of the value from the root, such as `$[3].question.id`.
     public let path: String
-    /// `number`, `string or null`, `integer in 0...9`.
+    /// What was expected, such as `number`, `string or null` or `integer in 0...9`.
     public let expected: String
-    /// `string`, `nothing` where a key is absent.
+    /// What was found, such as `string`, or `nothing` if a key is absent.
     public let found: String
 
-    /// A mismatch found by other means, such as a check of one's own.
+    /// Creates a mismatch, for checks of your own.
     public init(path: String, expected: String, found: String) {
         self.path = path
         self.expected = expected
@@ -122,6 +124,6 @@ public struct JSONMismatch: Error, Sendable, Hashable, CustomStringConvertible {
         self.init(path: path.description, expected: expected, found: "nothing")
     }
 
-    /// `$[3].question.id: expected number, found string`.
+    /// Path, expectation and finding in one line: `$[3].question.id: expected number, found string`.
     public var description: String { "\(path): expected \(expected), found \(found)" }
 }

@@ -1,9 +1,9 @@
 internal import CFerryJSON
 
-/// A JSON value (RFC 8259): a view of one value in a parsed document, or in one that was built.
+/// A JSON value (RFC 8259): a view of one value in a document that was parsed or built.
 ///
-/// Nothing is copied or converted until it is asked for. All values of a document share its memory and may be used from
-/// any thread. Where a key stands twice in an object, the last one counts.
+/// A value is copied or converted only when it is read. All values of a document share its memory and can be used from
+/// any thread. If a key stands twice in an object, its last value counts.
 ///
 ///     let user = try JSON(parsing: body)
 ///     let name = user["name"]?.string  // String?
@@ -24,7 +24,7 @@ public struct JSON: Sendable {
         self.init(document: document, index: 1)
     }
 
-    /// The kinds of values that JSON knows.
+    /// The kinds of JSON values.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// `null`
         case null
@@ -32,15 +32,15 @@ public struct JSON: Sendable {
         case bool
         /// An integer or a number with a fraction or an exponent.
         case number
-        /// A text.
+        /// A string of Unicode scalars.
         case string
-        /// Values in their order.
+        /// An ordered list of values.
         case array
-        /// Values by their keys.
+        /// Members: values with their keys.
         case object
     }
 
-    /// What kind of value stands here.
+    /// The kind of this value.
     public var kind: Kind {
         switch ferry_json_tag(document.tape, index) {
         case JSONTag.string: .string
@@ -52,7 +52,7 @@ public struct JSON: Sendable {
         }
     }
 
-    /// The value alone, without the document that it came from.
+    /// A copy of the value that does not keep its document in memory.
     public func detached() -> JSON {
         var tape = TapeBuilder()
         tape.append(self)
@@ -74,14 +74,15 @@ extension JSON {
         }
     }
 
-    /// The number, if it is an integer that fits; `1.0` and `1e2` are integers. From 2^53 on one that is written with a
-    /// fraction or an exponent is nil: it may have been rounded.
+    /// The number as an `Int`, or nil if it is not an integer or does not fit. `1.0` and `1e2` are integers. A number
+    /// of 2^53 or more that is written with a fraction or an exponent is nil, because it may have been rounded.
     public var int: Int? { document.tape.integer(at: index) }
 
-    /// The number, if it is an integer that fits and is not negative, as with `int`.
+    /// The number as a `UInt`, or nil if it is negative, not an integer, or does not fit. See `int`.
     public var uint: UInt? { document.tape.integer(at: index) }
 
-    /// The number. An integer beyond 2^53 becomes the nearest double; ask for `int` or `uint` where that matters.
+    /// The number as a `Double`, or nil for anything else. An integer beyond 2^53 becomes the nearest double; use `int`
+    /// or `uint` for the exact value.
     public var double: Double? { document.tape.number(at: index) }
 
     /// A string, or nil for anything else.
@@ -99,7 +100,7 @@ extension JSON {
         ferry_json_tag(document.tape, index) == JSONTag.object ? JSONObject(document: document, index: index) : nil
     }
 
-    /// The member of an object; nil when there is none, or this is no object. Takes time in the number of members.
+    /// The value of a member, or nil if there is none or this is not an object. Takes time in the number of members.
     public subscript(key: String) -> JSON? {
         let tape = document.tape
         guard ferry_json_tag(tape, index) == JSONTag.object else { return nil }
@@ -107,8 +108,8 @@ extension JSON {
         return found == 0 ? nil : JSON(document: document, index: found)
     }
 
-    /// The element of an array; nil when there is none, or this is no array. Takes time in the position: to go through
-    /// all, iterate over `array`.
+    /// An element of an array, or nil if there is none or this is not an array. Takes time in the position: iterate
+    /// over `array` to visit all elements.
     public subscript(position: Int) -> JSON? {
         let tape = document.tape
         guard position >= 0, ferry_json_tag(tape, index) == JSONTag.array else { return nil }
@@ -118,8 +119,8 @@ extension JSON {
 }
 
 extension JSON {
-    /// The value that a JSON Pointer names (RFC 6901), `/items/3/name`; nil when there is none, or the text is no
-    /// pointer. The empty pointer names the value itself.
+    /// The value at a JSON Pointer (RFC 6901) such as `/items/3/name`, or nil if there is none or the text is not a
+    /// pointer. The empty pointer is the value itself.
     public func value(atPointer pointer: String) -> JSON? {
         guard !pointer.isEmpty else { return self }
         guard pointer.utf8.first == UInt8(ascii: "/") else { return nil }
@@ -161,13 +162,13 @@ extension JSON {
 }
 
 extension JSON: Hashable {
-    /// Numbers are equal by their value (`1` and `1.0`), strings by their Unicode scalars, objects in any order of
-    /// their members.
+    /// Compares numbers by value (`1` equals `1.0`), strings by their Unicode scalars, and objects without regard to
+    /// the order of their members.
     public static func == (a: JSON, b: JSON) -> Bool {
         ferry_json_equal(a.document.tape, a.index, b.document.tape, b.index)
     }
 
-    /// Equal values have one hash.
+    /// Hashes the value so that equal values have equal hashes.
     public func hash(into hasher: inout Hasher) {
         let tape = document.tape
         switch ferry_json_tag(tape, index) {

@@ -1,11 +1,11 @@
 internal import CFerryJSON
 
-/// The elements of an array, in their order.
+/// The elements of a JSON array, in their order.
 public struct JSONArray: Sendable, Collection {
     let document: JSONDocument
     private let start: Int
     private let end: Int
-    /// Elements of the array.
+    /// The number of elements.
     public let count: Int
 
     init(document: JSONDocument, index: Int) {
@@ -66,13 +66,13 @@ public struct JSONArray: Sendable, Collection {
     }
 }
 
-/// The members of an object, in the order of the document. A key that stands twice is here twice; `subscript` finds the
-/// last one.
+/// The members of a JSON object, in the order of the document. The collection contains a key twice if it stands twice
+/// in the object; `subscript(key:)` finds the last value.
 public struct JSONObject: Sendable, Collection {
     let document: JSONDocument
     private let start: Int
     private let end: Int
-    /// Members of the object.
+    /// The number of members.
     public let count: Int
 
     init(document: JSONDocument, index: Int) {
@@ -82,7 +82,7 @@ public struct JSONObject: Sendable, Collection {
         count = ferry_json_count(document.tape, index)
     }
 
-    /// A member.
+    /// A member: its key and its value.
     public typealias Element = (key: String, value: JSON)
 
     /// A place in the object.
@@ -135,7 +135,7 @@ public struct JSONObject: Sendable, Collection {
         precondition(index.word >= start && index.word < end, "no member is there")
     }
 
-    /// The value of the last member with this key, or nil.
+    /// The value of the last member with a key, or nil if there is none.
     public subscript(key: String) -> JSON? {
         let found = document.tape.find(key, in: start - 1)
         return found == 0 ? nil : JSON(document: document, index: found)

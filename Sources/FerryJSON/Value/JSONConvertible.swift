@@ -1,7 +1,7 @@
 internal import CFerryJSON
 
-/// A type that makes itself from a JSON value, by hand and without the containers of `Codable`: the fastest way from a
-/// document to values.
+/// A type that is created from a JSON value by code of its own, without the containers of `Codable`. This is the
+/// fastest way from a document to values.
 ///
 ///     struct User: JSONConvertible {
 ///         let name: String, level: Int, tags: [String], bio: String?
@@ -13,16 +13,16 @@ internal import CFerryJSON
 ///         }
 ///     }
 public protocol JSONConvertible {
-    /// Makes the value, or throws. What the methods of `JSON` throw, a `JSONMismatch`, says what was expected and
+    /// Creates the value, or throws. The methods of `JSON` throw a `JSONMismatch`, which says what was expected and
     /// where. A request whose value this is fails with `decoding` by it, and by a `DecodingError`; by any other error
     /// but a `RequestError`, which stays as it is, with `userError`.
     init(json: JSON) throws
 
-    /// What stands for a member that is absent; nil, the default, makes that an error.
+    /// The value for an absent member. The default is nil: an absent member is an error.
     static var valueWhenAbsent: Self? { get }
 
-    /// The value at a place in the document that `json` is of. The default makes a `JSON` of it first, which types like
-    /// the scalars do not need.
+    /// The value at a place in the document of `json`. The default creates a `JSON` of the place first; types such as
+    /// the scalars read the document directly.
     static func value(at place: JSON.Place, in json: JSON) throws -> Self
 }
 
@@ -31,8 +31,7 @@ extension JSONConvertible {
     @inlinable
     public static var valueWhenAbsent: Self? { nil }
 
-    /// Makes a `JSON` of the place first. A value nested so deeply that the thread's stack does not suffice is an
-    /// error.
+    /// Creates a `JSON` of the place first. A value that is nested too deeply for the thread's stack is an error.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Self {
         try Self(json: try json.descend(to: place))

@@ -119,6 +119,39 @@ import Testing
         }
     }
 
+    /// Foundation takes the first of them, which the manual's table says.
+    @Test func ofKeysThatBecomeTheSameTheLastCounts() throws {
+        struct Name: Decodable, Equatable {
+            let userName: Int
+        }
+        var decoder = FerryJSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        for (text, value) in [
+            (#"{"user_name":1,"userName":2}"#, 2), (#"{"userName":1,"user_name":2}"#, 2),
+            (#"{"user_name":1,"user__name":2,"x":3}"#, 2), (#"{"user_name":1,"user_name":2}"#, 2),
+        ] {
+            #expect(try decoder.decode(Name.self, from: Data(text.utf8)).userName == value)
+            // And for each object of an array, whatever the one before had.
+            let list = Data("[\(text),{\"user_name\":7},\(text)]".utf8)
+            #expect(try decoder.decode([Name].self, from: list).map(\.userName) == [value, 7, value])
+        }
+        struct Accent: Decodable {
+            let é: Int
+        }
+        let keys = Data("{\"\u{e9}\":1,\"e\u{301}\":2}".utf8)
+        #expect(try FerryJSONDecoder().decode(Accent.self, from: keys).é == 2)
+        struct Degrees: Decodable {
+            enum CodingKeys: String, CodingKey { case kelvin = "K" }
+            let kelvin: Int
+        }
+        // The Kelvin sign is equivalent to a letter of ASCII.
+        for (text, value) in [
+            ("{\"\u{212a}\":1}", 1), ("{\"K\":1,\"\u{212a}\":2}", 2), ("{\"\u{212a}\":1,\"K\":2}", 2),
+        ] {
+            #expect(try FerryJSONDecoder().decode(Degrees.self, from: Data(text.utf8)).kelvin == value)
+        }
+    }
+
     @Test func keysOfOnesOwn() throws {
         struct UpperKey: CodingKey {
             let stringValue: String

@@ -15,6 +15,7 @@ func checkJSON(_ bytes: UnsafeRawBufferPointer) throws {
     try checkText(json)
     try checkSchemas(json)
     decode(json, bytes)
+    try checkEncoder(json, bytes)
 }
 
 /// Every view, and the pointer that leads there.
@@ -103,6 +104,35 @@ private func decode(_ json: JSON, _ bytes: UnsafeRawBufferPointer) {
     decoder.dateDecodingStrategy = .iso8601
     _ = try? decoder.decode(Record.self, from: json)
     _ = try? decoder.decode([Kind].self, from: json)
+}
+
+/// What is encoded is decoded as the same again, whatever the layout of the text.
+private func checkEncoder(_ json: JSON, _ bytes: UnsafeRawBufferPointer) throws {
+    var encoder = FerryJSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    var pretty = encoder
+    pretty.outputFormatting.insert([.prettyPrinted, .withoutEscapingSlashes])
+    let decoder = FerryJSONDecoder()
+    if let view = try? encoder.encode(json) {
+        let again = try promised(try? JSON(parsing: view), "an encoded view is not JSON")
+        try promise(again == json || hasKeyTwice(json), "an encoded view is read as something else")
+    }
+    guard let record = try? decoder.decode(Record.self, from: bytes, spare: 0),
+        let text = try? encoder.encode(record)
+    else { return }
+    // As values: `-0` is 0 the second time.
+    let value = try JSON(parsing: text)
+    for other in [text, try pretty.encode(record)] {
+        let again = try promised(try? decoder.decode(Record.self, from: other), "an encoded value is not decoded")
+        try promise(try JSON(parsing: encoder.encode(again)) == value, "an encoded value is decoded as another")
+    }
+}
+
+private func hasKeyTwice(_ json: JSON) -> Bool {
+    if let array = json.array { return array.contains(where: hasKeyTwice) }
+    guard let object = json.object else { return false }
+    // Keys that are canonically equivalent are one to Swift, too.
+    return Set(object.keys).count < object.count || object.contains { hasKeyTwice($0.value) }
 }
 
 /// A text that is refused is refused by the decoder and the schema too.
