@@ -50,6 +50,23 @@ extension FaultRow {
                 "the answer is delivered, and not the reset"),
         ])
 
+    static let engines = Area(
+        "Both engines",
+        [
+            FaultRow(
+                "R125",
+                "a response split at every byte; two responses in one packet; bytes behind its end, or before the "
+                    + "request",
+                "the same result in every split; in the other cases the connection is closed"),
+            FaultRow(
+                "R126",
+                "broken framing, chunks, trailers, informational responses, long heads, folded and bare lines",
+                "both engines tell the same code and phase"),
+            FaultRow(
+                "R127", "a thousand connections at work, a tenth reset and a tenth cancelled",
+                "one result each, and no descriptor is left"),
+        ])
+
     static let http2 = Area(
         "HTTP/2", needsServers: true,
         [

@@ -31,7 +31,7 @@ public struct FaultRow: Sendable {
 
     /// All of it.
     public static let areas = [
-        framing, bombs, redirects, requests, connections, trust, slowPeers, ends, reuse, http2, downloads, cache,
-        tokens, secretsAndGroups,
+        framing, bombs, redirects, requests, connections, trust, slowPeers, ends, reuse, engines, http2, downloads,
+        cache, tokens, secretsAndGroups,
     ]
 }
