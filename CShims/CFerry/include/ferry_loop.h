@@ -32,7 +32,7 @@ enum {
   FERRY_CONTINUE = 0,
   FERRY_PAUSE = -1, /* until ferry_resume(), of on_pull also _sending() */
   FERRY_ABORT = -2, /* on_pull: the source failed; on_head: no memory */
-  FERRY_PIECE = -3, /* on_pull: `space` holds a ferry_piece */
+  FERRY_PIECE = -3, /* on_pull: `space` holds a ferry_piece, if it has room */
 };
 
 /* Bytes that stand in a file. */
