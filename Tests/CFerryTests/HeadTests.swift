@@ -184,7 +184,8 @@ extension CoreTests {
                     path: "/both",
                     [
                         .send("HTTP/1.1 103 Early Hints\r\nLink: y\r\n\r\n"),
-                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: 1\r\nB: 2\r\n\r\n"),
+                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                        .send("1\r\na\r\n0\r\nA: 1\r\nB: 2\r\n\r\n"),
                         .serve,
                     ])
                 let first = try await core.get(server.baseURL + "/both")

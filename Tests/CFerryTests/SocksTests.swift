@@ -176,7 +176,8 @@ extension CoreTests {
         @Test func versionFourSaysNo() async throws {
             try await withNames { core, server in
                 for i in 1...3 {
-                    server.script(connection: i, [.expectBytes(9), .sendBytes([0, UInt8(0x5a + i), 0, 0, 0, 0, 0, 0])])
+                    let reply = [0, UInt8(0x5a + i), 0, 0, 0, 0, 0, 0]
+                    server.script(connection: i, [.expectBytes(9), .sendBytes(reply)])
                 }
                 server.script(connection: 4, [.expectBytes(9), .sendBytes([0, 0x5a, 0]), .close])
                 lookups.set("six.socks.test", ["2001:db8::7"])
