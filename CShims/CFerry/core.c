@@ -238,7 +238,8 @@ int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
     return code;
   loop->hooks = &hooks;
   loop->finished_last = &loop->finished;
-  loop->sockets.epoll = loop->wake = -1;
+  loop->asleep = true;
+  loop->sockets.epoll = loop->wake = loop->alarm.fd = -1;
   ferry__mailbox_open(loop);
   if (uv_loop_init(&loop->uv)) {
     free(loop);

@@ -15,6 +15,7 @@ struct ferry_loop {
   ferry__mailbox mailbox; /* [any thread], as are the three after it */
   int wake;               /* eventfd; open until the loop is freed */
   atomic_bool stopping;
+  atomic_bool asleep; /* or about to be: it must be woken */
   ferry__counters counters;
 
   ferry_options options;
@@ -49,6 +50,7 @@ struct ferry_loop {
   ferry__shelf shelves[FERRY__SHELVES];
   ferry__port *port;
   ferry__jobs jobs;
+  ferry__alarm alarm;
   ferry__inflate *inflates;
   unsigned inflate_count, sink_count;
   unsigned char *scratch; /* inflate's output */

@@ -22,6 +22,7 @@ final class Loop: Sendable {
         options.on_written = onWritten
         options.on_pull = onPull
         options.on_call = onCall
+        options.on_alarm = onAlarm
         options.on_stopped = onStopped
         // The core keeps a table of connections for so many.
         options.max_transfers = UInt32(clamping: min(maxTransfers, 1 << 20))
@@ -41,6 +42,7 @@ final class Loop: Sendable {
         pointer = LoopPointer(raw: started)
         self.context = context
         context.executor.connect(pointer)
+        context.clock.connect(pointer)
     }
 
     deinit {

@@ -57,8 +57,13 @@ func onCall(_ context: UnsafeMutableRawPointer?) {
     LoopContext.of(context)?.executor.run()
 }
 
+func onAlarm(_ context: UnsafeMutableRawPointer?) {
+    LoopContext.of(context)?.clock.ring()
+}
+
 func onStopped(_ context: UnsafeMutableRawPointer?) {
     guard let context = LoopContext.of(context) else { return }
     context.executor.disconnect()
+    context.clock.disconnect()
     context.released()
 }

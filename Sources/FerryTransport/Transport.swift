@@ -72,6 +72,8 @@ package final class Transport: Transporting {
         return loops[Int(index % UInt(loops.count))].context.executor
     }
 
+    package var clocks: [LoopClock] { loops.map(\.context.clock) }
+
     package var statistics: TransportStatistics {
         var sum = TransportStatistics()
         for loop in loops { sum.add(loop.statistics) }

@@ -37,6 +37,9 @@ package protocol Transporting: AnyObject, Sendable {
     /// Names one of the loops in turn, for tasks that want to run on its thread; `nil` where there is no loop.
     func nextExecutor() -> (any TaskExecutor)?
 
+    /// The clocks of all loops, for code that sends on their threads; empty where there is no loop.
+    var clocks: [LoopClock] { get }
+
     var statistics: TransportStatistics { get }
 
     /// What the jar holds; empty without one. Any thread, as the three below.
@@ -75,6 +78,7 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
 extension Transporting {
     package func chooseLoop() -> UInt8 { 0 }
+    package var clocks: [LoopClock] { [] }
     package func resume(_ id: TransferID) {}
     package func pause(_ id: TransferID) {}
     package func write(_ id: TransferID, to sink: TransferSink) {}

@@ -82,6 +82,9 @@ typedef struct ferry_options {
                                void *_Nonnull space, size_t size);
   /* At the end of the turn that follows ferry_call(). */
   void (*_Nullable on_call)(void *_Nullable context);
+  /* The time given to ferry_set_alarm() has come. What is submitted in it
+   * leaves in the same turn. */
+  void (*_Nullable on_alarm)(void *_Nullable context);
   /* Last of all: the thread is about to end, nothing comes after it. */
   void (*_Nullable on_stopped)(void *_Nullable context);
 

@@ -47,6 +47,12 @@ void ferry_set_priority(ferry_loop *_Nonnull loop, uint64_t id, int priority);
  * before the stop may come to nothing: on_stopped tells. */
 void ferry_call(ferry_loop *_Nonnull loop);
 
+/* [the loop's thread] Has on_alarm called once, when CLOCK_MONOTONIC reaches
+ * this time in nanoseconds, or soon where it has passed. 0 = never. Each call
+ * replaces the one before it. Accurate to the system's timers, not to the
+ * loop's milliseconds. */
+void ferry_set_alarm(ferry_loop *_Nonnull loop, uint64_t at_ns);
+
 #ifdef __cplusplus
 }
 #endif

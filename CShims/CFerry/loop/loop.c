@@ -36,6 +36,7 @@ static void look_at_clock(ferry_loop *loop) {
 static bool round_of_work(ferry_loop *loop) {
   look_at_clock(loop);
   loop->now_ns = uv_hrtime();
+  ferry__alarm_look(loop);
   ferry__mailbox_submits(loop);
   ferry__mailbox_commands(loop);
   bool more = loop->hooks->work(loop);
@@ -75,6 +76,7 @@ static void turn(ferry_loop *loop) {
 
 static void on_check(uv_check_t *check) {
   ferry_loop *loop = check->data;
+  atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
   loop->polled = ferry__now(loop); /* uv takes the time when its poll ends */
   turn(loop);
 }
@@ -86,6 +88,11 @@ static void on_prepare(uv_prepare_t *prepare) {
   if (loop->finished || !ferry__mailbox_is_empty(loop) ||
       loop->hooks->has_work(loop))
     turn(loop);
+  if (loop->closing)
+    return;
+  ferry__alarm_arm(loop);
+  if (!ferry__mailbox_sleep(loop))
+    uv_idle_start(&loop->idle, on_idle); /* the turn after the poll stops it */
 }
 
 /* ---- The one timer ------------------------------------------------------- */

@@ -59,6 +59,9 @@ void ferry__mailbox_call(ferry_loop *loop);
 /* Closes it for ever and returns what was left. */
 ferry__transfer *ferry__mailbox_close(ferry_loop *loop);
 bool ferry__mailbox_is_empty(const ferry_loop *loop);
+/* From here on whoever puts something in wakes the loop. False when there is
+ * something already: then the loop must not wait. */
+bool ferry__mailbox_sleep(ferry_loop *loop);
 void ferry__mailbox_submits(ferry_loop *loop);
 void ferry__mailbox_commands(ferry_loop *loop);
 /* on_call, where it was asked for. */
@@ -211,5 +214,19 @@ void ferry__loop_close(ferry_loop *loop); /* without ferry__loop_run */
 int ferry__loop_run(ferry_loop *loop);
 /* Not the timer, which ends the last writes. */
 void ferry__loop_close_handles(ferry_loop *loop);
+
+/* ---- The alarm (alarm.c) ------------------------------------------------- */
+
+/* One time of high resolution. The loop's thread. */
+typedef struct ferry__alarm {
+  int fd;         /* timerfd; -1 before the first alarm, -2 without one */
+  uint64_t at;    /* ns; 0 = none */
+  uint64_t armed; /* what the system's timer was set to */
+} ferry__alarm;
+
+/* Calls on_alarm when it is due. */
+void ferry__alarm_look(ferry_loop *loop);
+/* The loop is about to wait for its sockets. */
+void ferry__alarm_arm(ferry_loop *loop);
 
 #endif

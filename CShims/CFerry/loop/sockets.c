@@ -108,6 +108,8 @@ void ferry__sockets_free(ferry_loop *loop) {
     close(loop->sockets.epoll);
   if (loop->wake >= 0)
     close(loop->wake);
+  if (loop->alarm.fd >= 0)
+    close(loop->alarm.fd);
   for (int fd = 0; fd < loop->sockets.capacity; fd++)
     free(loop->sockets.by_fd[fd]);
   free(loop->sockets.by_fd);

@@ -1,0 +1,81 @@
+import FerryTransport
+import Glibc
+import Synchronization
+import Testing
+
+/// The clock of a loop, on the loop's thread.
+@Suite(.timeLimit(.minutes(1))) struct LoopClockTests {
+    /// The monotonic clock, in nanoseconds.
+    private static func nanoseconds() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
+    /// A number that several threads touch.
+    private final class Number: Sendable {
+        let value = Atomic<UInt64>(0)
+    }
+
+    @Test func itRingsOnItsThreadNotBeforeItsTime() async throws {
+        let transport = try Transport()
+        let clock = try #require(transport.clocks.first)
+        #expect(!clock.isCurrent)
+        for wait: UInt64 in [0, 300_000, 5_000_000] {
+            let (due, rung, isCurrent) = await withCheckedContinuation { continuation in
+                let due = Number()
+                clock.onTime {
+                    clock.onTime(nil)
+                    continuation.resume(
+                        returning: (due.value.load(ordering: .acquiring), Self.nanoseconds(), clock.isCurrent))
+                }
+                Task(executorPreference: clock.executor) {
+                    let time = Self.nanoseconds() + wait
+                    due.value.store(time, ordering: .releasing)
+                    clock.wake(at: time)
+                }
+            }
+            #expect(isCurrent && rung >= due)
+        }
+        transport.shutdown()
+    }
+
+    /// One that was set later counts, and 0 is never.
+    @Test func theLastTimeSetCounts() async throws {
+        let transport = try Transport()
+        let clock = try #require(transport.clocks.first)
+        let rings = Number()
+        clock.onTime { rings.value.add(1, ordering: .relaxed) }
+        await withTaskExecutorPreference(clock.executor) { () async in
+            clock.wake(at: Self.nanoseconds() + 1_000_000)
+            clock.wake(at: 0)
+        }
+        await withCheckedContinuation { continuation in
+            Task(executorPreference: clock.executor) {
+                clock.onTime {
+                    rings.value.add(1, ordering: .relaxed)
+                    clock.onTime(nil)
+                    continuation.resume()
+                }
+                clock.wake(at: Self.nanoseconds() + 60_000_000_000)
+                clock.wake(at: Self.nanoseconds() + 3_000_000)
+            }
+        }
+        #expect(rings.value.load(ordering: .relaxed) == 1)
+        transport.shutdown()
+    }
+
+    @Test func eachLoopHasAClockOfItsOwn() async throws {
+        var configuration = TransportConfiguration()
+        configuration.loops = 3
+        let transport = try Transport(configuration)
+        #expect(Set(transport.clocks.map(ObjectIdentifier.init)).count == 3)
+        for (index, clock) in transport.clocks.enumerated() {
+            let current = await withTaskExecutorPreference(clock.executor) { () async in
+                transport.clocks.map(\.isCurrent)
+            }
+            #expect(current == (0..<3).map { $0 == index })
+        }
+        transport.shutdown()
+    }
+}
