@@ -90,6 +90,7 @@ fuzz: setup ## Fuzzes all that reads what comes from outside, for ten minutes (F
 
 bench: ## Measures Ferry beside its rivals; results go to Benchmarks/Results
 	@.ci/setup bench
+	$(SWIFT) build -c release --product ferry
 	$(SWIFT) build -c release --product FerryBenchmarks
 	.build/release/FerryBenchmarks $(BENCH)
 

@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: [
         [], ["http://h/", "http://i/"], ["http://h/", "-d", "a", "--form", "b=c"], ["http://h/", "--json-body", "{"],
         ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"],
-        ["http://h/", "--pin", "x"],
+        ["http://h/", "--pin", "x"], ["http://h/", "--engine", "x"], ["http://h/", "--engine", ""],
         ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"], ["http://h/", "-F", "noequals"],
         ["http://h/", "-F", "a=b", "-d", "c"], ["http://h/", "--digest", "nocolon"],
         ["http://h/", "--digest", "a:b", "--basic", "a:b"], ["http://h/", "--max-redirects", "-1"],

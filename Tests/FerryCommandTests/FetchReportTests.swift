@@ -10,7 +10,7 @@ import Testing
     /// What `--json` promises to scripts.
     private static let fields: Set = [
         "ok", "status", "url", "fromCache", "bytes", "sha256", "headers", "redirects", "attempts", "reusedConnection",
-        "metrics", "error",
+        "engine", "metrics", "error",
     ]
 
     private func report(_ line: String...) async throws -> FetchReport {
@@ -42,6 +42,14 @@ import Testing
             #expect(report.json.contains(#""x-a":"1, 2""#))
             #expect(report.json.contains(#""set-cookie":"a=1\nb=2""#))
             #expect(report.exitCode == .success)
+        }
+    }
+
+    @Test(arguments: [("automatic", "http1"), ("libcurl", "libcurl")])
+    func theEngineAskedForIsTheOneThatCarries(engine: String, carrier: String) async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(server.baseURL + "/hello", "--engine", engine)
+            #expect(report.json.contains("\"engine\":\"\(carrier)\""), "\(report.json)")
         }
     }
 

@@ -6,7 +6,9 @@ enum BenchCommand: Subcommand {
     static let name = "bench"
     static let summary = "Puts load on a server and measures it"
     static let synopsis = "[URL] [OPTIONS]"
-    static let optionGroups = [load, request, FetchCommand.credentials, FetchCommand.connection, output]
+    static let optionGroups = [load, request, FetchCommand.credentials, connection, output]
+
+    private static let connection = FetchCommand.connection(usualEngine: TransferEngine.automatic.word)
 
     private static let load = OptionGroup(
         "The load",
@@ -65,8 +67,8 @@ enum BenchCommand: Subcommand {
         >, >=, < or <=, then a value ('p99>250ms', 'rps<5000', 'failed>1%') or, with --baseline, a change.
         rps is accepted answers a second: what failed is no throughput, and is counted as attempts.
 
-        With --plan go -c, -z, -n, -w, --connections, --loops, --base, --var, --json, and --fail-if on times,
-        rps and failed, of whole runs; nothing else does: the plan itself says what is sent and expected.
+        With --plan go -c, -z, -n, -w, --connections, --loops, --engine, --base, --var, --json, and --fail-if on
+        times, rps and failed, of whole runs; nothing else does: the plan itself says what is sent and expected.
 
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
         manual's article "Measuring" tells what the figures mean. Exit codes: 3 transfers failed, 5 a status

@@ -19,6 +19,7 @@ struct BenchOrder: Sendable {
         } else {
             try self.init(options: arguments)
         }
+        configuration.engine = try EngineOption.engineOfLoad(arguments)
         if let path = arguments.last("schema") { request.jsonSchema = try SchemaFile.schema(at: path) }
         if let ranges = try arguments.statusRanges("status") {
             request.statusValidation = .custom { status in ranges.contains { $0.contains(status) } }
@@ -42,7 +43,7 @@ struct BenchOrder: Sendable {
             "request", "header", "data", "json-body", "timeout", "max-redirects", "compressed", "no-compressed",
         ]
         let groups = FetchCommand.credentials.options + FetchCommand.connection.options
-        for name in names + groups.map(\.name) where arguments.has(name) {
+        for name in names + groups.map(\.name) where name != EngineOption.name && arguments.has(name) {
             throw UsageError("--from-curl and --\(name) exclude each other")
         }
         if let url = arguments.operands.first {

@@ -49,7 +49,7 @@ struct BenchReport: Codable, Sendable, Equatable {
         var busiestThread: Double
         var process: Double
         var machine: Double
-        /// How long a job waits for the loop.
+        /// How late a loop is to what is due on its clock.
         var loopLag: [String: Double]
         /// How late requests of the open model were sent.
         var lateness: [String: Double]?
@@ -93,6 +93,10 @@ struct BenchReport: Codable, Sendable, Equatable {
     /// What the first of each said.
     var errorMessages: [String: String] = [:]
     var statuses: [String: UInt64]
+    /// What was asked for: `automatic` or `libcurl`. `nil` in reports of earlier versions, as the next.
+    var engine: String?
+    /// Accepted answers by what carried them, `http1` or `libcurl`.
+    var engines: [String: UInt64]?
     var seconds: Double
     /// Accepted answers a second.
     var rps: Double
@@ -119,7 +123,8 @@ struct BenchReport: Codable, Sendable, Equatable {
     var comparison: RivalReport?
 
     private enum CodingKeys: String, CodingKey {
-        case version, started, method, url, model, requests, ok, failed, unsent, errors, statuses, seconds, rps
+        case version, started, method, url, model, requests, ok, failed, unsent, errors, statuses, engine, engines
+        case seconds, rps
         case series, connections, bytes, unanswered, generator, checks, warnings, comparison
         case failedBy = "failed_by"
         case errorMessages = "error_messages"
@@ -164,6 +169,8 @@ extension BenchReport {
         errors = totals.errors.named
         errorMessages = totals.errors.samples
         statuses = Dictionary(uniqueKeysWithValues: totals.statuses.map { (String($0.key), $0.value) })
+        engine = plan.order.configuration.engine.word
+        engines = totals.engines.named
         seconds = rounded(figures.seconds, 6)
         rps = rounded(figures.seconds > 0 ? Double(totals.ok) / figures.seconds : 0, 1)
         attemptsPerSecond = rounded(figures.seconds > 0 ? Double(count) / figures.seconds : 0, 1)
@@ -190,7 +197,7 @@ extension BenchReport {
         generator = Generator(
             busiestThread: rounded(figures.share.busiestThread, 3), process: rounded(figures.share.process, 3),
             machine: rounded(figures.share.machine, 3),
-            loopLag: figures.lag.percentiles([("p50", 50), ("p99", 99)]),
+            loopLag: totals.lag.percentiles([("p50", 50), ("p99", 99)]),
             lateness: totals.lateness.count == 0 ? nil : totals.lateness.percentiles([("p50", 50), ("p99", 99)]))
         warnings =
             Self.warnings(generator, seconds: seconds, ok: ok, unsent: unsent) + Self.warnings(totals, plan.model)

@@ -30,7 +30,8 @@ struct BenchRival: Sendable {
     /// What both clients do alike; conditions and files have nothing to do with it. The other one looks at no body, so
     /// there is none to compare with a digest.
     private static let allowed: Set = [
-        "compare", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "request", "header",
+        "compare", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine", "request",
+        "header",
         "any-body", "json", "html", "baseline", "fail-if",
     ]
 

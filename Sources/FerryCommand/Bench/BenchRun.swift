@@ -19,7 +19,7 @@ struct BenchRun: Sendable {
     func perform() async -> BenchReport {
         let display = Console.isLive ? BenchDisplay(plan) : nil
         if plan.warmUp > .zero {
-            let recorder = BenchRecorder(bodies)
+            let recorder = BenchRecorder(bodies, loops: plan.loops)
             let watch = watch(recorder, since: monotonicNanoseconds(), display, isWarmUp: true)
             await load(recorder, requests: nil, duration: plan.warmUp).run(plan.model)
             watch.cancel()
@@ -32,22 +32,19 @@ struct BenchRun: Sendable {
     }
 
     private func measure(_ display: BenchDisplay?) async -> BenchReport {
-        let recorder = BenchRecorder(bodies)
+        let recorder = BenchRecorder(bodies, loops: plan.loops)
         let date = Date.now
         let cpu = CPUShare.Reading()
         let usage = ProcessUsage.now
         let start = monotonicNanoseconds()
         let watch = watch(recorder, since: start, display, isWarmUp: false)
-        let lag = Task { [agent] in await LoopLag.watch(agent) }
         await load(recorder, requests: plan.requests, duration: plan.duration).run(plan.model)
         var figures = BenchFigures(recorder.total)
         figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
         figures.usage = ProcessUsage.now - usage
         figures.share = CPUShare.Reading().since(cpu)
         figures.connections = agent.statistics.connectionsOpened
-        lag.cancel()
         watch.cancel()
-        figures.lag = await lag.value
         var timeline = await watch.value
         timeline.finish(figures.totals.latencies, failed: figures.totals.failed, at: figures.seconds)
         figures.windows = timeline.windows
@@ -86,7 +83,6 @@ struct BenchFigures: Sendable {
     var seconds = 0.0
     var usage = ProcessUsage.zero
     var share = CPUShare(busiestThread: 0, process: 0, machine: 0)
-    var lag = Histogram()
     var connections: UInt64 = 0
     var windows: [BenchWindow] = []
 

@@ -72,7 +72,15 @@ struct BenchTable {
         for (status, count) in report.statuses.sorted(by: { $0.key < $1.key }) {
             text += line("status", "\(status)  \(grouped(count))")
         }
+        if let engines = report.engines, !engines.isEmpty {
+            let names = engines.sorted { $0.key < $1.key }
+            text += line("engine", names.map { "\($0.key) \(share(of: $0.value))" }.joined(separator: ", "))
+        }
         return text + Self.errors(report.errors, report.errorMessages)
+    }
+
+    private func share(of count: UInt64) -> String {
+        fixed(Double(count) / Double(max(1, report.ok)) * 100, count == report.ok ? 0 : 1) + " %"
     }
 
     /// By their codes, each with what the first of them said.

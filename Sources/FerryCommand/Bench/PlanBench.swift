@@ -5,8 +5,8 @@ internal import FerryMeasurement
 enum PlanBench {
     /// The rest is said by the plan.
     private static let allowed: Set = [
-        "plan", "base", "var", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "json",
-        "fail-if", "help",
+        "plan", "base", "var", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine",
+        "json", "fail-if", "help",
     ]
     private static let figures = Set(BenchReport.percents.map(\.name) + ["max", "mean", "rps", "failed"])
 
@@ -50,6 +50,7 @@ enum PlanBench {
     static func perform(_ start: PlanStart, _ load: BenchPlan) async -> PlanBenchSummary {
         var configuration = start.configuration
         configuration.loops = load.loops
+        configuration.engine = load.order.configuration.engine
         configuration.limits.transfersPerHost = load.connections
         configuration.limits.concurrentTransfers = max(load.connections, configuration.limits.concurrentTransfers)
         let agent = NetworkAgent(configuration: configuration)
@@ -74,7 +75,8 @@ enum PlanBench {
         let tickets = BenchTickets(start: monotonicNanoseconds(), requests: requests, duration: duration)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<load.concurrency {
-                group.addTask {
+                // On the loops' own threads: a response and the request after it are one turn of a loop.
+                group.addTask(executorPreference: agent.taskExecutor) {
                     while tickets.take() && !Task.isCancelled {
                         guard let again = try? start.again() else { return }
                         let report = await PlanRun(again).perform(by: agent)

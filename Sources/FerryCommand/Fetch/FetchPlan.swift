@@ -59,6 +59,7 @@ extension NetworkConfiguration {
     init(_ arguments: ParsedArguments) throws {
         self.init()
         keepsCookies = arguments.has("cookies")
+        if let engine = try EngineOption.engine(arguments) { self.engine = engine }
         if arguments.has("http2") { http2 = .negotiated }
         if let limit = try arguments.integer("max-redirects", in: 0...Int.max) {
             redirectPolicy = limit == 0 ? .none : .follow(upTo: limit)

@@ -40,7 +40,8 @@ struct FetchReport: Sendable {
 
 extension FetchReport: Encodable {
     private enum Key: String, CodingKey {
-        case ok, status, url, fromCache, bytes, sha256, headers, redirects, attempts, reusedConnection, metrics, error
+        case ok, status, url, fromCache, bytes, sha256, headers, redirects, attempts, reusedConnection, engine, metrics
+        case error
     }
 
     /// Every field is always there; what there is nothing to say of is `null`.
@@ -56,6 +57,7 @@ extension FetchReport: Encodable {
         try object.encode(response?.redirects.map(\.target) ?? [], forKey: .redirects)
         try object.encode(attempts, forKey: .attempts)
         try object.encode(response?.isReusedConnection ?? false, forKey: .reusedConnection)
+        try object.encode(metrics?.engine?.word, forKey: .engine)
         try object.encode(metrics.map(FetchTimes.init), forKey: .metrics)
         try object.encode(fault, forKey: .error)
     }

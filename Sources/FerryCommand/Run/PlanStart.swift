@@ -43,6 +43,13 @@ struct PlanStart: Sendable {
         return start
     }
 
+    /// The same by this engine.
+    func carried(by engine: TransferEngine) -> PlanStart {
+        var start = self
+        start.configuration.engine = engine
+        return start
+    }
+
     private init(_ start: PlanStart, _ state: PlanState) {
         (plan, configuration, given, shared) = (start.plan, start.configuration, start.given, start.shared)
         self.state = state

@@ -13,6 +13,7 @@ enum RunCommand: Subcommand {
             CommandOption("base", value: "URL", "What paths are joined to, in place of the plan's"),
             CommandOption("serve", "Starts a server of its own to be the base"),
             CommandOption("var", value: "N=V", "A variable, in place of the plan's; may be repeated"),
+            EngineOption.option(usual: TransferEngine.standard.word),
             CommandOption("dry-run", "Prints what would be done"),
             CommandOption("html", value: "FILE", "Writes a page with the waterfall of the run"),
             CommandOption("json", "Prints one object a plan in place of the table"),
@@ -32,9 +33,15 @@ enum RunCommand: Subcommand {
         let values = try arguments.pairs("var")
         let base = try arguments.base("base")
         let plans = try arguments.operands.map { try PlanReader.plan(at: $0) }
+        let engine = try EngineOption.engine(arguments)
         let starts = try plans.map { plan in
-            if let base { return try PlanStart(plan, values: values, base: base) }
-            return try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
+            let start =
+                if let base {
+                    try PlanStart(plan, values: values, base: base)
+                } else {
+                    try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
+                }
+            return engine.map { start.carried(by: $0) } ?? start
         }
         if arguments.has("dry-run") {
             for plan in plans { Console.out(PlanOutline(plan).text) }

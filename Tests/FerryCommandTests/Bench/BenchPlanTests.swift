@@ -119,6 +119,17 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         #expect([0, 999, 1_000, 1_000_999, 1_001_000, 2_001_000, .max / 2].map(schedule.due) == [0, 0, 1, 1, 2, 3, 3])
     }
 
+    /// The client would wake up for each of them.
+    @Test(arguments: [(1400.0, 1), (1600, 2), (3000, 3), (20_000, 20)])
+    func aboveAThousandASecondSeveralAreDueAtOnce(rate: Double, group: Int) {
+        let schedule = ArrivalSchedule(start: 50, rate: rate, count: 1000)
+        let times = (0..<1000).map(schedule.time)
+        for number in 0..<1000 { #expect(times[number] == times[number / group * group]) }
+        let distance = Double(times[group] - times[0])
+        #expect(abs(distance - Double(group) * 1e9 / rate) <= 1 && distance < 1_300_000)
+        #expect(schedule.due(at: 50) == group && schedule.due(at: 49) == 0 && schedule.due(at: times[999]) == 1000)
+    }
+
     @Test func whatIsLateDoesNotDelayTheRest() {
         // A third of a nanosecond is lost in each, but does not add up.
         let schedule = ArrivalSchedule(start: 0, rate: 3, count: 3_000_001)

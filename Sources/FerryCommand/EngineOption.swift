@@ -1,0 +1,38 @@
+internal import Ferry
+internal import Glibc
+
+/// `--engine`: what carries requests over HTTP/1.1.
+enum EngineOption {
+    static let name = "engine"
+    static let words = ["automatic", "libcurl"]
+
+    /// With the engine that counts without it.
+    static func option(usual: String) -> CommandOption {
+        CommandOption(name, value: "NAME", words: words, "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(usual))")
+    }
+
+    /// `nil` when it is not given.
+    static func engine(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine? {
+        switch arguments.last(name) {
+        case nil: nil
+        case "automatic": .automatic
+        case "libcurl": .libcurl
+        case .some(let text): throw UsageError("--engine wants automatic or libcurl, not '\(text)'")
+        }
+    }
+
+    /// Of a load: Ferry's own engine, unless the command line or the environment says otherwise.
+    static func engineOfLoad(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine {
+        try engine(arguments) ?? (getenv("FERRY_ENGINE") == nil ? .automatic : .standard)
+    }
+}
+
+extension TransferEngine {
+    /// As the command line has it.
+    var word: String { self == .automatic ? "automatic" : "libcurl" }
+}
+
+extension RequestMetrics.Engine {
+    /// As JSON has it.
+    var word: String { self == .http1 ? "http1" : "libcurl" }
+}
