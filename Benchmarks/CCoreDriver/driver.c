@@ -113,6 +113,8 @@ int ccore_run(const ccore_load *load, ccore_report *out) {
   options.on_finished = on_finished;
   options.max_transfers = load->max_transfers;
   options.max_per_host = load->max_per_host;
+  options.engine = load->engine;
+  options.insecure = load->insecure;
 
   result = ferry_loop_start(&options, &run.loop);
   if (result != 0) goto done;

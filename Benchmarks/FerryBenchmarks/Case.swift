@@ -10,18 +10,62 @@ struct Case: Sendable {
     /// What a round takes, and counting the system calls: for the estimate at the start.
     var seconds: Double
     var secondsOfSystemCalls: Double
+    /// As many connections as requests at once, where it is not 64.
+    var connections = 64
+    var isSecure = false
+    /// Requests a second of the open model; `nil` in the closed one.
+    var rate: Int?
 
     /// URLSession opens a task for each of the senders; at thousands it takes minutes and says nothing new.
     private static let all = Rival.senders
     private static let ours = Rival.senders.filter { $0 != .urlSession }
 
-    static let every: [Case] = [
+    static let every: [Case] = closed + low + atWork + secure + open
+
+    /// Few at once, where threads sleep and wake for each answer.
+    private static let low = [4, 8, 16, 32].map { count in
         Case(
-            name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000, rivals: all, seconds: 2,
+            name: "get12@\(count)", path: "/hello", length: 12, concurrency: count, total: 40_000,
+            rivals: [.executorNative, .awaitNative, .go], seconds: 4, secondsOfSystemCalls: 0)
+    }
+
+    /// A connection for each that is at once, all of them at work.
+    private static let atWork = [
+        Case(
+            name: "work12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000,
+            rivals: Rival.native + [.bench, .wrk, .reqwest], seconds: 12, secondsOfSystemCalls: 0, connections: 1000),
+        Case(
+            name: "work12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000,
+            rivals: Rival.native, seconds: 14, secondsOfSystemCalls: 0, connections: 10_000),
+    ]
+
+    private static let secure = [
+        Case(
+            name: "https12@64", path: "/hello", length: 12, concurrency: 64, total: 50_000,
+            rivals: [.bare, .coreNative, .awaitNative, .wrk], seconds: 6, secondsOfSystemCalls: 0, isSecure: true),
+        Case(
+            name: "https12@1000", path: "/hello", length: 12, concurrency: 1000, total: 50_000,
+            rivals: [.coreNative, .awaitNative, .wrk], seconds: 8, secondsOfSystemCalls: 0, connections: 1000,
+            isSecure: true),
+    ]
+
+    private static let open = [3000, 20_000].map { (rate: Int) in
+        Case(
+            name: "open@\(rate)", path: "/hello", length: 12, concurrency: 64, total: 0, rivals: [.bench, .h2load],
+            seconds: 10, secondsOfSystemCalls: 0, rate: rate)
+    }
+
+    private static let closed: [Case] = [
+        Case(
+            name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000,
+            rivals: all + [.executorNative, .awaitNative, .go], seconds: 4,
             secondsOfSystemCalls: 10),
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000,
-            rivals: all + [.dressed, .waves, .batch, .chain] + Rival.programs, seconds: 32, secondsOfSystemCalls: 20),
+            rivals: all + Rival.native + [
+                .dressed, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
+            ],
+            seconds: 42, secondsOfSystemCalls: 20),
         Case(
             name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000,
             rivals: ours + [.wrk, .go], seconds: 18, secondsOfSystemCalls: 9),
@@ -30,7 +74,7 @@ struct Case: Sendable {
             seconds: 18, secondsOfSystemCalls: 30),
         Case(
             name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000,
-            rivals: all + Rival.programs, seconds: 11, secondsOfSystemCalls: 30),
+            rivals: all + [.coreNative, .awaitNative, .wrk, .go, .curlParallel], seconds: 13, secondsOfSystemCalls: 30),
         Case(
             name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 50_000,
             rivals: [.core, .await, .schema, .convertible, .codable, .foundation], seconds: 13, secondsOfSystemCalls: 14
@@ -42,7 +86,7 @@ struct Case: Sendable {
         let share = rival == .urlSession || rival == .curlParallel ? 0.1 : 1
         return Load(
             url: server + path, total: max(concurrency, Int(Double(total) * share * scale)),
-            concurrency: concurrency, length: length)
+            concurrency: concurrency, length: length, connections: connections, rate: rate)
     }
 }
 
@@ -99,7 +143,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
     var rivals: [Rival] {
         switch self {
         case .waiting: [.closures, .await, .batch, .bareTask]
-        case .slow: [.closures, .await]
+        case .slow: [.closures, .await, .closuresNative, .awaitNative]
         case .cancel: [.closures]
         case .crowd: [.batch]
         case .upload, .download: [.curl, .await]

@@ -1,4 +1,5 @@
 internal import CCoreDriver
+internal import Ferry
 
 /// The core driven from C: no Swift between two requests.
 enum CoreRival {
@@ -12,7 +13,9 @@ enum CoreRival {
                 guard let room = latencies.baseAddress else { return Int32(0) }
                 var request = ccore_load(
                     url: url, total: UInt64(load.total), concurrency: UInt32(load.concurrency),
-                    expected_length: UInt64(load.length), max_transfers: 0, max_per_host: 0, latencies: room)
+                    expected_length: UInt64(load.length), max_transfers: UInt32(max(1024, load.connections)),
+                    max_per_host: UInt32(load.connections), engine: TransferEngine.standard == .automatic ? 1 : 2,
+                    insecure: load.isSecure ? 1 : 0, latencies: room)
                 return ccore_run(&request, &report)
             }
         }

@@ -25,7 +25,11 @@ enum FerryRivals {
     ///
     /// The server stands in the configuration and the path in the request, as applications have it.
     private static func makeAgent(_ load: Load) -> NetworkAgent {
-        NetworkAgent(configuration: .init(baseURL: load.origin, userAgent: nil, acceptedEncodings: []))
+        var configuration = NetworkConfiguration(baseURL: load.origin, userAgent: nil, acceptedEncodings: [])
+        configuration.limits.transfersPerHost = load.connections
+        configuration.limits.concurrentTransfers = max(1024, load.connections)
+        if load.isSecure { configuration.tls.verification = .none }
+        return NetworkAgent(configuration: configuration)
     }
 
     static func measure(

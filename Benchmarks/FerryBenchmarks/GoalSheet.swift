@@ -3,7 +3,7 @@ struct GoalSheet {
     let table: ResultTable
 
     /// In the order of the design: the speed that was promised first, then what else is kept an eye on.
-    var all: [Goal] { promised + further }
+    var all: [Goal] { promised + engine + further }
 
     // MARK: What was promised
 
@@ -92,6 +92,87 @@ struct GoalSheet {
             cpu("12 bytes, 64 at once, await: CPU × Go net/http", 1, Self.small, .await, against: .go),
             cpu("1,000 at once, await: CPU × Go net/http", 1, "get12@1000", .await, against: .go),
         ]
+    }
+
+    // MARK: The HTTP/1.1 engine
+
+    private var engine: [Goal] { engineCosts + engineCrowds + fewAtOnce + generators }
+
+    private var engineCosts: [Goal] {
+        let (small, large, secure) = (Self.small, "get64k@64", "https12@64")
+        return [
+            cpu("HTTP/1.1 engine, C core: CPU × the bare client", 0.55, small, .coreNative, against: .bare),
+            cpu("HTTP/1.1 engine, C core: CPU × wrk", 1.15, small, .coreNative, against: .wrk),
+            cpu("HTTP/1.1 engine, await: CPU × the bare client", 0.75, small, .awaitNative, against: .bare),
+            cpu(
+                "HTTP/1.1 engine, tasks on the loop: CPU × the bare client", 0.65, small, .executorNative,
+                against: .bare),
+            cpu("HTTP/1.1 engine, closures: CPU × the bare client", 0.85, small, .closuresNative, against: .bare),
+            cpu("HTTP/1.1 engine, 64 KB, C core: CPU × the bare client", 0.75, large, .coreNative, against: .bare),
+            cpu("HTTP/1.1 engine, 64 KB, await: CPU × the bare client", 0.85, large, .awaitNative, against: .bare),
+            cpu("HTTP/1.1 engine, https, C core: CPU × the bare client", 0.65, secure, .coreNative, against: .bare),
+            ratio(
+                "HTTP/1.1 engine, https, 1,000 at work, C core: CPU × 64", 1.3, "https12@1000", .coreNative, to: secure,
+                .coreNative),
+            cpu("HTTP/1.1 engine, await: CPU × reqwest", 0.9, small, .awaitNative, against: .reqwest),
+            cpu(
+                "HTTP/1.1 engine, 1,000 at work, await: CPU × reqwest", 0.5, "work12@1000", .awaitNative,
+                against: .reqwest),
+        ]
+    }
+
+    private var engineCrowds: [Goal] {
+        let ways = [
+            (Rival.coreNative, "C core"), (.awaitNative, "await"), (.executorNative, "tasks on the loop"),
+            (.closuresNative, "closures"),
+        ]
+        return [("work12@1000", "1,000"), ("work12@10000", "10,000")].flatMap { name, count in
+            ways.map { rival, words in
+                ratio(
+                    "HTTP/1.1 engine, \(count) at work, \(words): CPU × 64 at once", 1.2, name, rival, to: Self.small,
+                    rival)
+            }
+        } + [
+            special(
+                "HTTP/1.1 engine, 10,000 in flight, closures: memory of each", 3072, "bytes", .slow, .closuresNative,
+                "bytes_each")
+        ]
+    }
+
+    private var fewAtOnce: [Goal] {
+        [1, 4, 8, 16, 32].flatMap { count in
+            [
+                cpu("\(count) at once, await: CPU × Go net/http", 1.1, "get12@\(count)", .awaitNative, against: .go),
+                cpu(
+                    "\(count) at once, tasks on the loop: CPU × Go net/http", 1, "get12@\(count)", .executorNative,
+                    against: .go),
+            ]
+        }
+    }
+
+    private var generators: [Goal] {
+        [
+            cpu("ferry bench, 64 at once: CPU × wrk", 1.6, Self.small, .bench, against: .wrk),
+            cpu("ferry bench, 1,000 at once: CPU × wrk", 1.6, "work12@1000", .bench, against: .wrk),
+            figure("ferry bench, 3,000 a second: CPU of a request", 30, "µs", "open@3000") { $0.cpuPerRequest },
+            figure("ferry bench, 3,000 a second: p99", 1500, "µs", "open@3000") { $0.p99 },
+            figure("ferry bench, 20,000 a second: p99", 3000, "µs", "open@20000") { $0.p99 },
+            figure("ferry bench, 20,000 a second: requests a second", 19_800, isAtMost: false, "a second", "open@20000")
+            {
+                $0.rate
+            },
+            cpu("ferry bench, 3,000 a second: CPU × h2load", 1.5, "open@3000", .bench, against: .h2load),
+            cpu("ferry bench, 20,000 a second: CPU × h2load", 1.5, "open@20000", .bench, against: .h2load),
+        ]
+    }
+
+    /// A figure of `ferry bench` by itself.
+    private func figure(
+        _ text: String, _ limit: Double, isAtMost: Bool = true, _ unit: String, _ name: String,
+        _ figure: (Measurement) -> Double
+    ) -> Goal {
+        Goal(
+            text: text, limit: limit, isAtMost: isAtMost, measured: table.median(name, .bench, figure), unit: unit)
     }
 
     // MARK: What else is kept an eye on

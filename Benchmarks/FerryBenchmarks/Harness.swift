@@ -18,15 +18,24 @@ struct Harness {
     mutating func run() throws {
         defer { programs.remove() }
         note(Schedule(options: options).text)
+        for line in programs.missing { note(line) }
         let cases = Case.every.filter { options.includes($0.name) }
         if !cases.isEmpty {
             let server = try Server(preferringNginx: options.usesNginx)
             defer { server.stop() }
             serverName = server.name
             for round in 0..<options.rounds {
-                for one in cases { try run(one, round: round, server: server.url) }
+                for one in cases {
+                    guard let url = one.isSecure ? server.secureURL : server.url else {
+                        note("\(one.name)  left out: it needs nginx and the openssl command")
+                        continue
+                    }
+                    try run(one, round: round, server: url)
+                }
             }
-            for one in cases where findProgram("strace") != nil { try countSystemCalls(one, server: server.url) }
+            for one in cases where one.secondsOfSystemCalls > 0 && findProgram("strace") != nil {
+                try countSystemCalls(one, server: server.url)
+            }
         }
         for special in SpecialCase.allCases where options.includes(special.rawValue) {
             // What a machine has no room for shall not cost the figures of all others.
@@ -65,7 +74,8 @@ struct Harness {
                 }
                 note("\(special.rawValue)  \(rival.title)")
                 let load = Load(url: server.url, total: 0, concurrency: 0, length: 0)
-                let measurement = try WorkerProcess.measure("\(special.rawValue)-\(rival.rawValue)", load)
+                let measurement = try WorkerProcess.measure(
+                    "\(special.rawValue)-\(rival.worker)", load, environment: rival.environment)
                 table.add(measurement, case: special.rawValue, rival: rival)
             }
         }
@@ -89,7 +99,8 @@ struct Harness {
         let report = NSTemporaryDirectory() + "/ferry-strace-\(ProcessInfo.processInfo.processIdentifier)"
         defer { try? FileManager.default.removeItem(atPath: report) }
         let process = try ChildProcess(
-            ["strace", "-f", "-c", "-U", "name,calls", "-o", report] + WorkerProcess.arguments(rival.rawValue, load))
+            ["strace", "-f", "-c", "-U", "name,calls", "-o", report] + WorkerProcess.arguments(rival.worker, load),
+            environment: rival.environment)
         guard process.finish().code == 0 else { throw BenchmarkError("strace failed") }
         let text = try String(contentsOfFile: report, encoding: .utf8)
         for line in text.split(separator: "\n") where line.hasPrefix("total") {
@@ -103,7 +114,7 @@ struct Harness {
     }
 
     private func measure(_ rival: Rival, _ load: Load) throws -> Measurement {
-        try programs.measure(rival, load) ?? WorkerProcess.measure(rival.rawValue, load)
+        try programs.measure(rival, load) ?? WorkerProcess.measure(rival.worker, load, environment: rival.environment)
     }
 
     private func note(_ text: String) {

@@ -7,11 +7,19 @@ struct Load: Sendable {
     var concurrency: Int
     /// Of every body.
     var length: Int
+    /// To the server at most; the others wait.
+    var connections = 64
+    /// Requests a second of the open model, and how long; `total` and `concurrency` say nothing then.
+    var rate: Int?
+    var seconds = 5
 
     /// `http://127.0.0.1:PORT`.
     var origin: String { String(url.prefix { $0 != "/" } + "//" + authority) }
     /// What follows it.
     var path: String { String(url.dropFirst(origin.count)) }
+
+    /// Of a certificate that nobody has signed but itself.
+    var isSecure: Bool { url.hasPrefix("https:") }
 
     private var authority: Substring { url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" } }
 }

@@ -8,6 +8,8 @@ final class Nginx {
     static let sizes = [2048, 16_384, 131_072, 1_048_576, 10_485_760]
 
     let url: String
+    /// `nil` without the openssl command, which makes the certificate.
+    let secureURL: String?
     private let process: ChildProcess
     private let folder: String
 
@@ -32,7 +34,9 @@ final class Nginx {
         guard large >= 0, ftruncate(large, off_t(DownloadCase.size)) == 0 else {
             throw BenchmarkError("\(folder): \(String(cString: strerror(errno)))")
         }
-        try Self.configuration(port: port, folder: folder)
+        let securePort = try Self.makeCertificate(in: folder) ? Self.freePort() : nil
+        secureURL = securePort.map { "https://127.0.0.1:\($0)" }
+        try Self.configuration(port: port, securePort: securePort, folder: folder)
             .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
         process = try ChildProcess([program, "-p", folder, "-c", "nginx.conf", "-e", "error.log"])
         try waitUntilListening(port: port, name: "nginx")
@@ -43,37 +47,53 @@ final class Nginx {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Keep-alive without limit and no log: only requests shall cost anything.
-    private static func configuration(port: UInt16, folder: String) -> String {
-        """
-        daemon off;
-        worker_processes 1;
-        worker_rlimit_nofile 20000;
-        \(geteuid() == 0 ? "user root;" : "")
-        pid \(folder)/nginx.pid;
-        error_log \(folder)/error.log;
-        events { worker_connections 16000; }
-        http {
-            access_log off;
-            default_type application/octet-stream;
-            sendfile on;
-            tcp_nodelay on;
-            keepalive_requests 1000000000;
-            keepalive_timeout 600s;
-            open_file_cache max=16 inactive=600s;
-            client_body_temp_path \(folder)/body;
-            proxy_temp_path \(folder)/proxy;
-            fastcgi_temp_path \(folder)/fastcgi;
-            uwsgi_temp_path \(folder)/uwsgi;
-            scgi_temp_path \(folder)/scgi;
-            server {
-                listen 127.0.0.1:\(port) backlog=16000;
-                root \(folder)/html;
-                location = /hello { return 200 "Hello, ferry"; }
-            }
-        }
+    private static func makeCertificate(in folder: String) throws -> Bool {
+        guard let program = findProgram("openssl") else { return false }
+        let line = [
+            program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+            "2",
+            "-subj", "/CN=127.0.0.1", "-keyout", folder + "/key.pem", "-out", folder + "/certificate.pem",
+        ]
+        return try ChildProcess(line).finish().code == 0
+    }
 
-        """
+    /// Keep-alive without limit and no log: only requests shall cost anything.
+    private static func configuration(port: UInt16, securePort: UInt16?, folder: String) -> String {
+        let secure = securePort.map { "listen 127.0.0.1:\($0) ssl backlog=16000;" } ?? ""
+        let certificate = securePort.map { _ in
+            "ssl_certificate \(folder)/certificate.pem; ssl_certificate_key \(folder)/key.pem;"
+        }
+        return """
+            daemon off;
+            worker_processes 1;
+            worker_rlimit_nofile 20000;
+            \(geteuid() == 0 ? "user root;" : "")
+            pid \(folder)/nginx.pid;
+            error_log \(folder)/error.log;
+            events { worker_connections 16000; }
+            http {
+                access_log off;
+                default_type application/octet-stream;
+                sendfile on;
+                tcp_nodelay on;
+                keepalive_requests 1000000000;
+                keepalive_timeout 600s;
+                open_file_cache max=16 inactive=600s;
+                client_body_temp_path \(folder)/body;
+                proxy_temp_path \(folder)/proxy;
+                fastcgi_temp_path \(folder)/fastcgi;
+                uwsgi_temp_path \(folder)/uwsgi;
+                scgi_temp_path \(folder)/scgi;
+                server {
+                    listen 127.0.0.1:\(port) backlog=16000;
+                    \(secure)
+                    \(certificate ?? "")
+                    root \(folder)/html;
+                    location = /hello { return 200 "Hello, ferry"; }
+                }
+            }
+
+            """
     }
 
     private static func freePort() throws -> UInt16 {

@@ -8,14 +8,32 @@ struct ProgramRivals {
     private let curl = findProgram("curl")
     /// Go's client, built for this run; `nil` without Go.
     private let go: String?
+    private let h2load = findProgram("h2load")
+    /// `ferry` beside this program, or on the `PATH`.
+    private let bench = Self.findFerry()
+    /// Rust's client, built once and kept beside this program; `nil` where it cannot be built.
+    private let reqwest: String?
+    /// What is left out, and why.
+    private(set) var missing: [String] = []
 
-    init() throws { go = try Self.buildGo() }
+    init() throws {
+        go = try Self.buildGo()
+        reqwest = try Self.buildReqwest()
+        if wrk == nil { missing.append("wrk is left out: not installed") }
+        if go == nil { missing.append("Go net/http is left out: go is not installed") }
+        if h2load == nil { missing.append("h2load is left out: nghttp2-client is not installed") }
+        if bench == nil { missing.append("ferry bench is left out: ferry is not beside FerryBenchmarks") }
+        if reqwest == nil { missing.append("reqwest is left out: it needs cargo and librust-reqwest-dev") }
+    }
 
     func has(_ rival: Rival) -> Bool {
         switch rival {
         case .wrk: wrk != nil
         case .go: go != nil
         case .curlParallel: curl != nil
+        case .bench: bench != nil
+        case .h2load: h2load != nil
+        case .reqwest: reqwest != nil
         default: true
         }
     }
@@ -32,6 +50,9 @@ struct ProgramRivals {
         case .wrk: try wrk.map { try Self.measureWrk($0, load) }
         case .go: try go.map { try Self.measureGo($0, load) }
         case .curlParallel: try curl.map { try Self.measureCurl($0, load) }
+        case .bench: try bench.map { try Self.measureBench($0, load) }
+        case .h2load: try h2load.map { try Self.measureH2load($0, load) }
+        case .reqwest: try reqwest.map { try Self.measureGo($0, load) }
         default: nil
         }
     }
@@ -52,7 +73,7 @@ struct ProgramRivals {
         return measurement
     }
 
-    // MARK: Go
+    // MARK: Go, and reqwest, which prints the same
 
     private static func buildGo() throws -> String? {
         guard let program = findProgram("go") else { return nil }

@@ -31,6 +31,17 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case go
     /// A load generator that looks at nothing but the status: the limit.
     case wrk
+    /// The core, `tasks on the loop`, `await` and closures with Ferry's own HTTP/1.1 engine.
+    case coreNative
+    case executorNative
+    case awaitNative
+    case closuresNative
+    /// `ferry bench`, whose load is sent on its loop's thread.
+    case bench
+    /// nghttp2's load generator over HTTP/1.1: the limit of the open model.
+    case h2load
+    /// Rust's reqwest on hyper and tokio.
+    case reqwest
     /// Nobody: a task that only waits, to tell what of the memory is Swift's.
     case bareTask
 
@@ -38,7 +49,16 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     static let senders: [Rival] = [.bare, .core, .executor, .await, .closures, .urlSession]
 
     /// Programs that are measured where they are installed.
-    static let programs: [Rival] = [.wrk, .go, .curlParallel]
+    static let programs: [Rival] = [.wrk, .go, .curlParallel, .bench, .h2load, .reqwest]
+
+    /// Those with Ferry's own HTTP/1.1 engine; all others of Ferry's have libcurl.
+    static let native: [Rival] = [.coreNative, .executorNative, .awaitNative, .closuresNative]
+
+    /// What its worker process is called; the engine is said by the environment.
+    var worker: String { Self.native.contains(self) ? String(rawValue.dropLast("Native".count)) : rawValue }
+
+    /// What its worker process is told beside its load.
+    var environment: [String: String] { ["FERRY_ENGINE": Self.native.contains(self) ? "automatic" : "libcurl"] }
 
     var title: String {
         switch self {
@@ -60,6 +80,13 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .curlParallel: "curl, parallel"
         case .go: "Go net/http"
         case .wrk: "wrk"
+        case .coreNative: "C core, HTTP/1.1 engine"
+        case .executorNative: "Ferry, tasks on the loop, HTTP/1.1 engine"
+        case .awaitNative: "Ferry, await, HTTP/1.1 engine"
+        case .closuresNative: "Ferry, closures, HTTP/1.1 engine"
+        case .bench: "ferry bench"
+        case .h2load: "h2load"
+        case .reqwest: "reqwest"
         case .bareTask: "a task, no Ferry"
         }
     }

@@ -3,6 +3,8 @@ internal import FerryMeasurement
 /// The server that the rivals ask, in a process of its own.
 final class Server {
     let url: String
+    /// `nil` where it speaks no TLS.
+    let secureURL: String?
     let name: String
     private let nginx: Nginx?
     private let loopback: ChildProcess?
@@ -13,6 +15,7 @@ final class Server {
             self.nginx = nginx
             loopback = nil
             url = nginx.url
+            secureURL = nginx.secureURL
             name = "nginx"
             return
         }
@@ -23,6 +26,7 @@ final class Server {
         nginx = nil
         loopback = process
         url = line
+        secureURL = nil
         name = "loopback"
     }
 

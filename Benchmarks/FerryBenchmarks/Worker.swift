@@ -2,7 +2,7 @@ internal import Foundation
 
 /// One measurement, in a process that does nothing else.
 enum Worker {
-    /// `NAME URL TOTAL CONCURRENCY LENGTH`; prints one line of JSON.
+    /// `NAME URL TOTAL CONCURRENCY LENGTH CONNECTIONS`; prints one line of JSON.
     static func run(_ arguments: [String]) async throws {
         guard let name = arguments.first else { throw BenchmarkError("which worker?") }
         if name == "serve" { return try LoopbackWorker.run() }
@@ -12,10 +12,11 @@ enum Worker {
             return print(String(decoding: try JSONEncoder().encode(figures), as: UTF8.self))
         }
         if name.hasPrefix("soak") { return try await soak(name, Array(arguments.dropFirst())) }
-        guard arguments.count == 5, let total = Int(arguments[2]), let concurrency = Int(arguments[3]),
-            let length = Int(arguments[4])
-        else { throw BenchmarkError("a worker takes NAME URL TOTAL CONCURRENCY LENGTH") }
-        let load = Load(url: arguments[1], total: total, concurrency: concurrency, length: length)
+        guard arguments.count == 6, let total = Int(arguments[2]), let concurrency = Int(arguments[3]),
+            let length = Int(arguments[4]), let connections = Int(arguments[5])
+        else { throw BenchmarkError("a worker takes NAME URL TOTAL CONCURRENCY LENGTH CONNECTIONS") }
+        let load = Load(
+            url: arguments[1], total: total, concurrency: concurrency, length: length, connections: connections)
         let measurement = try await measure(name, load)
         print(String(decoding: try JSONEncoder().encode(measurement), as: UTF8.self))
     }

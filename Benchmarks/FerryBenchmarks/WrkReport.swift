@@ -31,7 +31,7 @@ struct WrkReport {
     }
 
     /// `873.00us`, `1.20ms`, `3.00s`
-    private static func microseconds(_ text: String) -> Double {
+    static func microseconds(_ text: String) -> Double {
         for (ending, factor) in [("us", 1.0), ("ms", 1e3), ("s", 1e6), ("m", 60e6), ("h", 3600e6)]
         where text.hasSuffix(ending) {
             return (Double(text.dropLast(ending.count)) ?? 0) * factor

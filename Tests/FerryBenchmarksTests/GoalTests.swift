@@ -33,6 +33,17 @@ import Testing
         ("file of 1 GB loaded: rate × the curl command", 0.9, false),
         ("12 bytes, 64 at once, await: CPU × Go net/http", 1, true),
         ("1,000 at once, await: CPU × Go net/http", 1, true),
+        ("HTTP/1.1 engine, C core: CPU × the bare client", 0.55, true),
+        ("HTTP/1.1 engine, C core: CPU × wrk", 1.15, true),
+        ("HTTP/1.1 engine, 10,000 at work, await: CPU × 64 at once", 1.2, true),
+        ("HTTP/1.1 engine, https, C core: CPU × the bare client", 0.65, true),
+        ("HTTP/1.1 engine, 10,000 in flight, closures: memory of each", 3072, true),
+        ("1 at once, await: CPU × Go net/http", 1.1, true),
+        ("32 at once, tasks on the loop: CPU × Go net/http", 1, true),
+        ("ferry bench, 64 at once: CPU × wrk", 1.6, true),
+        ("ferry bench, 3,000 a second: CPU × h2load", 1.5, true),
+        ("ferry bench, 20,000 a second: p99", 3000, true),
+        ("HTTP/1.1 engine, 1,000 at work, await: CPU × reqwest", 0.5, true),
     ])
     func whatWasPromisedHasARow(text: String, limit: Double, isAtMost: Bool) throws {
         let goals = GoalSheet(table: ResultTable()).all.filter { $0.text == text }

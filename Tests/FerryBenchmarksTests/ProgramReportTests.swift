@@ -31,6 +31,27 @@ import Testing
         #expect(throws: DecodingError.self) { try read("]") }
     }
 
+    @Test func h2loadsReportIsCountedAndItsLongestTimeKept() throws {
+        let output = """
+            finished in 1.00s, 200.00 req/s, 31.25KB/s
+            requests: 200 total, 200 started, 200 done, 197 succeeded, 3 failed, 3 errored, 0 timeout
+            status codes: 197 2xx, 0 3xx, 0 4xx, 3 5xx
+                                 min         max         mean         sd        +/- sd
+            time for request:       62us      1.23ms       210us       163us    96.00%
+            """
+        let measurement = try #require(H2loadReport(output)).measurement
+        #expect(measurement.ok == 197 && measurement.failed == 3 && measurement.maximum == 1230)
+        #expect(H2loadReport("requests: 0 total, 0 done, 0 succeeded, 0 failed") == nil)
+    }
+
+    /// The engine is said by the environment, and the worker's name is that of the other engine's.
+    @Test func theNativeRivalsAreTheOthersWithAnotherEngine() {
+        for rival in Rival.native {
+            #expect(Rival(rawValue: rival.worker) != nil && rival.environment == ["FERRY_ENGINE": "automatic"])
+        }
+        #expect(Rival.await.worker == "await" && Rival.await.environment == ["FERRY_ENGINE": "libcurl"])
+    }
+
     @Test func curlsLinesAreCountedByStatusAndLength() {
         let output = "200 12\n200 12\n200 11\n404 12\n000 0\nnoise\n\n200 12"
         let measurement = CurlLines.measurement(output, length: 12)

@@ -13,6 +13,8 @@ typedef struct ccore_load {
   uint64_t expected_length; /* of every body */
   uint32_t max_transfers;   /* as in ferry_options */
   uint32_t max_per_host;
+  uint8_t engine;           /* likewise */
+  uint8_t insecure;         /* likewise */
   /* Room for `total` latencies in nanoseconds, submit to result. */
   uint64_t *_Nonnull latencies;
 } ccore_load;

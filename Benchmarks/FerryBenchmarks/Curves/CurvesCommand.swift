@@ -7,10 +7,10 @@ struct CurvesCommand {
     private static let concurrencies = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
     private static let entries = [100, 1000, 10_000, 100_000, 1_000_000]
     /// In one order, and so of one colour, in all plots.
-    private static let rivals: [Rival] = [.bare, .await, .go, .wrk, .urlSession]
+    private static let rivals: [Rival] = [.bare, .await, .go, .wrk, .urlSession, .awaitNative]
     /// URLSession needs a thread's worth of work for each at once; beyond these it takes minutes and says nothing new.
     private static let mostOfURLSession = 256
-    /// All others share 64 connections; wrk opens one for each at once.
+    /// Go and the bare client share 64 connections; Ferry and wrk open one for each at once.
     private static let mostOfWrk = 1000
 
     private let options: CurvesOptions
@@ -39,13 +39,13 @@ struct CurvesCommand {
     // MARK: The curves
 
     private func concurrency(_ server: String, _ programs: ProgramRivals) throws -> Curve {
-        let rivals = (Self.rivals + [.closures]).filter(programs.has)
+        let rivals = (Self.rivals + [.closures, .coreNative, .executorNative]).filter(programs.has)
         let lines = try measured(rivals, Self.concurrencies) { rival, count in
             if rival == .urlSession && count > Self.mostOfURLSession { return nil }
             if rival == .wrk && count > Self.mostOfWrk { return nil }
             // Each has its turn often enough for the start not to count.
             let total = max(count, scaled(rival == .urlSession ? 4_000 : max(30_000, 20 * count)))
-            return Load(url: server + "/hello", total: total, concurrency: count, length: 12)
+            return Load(url: server + "/hello", total: total, concurrency: count, length: 12, connections: count)
         } by: {
             try measure($0, $1, programs)
         }
@@ -112,7 +112,9 @@ struct CurvesCommand {
     }
 
     private func measure(_ rival: Rival, _ load: Load, _ programs: ProgramRivals) throws -> Measurement {
-        let measurement = try programs.measure(rival, load) ?? WorkerProcess.measure(rival.rawValue, load)
+        let measurement =
+            try programs.measure(rival, load)
+            ?? WorkerProcess.measure(rival.worker, load, environment: rival.environment)
         if measurement.wrong + measurement.failed > 0 {
             note("  \(measurement.wrong) wrong, \(measurement.failed) failed of \(measurement.total)")
         }
