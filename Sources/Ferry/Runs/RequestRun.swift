@@ -161,6 +161,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func callBack() {
         guard let receiver = receiver.take(), let reply = reply.take() else { return }
+        // It holds the core, which a handle on a run that has ended must not keep.
+        caching = nil
         RunEnd.deliver(watch, RunOutcome(reply), figures ?? RequestMetrics()) {
             request.filter(reply)
             switch receiver {
