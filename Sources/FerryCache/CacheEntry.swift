@@ -1,3 +1,50 @@
+import Glibc
+
+/// Under what an entry is kept: all that makes one request differ from another, as bytes.
+///
+/// The bytes stay in memory, as there may be secrets in them; the store keeps their digest.
+package struct CacheKey: Hashable, Sendable {
+    package let material: [UInt8]
+
+    package init(_ material: [UInt8]) { self.material = material }
+
+    /// What the store keeps of it.
+    package var digest: CacheDigest { CacheDigest(of: material) }
+}
+
+/// What an entry has to agree with to be a hit.
+package struct CacheTerms: Sendable, Hashable {
+    /// Microseconds.
+    package var time: Int64
+    package var version: Int64
+    package var sensitiveData: CacheDigest
+    package var applicationVersion: CacheDigest
+
+    package init(time: Int64, version: Int64, sensitiveData: CacheDigest, applicationVersion: CacheDigest) {
+        self.time = time
+        self.version = version
+        self.sensitiveData = sensitiveData
+        self.applicationVersion = applicationVersion
+    }
+
+    /// Why an entry is no hit whatever its age; `nil` when that is all there is to ask.
+    package func difference(from marks: CacheEntry.Marks) -> CacheMissReason? {
+        if marks.version != version { return .versionMismatch }
+        if marks.sensitiveData != sensitiveData { return .sensitiveDataMismatch }
+        if marks.applicationVersion != applicationVersion { return .appVersionMismatch }
+        return nil
+    }
+}
+
+/// Microseconds since 1970, by the system's clock, which may be set back.
+package typealias CacheTime = Int64
+
+package func currentCacheTime() -> CacheTime {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return CacheTime(time.tv_sec) * 1_000_000 + CacheTime(time.tv_nsec) / 1000
+}
+
 /// What is kept of one answer, as one piece of memory: the record that stands in the database.
 ///
 /// Its first 32 bytes are the SHA-256 digest of all that follows: the digest of the key, the marks, lengths, and

@@ -1,4 +1,5 @@
 internal import Csqlite3
+internal import Glibc
 
 /// One connection to a database (sqlite3_open_v2(3)). Used by one thread at a time; who owns it sees to that.
 struct SQLiteConnection: ~Copyable {
@@ -52,4 +53,131 @@ struct SQLiteConnection: ~Copyable {
     var changes: Int64 { sqlite3_changes64(raw) }
 
     private func fault(_ code: Int32) -> CacheFault { CacheFault(sqlite: code, errno: sqlite3_system_errno(raw)) }
+}
+
+/// A prepared statement (sqlite3_prepare_v3(3)). It keeps its connection from being closed, not from being let go.
+struct SQLiteStatement: ~Copyable {
+    private let raw: OpaquePointer
+
+    init(_ raw: OpaquePointer) { self.raw = raw }
+
+    deinit { sqlite3_finalize(raw) }
+
+    func bind(_ number: Int64, at index: Int32) throws(CacheFault) {
+        try check(sqlite3_bind_int64(raw, index, number))
+    }
+
+    /// The bytes must live until the statement is reset.
+    func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws(CacheFault) {
+        try check(sqlite3_bind_blob64(raw, index, bytes.baseAddress, UInt64(bytes.count), nil))
+    }
+
+    /// As the eight bytes that it is in memory, which SQLite copies.
+    func bind(bytesOf number: Int64, at index: Int32) throws(CacheFault) {
+        let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        let code = withUnsafeBytes(of: number) {
+            sqlite3_bind_blob64(raw, index, $0.baseAddress, UInt64($0.count), copies)
+        }
+        try check(code)
+    }
+
+    /// Whether there is a row.
+    func step() throws(CacheFault) -> Bool {
+        let code = sqlite3_step(raw)
+        switch code {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw fault(code)
+        }
+    }
+
+    /// Runs it to its end, ready for the next time.
+    func run() throws(CacheFault) {
+        defer { reset() }
+        while try step() {}
+    }
+
+    /// Ready for the next time. What it says of faults was said by the step.
+    func reset() { sqlite3_reset(raw) }
+
+    func number(_ column: Int32) -> Int64 { sqlite3_column_int64(raw, column) }
+
+    func text(_ column: Int32) -> String? { sqlite3_column_text(raw, column).map { String(cString: $0) } }
+
+    /// The bytes of a column, until the next step or reset; none where a column holds none.
+    func withBytes<R>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+        let start = sqlite3_column_blob(raw, column)
+        let count = Int(sqlite3_column_bytes(raw, column))
+        return body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    }
+
+    private func fault(_ code: Int32) -> CacheFault {
+        CacheFault(sqlite: code, errno: sqlite3_system_errno(sqlite3_db_handle(raw)))
+    }
+
+    private func check(_ code: Int32) throws(CacheFault) {
+        if code != SQLITE_OK { throw fault(code) }
+    }
+}
+
+/// A connection to the database of a store, with the schema looked at.
+struct CacheDatabase: ~Copyable {
+    let connection: SQLiteConnection
+    let inode: UInt64
+    let epoch: Int
+
+    /// `Fery`, by which databases of ours are known (PRAGMA application_id).
+    private static let application = 0x4665_7279
+
+    /// Rows stand in the order of their last use: new ones are appended, which moves no other, and what is evicted
+    /// first stands first. They are found by the first bytes of their key's digest: as a blob, since of two integers
+    /// SQLite does not look whether they stand within their record, and where that is damaged it compares what stands
+    /// behind the page, which is something else for each connection.
+    private static let schema = [
+        "CREATE TABLE entries(used INTEGER PRIMARY KEY, key BLOB NOT NULL, record BLOB NOT NULL)",
+        "CREATE UNIQUE INDEX keys ON entries(key)",
+    ]
+
+    init(path: String, isNew: Bool, inode: UInt64, epoch: Int, patience: Int64) throws(CacheFault) {
+        let connection = try SQLiteConnection(path: path)
+        connection.setPatience(patience)
+        if !isNew { try Self.check(connection, path) }
+        // Both last for the file. A new one must say so before its first page is written.
+        guard try connection.text("PRAGMA journal_mode=WAL") == "wal" else {
+            throw CacheFault(.io, "no write-ahead log here")
+        }
+        try connection.execute(
+            "PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0")
+        if isNew { try Self.make(connection) }
+        self.connection = connection
+        self.inode = inode
+        self.epoch = epoch
+    }
+
+    private static func check(_ connection: borrowing SQLiteConnection, _ path: String) throws(CacheFault) {
+        guard try connection.number("PRAGMA application_id") == Int64(application) else {
+            throw CacheFault(.foreign, "somebody else's database")
+        }
+        // Its header has a version for writing, and SQLite only reads what a later one than its own has written.
+        if connection.isReadOnly, access(path, W_OK) == 0 {
+            throw CacheFault(.damaged, "a file that may be written, a header that says otherwise")
+        }
+        let statement = try connection.prepare("SELECT sql FROM sqlite_master ORDER BY rowid")
+        var found: [String] = []
+        while try statement.step() { found.append(statement.text(0) ?? "") }
+        guard found == schema else { throw CacheFault(.damaged, "another schema") }
+    }
+
+    private static func make(_ connection: borrowing SQLiteConnection) throws(CacheFault) {
+        try connection.execute("BEGIN IMMEDIATE")
+        do throws(CacheFault) {
+            try connection.execute("PRAGMA application_id=\(application)")
+            for statement in schema { try connection.execute(statement) }
+            try connection.execute("COMMIT")
+        } catch {
+            // It may have been rolled back already.
+            _ = try? connection.execute("ROLLBACK")
+            throw error
+        }
+    }
 }

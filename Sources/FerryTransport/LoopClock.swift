@@ -19,7 +19,8 @@ package final class LoopClock: Sendable {
 
     init(executor: LoopExecutor) { jobs = executor }
 
-    /// Sets what is called, on the loop's thread, when the time of ``wake(at:)`` has come; `nil` for nothing. Any thread.
+    /// Sets what is called on the loop's thread when the time of ``wake(at:)`` has come; `nil` for nothing. Any
+    /// thread.
     package func onTime(_ action: (@Sendable () -> Void)?) {
         state.withLock { $0.action = action }
     }

@@ -85,3 +85,126 @@ package struct TransferRequest: Sendable {
         self.url = url
     }
 }
+
+/// What challenges of the server (401) are answered with: the best of the schemes that is asked for.
+package struct TransferCredentials: Sendable, Hashable {
+    package struct Schemes: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        package static let basic = Schemes(rawValue: 1 << 0)
+        package static let digest = Schemes(rawValue: 1 << 1)
+        package static let ntlm = Schemes(rawValue: 1 << 2)
+        package static let negotiate = Schemes(rawValue: 1 << 3)
+    }
+
+    package var user: String
+    package var password: String
+    package var schemes: Schemes
+
+    package init(user: String, password: String, schemes: Schemes) {
+        self.user = user
+        self.password = password
+        self.schemes = schemes
+    }
+}
+
+/// A proxy that one transfer goes through.
+package struct TransferProxy: Sendable, Hashable {
+    package enum Kind: UInt8, Sendable {
+        /// Spoken to in plain; asked to CONNECT for https.
+        case http = 1
+        /// SOCKS version 5 (RFC 1928); the server's name is looked up here.
+        case socks5
+        /// SOCKS version 5; the server's name is looked up by the proxy.
+        case socks5h
+    }
+
+    package var kind: Kind
+    /// `name:port` or `[v6]:port`.
+    package var address: String
+    /// Without schemes sent at once, without a challenge; no colon in it then.
+    package var user: String?
+    package var password: String?
+    /// What challenges of an HTTP proxy (407) are answered with: the best of these that is asked for.
+    package var schemes: TransferCredentials.Schemes = []
+
+    package init(kind: Kind, address: String, user: String? = nil, password: String? = nil) {
+        self.kind = kind
+        self.address = address
+        self.user = user
+        self.password = password
+    }
+}
+
+extension TransferRequest {
+    /// The rare settings together, behind one reference; never changed, but replaced.
+    final class Extras: Sendable {
+        let proxy: TransferProxy?
+        let credentials: TransferCredentials?
+        let encodings: TransferEncodings
+
+        init?(proxy: TransferProxy?, credentials: TransferCredentials?, encodings: TransferEncodings) {
+            if proxy == nil && credentials == nil && encodings == .standard { return nil }
+            self.proxy = proxy
+            self.credentials = credentials
+            self.encodings = encodings
+        }
+    }
+
+    /// The way to the server; `nil` is the direct one.
+    package var proxy: TransferProxy? {
+        get { extras?.proxy }
+        set { extras = Extras(proxy: newValue, credentials: credentials, encodings: acceptedEncodings) }
+    }
+
+    /// What challenges of the server are answered with, within the transfer.
+    package var credentials: TransferCredentials? {
+        get { extras?.credentials }
+        set { extras = Extras(proxy: proxy, credentials: newValue, encodings: acceptedEncodings) }
+    }
+
+    /// The `Accept-Encoding` sent. One among the headers wins.
+    package var acceptedEncodings: TransferEncodings {
+        get { extras?.encodings ?? .standard }
+        set { extras = Extras(proxy: proxy, credentials: credentials, encodings: newValue) }
+    }
+}
+
+/// Which encodings of the body a request asks for.
+package enum TransferEncodings: Sendable, Hashable {
+    /// The transport's own.
+    case standard
+    /// None is asked for.
+    case none
+    /// This text.
+    case these(String)
+}
+
+/// Header fields in the form in which the core takes them: one block of bytes, no object per field.
+///
+/// For each field two native 32-bit lengths, then the name's and the value's bytes. The lengths make a line break in a
+/// value visible to the core, which refuses it; nothing is ever escaped or cut.
+package struct HeaderBlock: Sendable, Equatable {
+    package private(set) var bytes: [UInt8] = []
+
+    package init() {}
+
+    package mutating func append(_ name: String, _ value: String) {
+        var name = name
+        var value = value
+        name.withUTF8 { name in
+            value.withUTF8 { value in
+                bytes.reserveCapacity(bytes.count + 8 + name.count + value.count)
+                appendLength(name.count)
+                appendLength(value.count)
+                bytes.append(contentsOf: name)
+                bytes.append(contentsOf: value)
+            }
+        }
+    }
+
+    private mutating func appendLength(_ length: Int) {
+        withUnsafeBytes(of: UInt32(clamping: length)) { bytes.append(contentsOf: $0) }
+    }
+}

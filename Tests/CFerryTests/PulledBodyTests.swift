@@ -119,7 +119,8 @@ extension CoreTests {
             let bytes = LoopbackServer.pattern(0..<1_500_000)
             for piece in [1, 700_001, 1_500_000].dropFirst(isSecure ? 1 : 0) {
                 let sent = piece == 1 ? Array(bytes.prefix(300)) : bytes
-                try await withCore(options, server: isSecure ? .init(certificate: certificate) : .init()) { core, server in
+                try await withCore(options, server: isSecure ? .init(certificate: certificate) : .init()) {
+                    core, server in
                     let pieces = try Pieces(sent, piece: piece)
                     let request = CoreRequest("PUT", server.baseURL + "/upload").with {
                         $0.body = .pull(isKnown ? UInt64(sent.count) : nil)

@@ -21,8 +21,9 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
     do throws(RequestError) {
         let weather = try await agent.send(Forecast(city: city)).value
         return "\(weather.celsius) °C in \(weather.city)"
-    } catch .invalidStatusCode(404) {
-        return "no such place"  // all other errors go on to the caller
+    } catch {
+        if error.is(.invalidStatusCode(404)) { return "no such place" }
+        throw error
     }
 }
 
@@ -115,14 +116,13 @@ func judge(_ url: String, by agent: NetworkAgent) async -> String {
     struct Page: Request { let path: String }
     do throws(RequestError) {
         return "status \(try await agent.send(Page(path: url)).status)"
-    } catch .tls(.untrusted) {
-        return "no known authority stands behind the certificate"
-    } catch .tls(.expired) {
-        return "the certificate is of another time"
-    } catch .timeout(.deadline) {
-        return "too late"
     } catch {
-        return "\(error)"  // one line, without secrets
+        switch error.code {
+        case .tls(.untrusted): return "no known authority stands behind the certificate"
+        case .tls(.expired): return "the certificate is of another time"
+        case .timeout(.deadline): return "too late"
+        default: return "\(error)"  // one line, without secrets
+        }
     }
 }
 

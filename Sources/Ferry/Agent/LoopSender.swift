@@ -9,8 +9,8 @@ package protocol LoopSenderReceiver: AnyObject, Sendable {
 /// Sends a request again and again on the thread of one loop: no task, no continuation and no wake-up stands between a
 /// response and the next request. For generators of load.
 ///
-/// A run that a response does not end (a redirect, a retry, a challenge) goes on in a task on the same thread. The cache
-/// is not asked.
+/// A run that a response does not end (a redirect, a retry, a challenge) goes on in a task on the same thread. The
+/// cache is not asked.
 ///
 /// Sendable because only the loop's thread touches what changes, which each method checks.
 package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
@@ -38,7 +38,7 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
     package func send(_ place: Int) -> Result<Response, RequestError>? {
         precondition(clock.isCurrent, "a loop's sender is used on the loop's thread")
         starting = place
-        let run = core.startAwaited(request, answering: AnswerReader(object: self, place: place))
+        let run = AwaitedRun.start(request, answering: AnswerReader(object: self, place: place), by: core)
         starting = -1
         if let answer = early.take() { return result(of: run, place, answer) }
         while place >= runs.count { runs.append(nil) }
@@ -58,16 +58,16 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
 
     /// `nil` where the run goes on in a task.
     private func result(of run: AwaitedRun, _ place: Int, _ answer: Answer) -> Result<Response, RequestError>? {
-        if core.isEnd(answer, of: run, request) { return conclude(run, answer) }
+        if run.isEnd(answer, of: request, by: core) { return conclude(run, answer) }
         Task(executorPreference: clock.executor) {
-            let last = await self.core.goOn(self.request, run, after: answer)
+            let last = await run.goOn(self.request, after: answer, by: self.core)
             self.receiver?.ended(place, self.conclude(run, last))
         }
         return nil
     }
 
     private func conclude(_ run: AwaitedRun, _ answer: Answer) -> Result<Response, RequestError> {
-        Result { () throws(RequestError) in try core.conclude(request, answer, of: run).response }
+        Result { () throws(RequestError) in try run.conclude(request, answer, by: core).response }
     }
 }
 

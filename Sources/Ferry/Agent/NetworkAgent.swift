@@ -35,15 +35,17 @@ public final class NetworkAgent: Sendable {
     /// The status is checked and the value made in the caller's task, not on the caller's actor.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
-        if core.asksCache(request) { return try await core.send(request, by: request.cacheMode) }
-        let run = core.startAwaited(request)
-        var answer = await core.answer(to: run)
-        if !core.isEnd(answer, of: run, request) {
-            answer = await core.goOn(request, run, after: answer)
+        if CacheStage.applies(to: request, in: core) {
+            return try await CachedRun.send(request, request.cacheMode, by: core)
+        }
+        let run = AwaitedRun.start(request, by: core)
+        var answer = await run.answer(by: core)
+        if !run.isEnd(answer, of: request, by: core) {
+            answer = await run.goOn(request, after: answer, by: core)
         }
         // A caller on no actor stays where it is: every hop asks the runtime for an executor.
-        if isOnNoActor() { return try core.conclude(request, answer, of: run) }
-        return try await core.concludeOffActor(request, answer, of: run)
+        if isOnNoActor() { return try run.conclude(request, answer, by: core) }
+        return try await run.concludeOffActor(request, answer, by: core)
     }
 
     /// Cancels every run in flight. Each gets its one result, `cancelled`.
@@ -74,114 +76,108 @@ public final class NetworkAgent: Sendable {
 
 func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }
 
-extension AgentCore {
-    // Never inlined, both: their variables would live in the frame of `send`, in each of the tasks that wait.
-
-    @inline(never)
-    func startAwaited<R: Request>(
-        _ request: R, progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
-        in group: GroupRun? = nil, answering reader: AnswerReader? = nil
-    ) -> AwaitedRun {
-        var built: BuiltRequest
-        let servers = builder.servers
-        let travels = travelsFirst(request)
-        do throws(RequestError) {
-            built = try builder.build(request, at: servers, opensBody: !travels)
-        } catch {
-            let run = AwaitedRun(
-                url: error.url, tag: request.tag, watch: begin(request, url: error.url, in: group), reader: reader)
-            refuse(run, error)
-            return run
-        }
-        let url = built.transfer.url
-        let journey =
-            travels
-            ? Journey(tag: request.tag, of: self, in: group, inherits: group != nil && request.inheritsPriority) : nil
-        let run = AwaitedRun(
-            url: url, tag: request.tag, watch: begin(request, url: url, in: group), journey: journey, servers: servers,
-            snapshot: RequestSnapshot(built), reader: reader)
-        if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
-        if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
-            refuse(run, refusal)
-        } else if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
-            refuse(run, .cancelled(nil, url: run.url))
-        } else if let journey {
-            handOver(run, to: journey)
-        } else {
-            start(run, built, mayBeRetried: builder.mayRetry(request))
-        }
-        return run
+extension NetworkAgent {
+    /// Where the paths of requests are joined to; at first the configuration's.
+    ///
+    /// It can be exchanged while the agent runs, on any thread: a request that is started afterwards goes to the new
+    /// one, and what was started before stays with the old. A text that is no URL fails the requests that are joined to
+    /// it, each with `invalidURL`.
+    public var baseURL: String? {
+        get { core.builder.servers.baseText }
+        set { core.builder.exchangeServers { $0.replacing(base: newValue) } }
     }
 
-    @inline(never)
-    func conclude<R: Request>(
-        _ request: R, _ answer: Answer, of run: AwaitedRun
-    ) throws(RequestError) -> Reply<R.Value> {
-        if let watch = run.watch { return try conclude(request, answer, url: run.url, watchedBy: watch) }
-        var times = ProcessingTimes(isMeasured: false)
-        do throws(RequestError) {
-            let reply = try reply(to: request, answer, url: run.url, &times)
-            request.completionFilter(reply)
-            return reply
-        } catch {
-            request.failureFilter(error)
-            throw error
+    /// Where the paths of requests that use the CDN are joined to; at first the configuration's. It can be exchanged as
+    /// ``baseURL`` can.
+    public var cdnURL: String? {
+        get { core.builder.servers.cdnText }
+        set { core.builder.exchangeServers { $0.replacing(cdn: newValue) } }
+    }
+
+    /// What changes every path before it is joined, in their order; at first the configuration's. They can be exchanged
+    /// as ``baseURL`` can. To add one to those that are there while another thread may do the same, use
+    /// ``exchangeServers(_:)``.
+    public var urlFilters: [any URLFilter] {
+        get { core.builder.servers.filters }
+        set { core.builder.exchangeServers { $0.replacing(filters: newValue) } }
+    }
+
+    /// Exchanges base, CDN and filters together, so that no request sees some of the new and some of the old.
+    ///
+    ///     agent.exchangeServers { servers in
+    ///         servers.baseURL = "https://staging.example.com"
+    ///         servers.urlFilters.append(ArgumentsFilter(["staging": true]))
+    ///     }
+    ///
+    /// Any thread; two that do so at once come one after the other. `change` runs under the lock that every start
+    /// takes: it must not block, and not use the agent.
+    public func exchangeServers(_ change: (inout ServerSelection) -> Void) {
+        core.builder.exchangeServers { servers in
+            var selection = ServerSelection(
+                baseURL: servers.baseText, cdnURL: servers.cdnText, urlFilters: servers.filters)
+            change(&selection)
+            return Servers(base: selection.baseURL, cdn: selection.cdnURL, filters: selection.urlFilters)
         }
     }
+}
 
-    @inline(never)
-    private func conclude<R: Request>(
-        _ request: R, _ answer: Answer, url: String, watchedBy watch: RunWatch
-    ) throws(RequestError) -> Reply<R.Value> {
-        var times = ProcessingTimes(isMeasured: true)
-        let reply = Result { () throws(RequestError) in try self.reply(to: request, answer, url: url, &times) }
-        if case .result(let result) = answer { watch.received(result) }
-        let outcome = RunOutcome(reply)
-        watch.willStop(outcome, RequestMetrics(answer, times))
-        request.filter(reply)
-        watch.didStop(outcome)
-        return try reply.get()
+/// Makes an agent, calls `body` with it, and shuts it down, also when `body` throws.
+///
+///     let reply = try await withNetworkAgent { agent in try await agent.send(UserInfo(id: 7)) }
+///
+/// `grace` is how long runs that `body` left behind may still take. The default is 5 seconds.
+public func withNetworkAgent<Value: Sendable, Failure: Error>(
+    configuration: NetworkConfiguration = NetworkConfiguration(), grace: Duration = .seconds(5),
+    isolation: isolated (any Actor)? = #isolation, _ body: (NetworkAgent) async throws(Failure) -> Value
+) async throws(Failure) -> Value {
+    let agent = NetworkAgent(configuration: configuration)
+    do throws(Failure) {
+        let value = try await body(agent)
+        await agent.shutdown(grace: grace)
+        return value
+    } catch {
+        await agent.shutdown(grace: grace)
+        throw error
     }
+}
 
-    @concurrent
-    func concludeOffActor<R: Request>(
-        _ request: R, _ answer: Answer, of run: AwaitedRun
-    ) async throws(RequestError) -> Reply<R.Value> {
-        try conclude(request, answer, of: run)
-    }
+/// Gauges and counters of an agent's network, summed over its loops. Each is exact; together they may differ by a
+/// moment.
+///
+/// A transfer is one exchange: a run with a redirect and a retry has three of them, one that the cache or an
+/// interceptor answers has none.
+public struct AgentStatistics: Sendable, Hashable {
+    /// Transfers that wait for their turn.
+    public let waiting: UInt64
+    /// Transfers at work; those whose name is being looked up are.
+    public let running: UInt64
+    /// Transfers taken on since the start.
+    public let submitted: UInt64
+    /// Transfers answered since the start.
+    public let finished: UInt64
+    /// Sockets that are open.
+    public let sockets: UInt64
+    /// Connections opened since the start.
+    public let connectionsOpened: UInt64
+    /// Names looked up since the start.
+    public let lookups: UInt64
+    /// Idle connections given up because bytes came that nobody had asked for.
+    public let guardedConnections: UInt64
+    /// Rounds of the loops since the start.
+    public let turns: UInt64
+    /// The longest of them: more than a few milliseconds speak of code that blocks on ``NetworkAgent/taskExecutor``.
+    public let longestTurn: Duration
 
-    /// Waits for the answer of a run that was started.
-    nonisolated(nonsending) func answer(to run: AwaitedRun) async -> Answer {
-        await withTaskCancellationHandler {
-            await run.answer()
-        } onCancel: {
-            cancel(run)
-        }
-    }
-
-    @concurrent
-    func goOn<R: Request>(_ request: R, _ run: AwaitedRun, after answer: Answer) async -> Answer {
-        let journey = journey(of: run)
-        return await withTaskCancellationHandler {
-            await goOn(request, run, journey, after: answer)
-        } onCancel: {
-            journey.end(.cancelled)
-        }
-    }
-
-    /// What a run goes on as that is not settled. To be asked for in the task that started the run, or in one made
-    /// there.
-    func journey(of run: AwaitedRun) -> Journey {
-        run.journey ?? Journey(tag: run.tag, of: self, in: run.group, inherits: run.inheritsPriority)
-    }
-
-    /// Goes on to the last answer. To end it early is the caller's to see to.
-    func goOn<R: Request>(_ request: R, _ run: AwaitedRun, _ journey: Journey, after answer: Answer) async -> Answer {
-        enter(journey, from: run)
-        return await travel(
-            itinerary(
-                of: request, run.snapshot.map { .success($0) }, at: run.servers ?? builder.servers, url: run.url,
-                watch: run.watch, meter: run.meter, in: run.group),
-            journey, after: answer)
+    init(_ from: TransportStatistics) {
+        waiting = from.waiting
+        running = from.running
+        submitted = from.submitted
+        finished = from.finished
+        sockets = from.sockets
+        connectionsOpened = from.connectionsOpened
+        lookups = from.lookups
+        guardedConnections = from.guardedConnections
+        turns = from.turns
+        longestTurn = .microseconds(Int64(clamping: from.longestTurn))
     }
 }

@@ -1,3 +1,4 @@
+public import Dispatch
 import FerryCache
 import FerryTransport
 
@@ -11,13 +12,11 @@ public struct AgentCache: Sendable {
     /// without hooks and observers. Fails with `notCached`, which says why, or as the checks do.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
         let target = try core.builder.cacheTarget(request, at: core.builder.servers)
-        guard let plan = core.plan(for: request, target, .cacheOnly) else {
-            throw .notCached(.notConfigured, url: target.url)
-        }
-        let journey = Journey(tag: nil, of: core)
+        let stage = CacheStage(request, target, .cacheOnly, by: core)
+        guard let plan = stage.plan else { throw .notCached(.notConfigured, url: target.url) }
         let answer: Answer
-        switch await core.lookUp(plan, of: request, journey, until: nil) {
-        case .fresh(let stored, let trace)?: answer = AgentCore.answer(stored, trace, plan)
+        switch await stage.find(for: request, plan, RunControl(tag: nil, of: core), until: nil)?.verdict {
+        case .fresh(let stored, let trace)?: answer = Answer(stored, trace, plan)
         case .stale?: throw .notCached(.expired, url: target.url)
         case .miss(let reason)?: throw .notCached(reason, url: target.url)
         case nil: throw .notCached(.unavailable, url: target.url)
@@ -45,8 +44,9 @@ public struct AgentCache: Sendable {
     private func kept<R: Request>(_ response: Response, for request: R) -> (KeptResponse, CacheKey)? {
         guard let cache = core.cache, response.result.body.count == response.bodyLength,
             let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
-            let plan = core.plan(for: request, target, .reload),
-            let kept = core.kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
+            let plan = CachePlan(for: request, target, in: cache),
+            let kept = CacheStage(plan, .reload, by: core)
+                .kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
         else { return nil }
         return (kept, plan.key)
     }
@@ -83,5 +83,65 @@ public struct AgentCache: Sendable {
 extension RequestError {
     static func notCached(_ miss: CacheMiss, url: String) -> RequestError {
         RequestError(preparing: .notCached(miss), message: "the cache has no answer: \(miss)", url: url)
+    }
+}
+
+extension NetworkAgent {
+    /// What the agent keeps of answers.
+    public var cache: AgentCache { AgentCache(core: core) }
+
+    /// Sends a request, and uses the cache as `mode` says instead of the request's own ``Request/cacheMode``.
+    @discardableResult
+    public nonisolated(nonsending) func send<R: Request>(
+        _ request: R, cache mode: CacheMode
+    ) async throws(RequestError) -> Reply<R.Value> {
+        try await CachedRun.send(request, mode, by: core)
+    }
+
+    /// The kept answer and then the network's: calls `cached` with the reply from the cache, if there is one that is
+    /// fresh, in the caller's task, and returns or throws what the network brings, which is kept in turn.
+    ///
+    /// The hooks and observers see the run, not what comes before it. The label has to be written: a trailing closure
+    /// is ``send(_:uploadProgress:)``'s.
+    @_disfavoredOverload
+    @discardableResult
+    public nonisolated(nonsending) func send<R: Request>(
+        _ request: R, cached: @escaping @Sendable (Reply<R.Value>) -> Void
+    ) async throws(RequestError) -> Reply<R.Value> {
+        try await CachedRun.send(request, .reload, by: core, cached: cached)
+    }
+
+    /// Starts a request, and uses the cache as `mode` says instead of the request's own ``Request/cacheMode``.
+    @discardableResult
+    public func start<R: Request>(
+        _ request: R, cache mode: CacheMode, on queue: DispatchQueue? = nil,
+        completion: @escaping @Sendable (Result<Reply<R.Value>, RequestError>) -> Void
+    ) -> RequestTask<R.Value> {
+        RequestTask(run: RequestRun<R>.start(request, on: queue, .closure(completion), mode: mode, by: core))
+    }
+
+    /// Likewise; the result goes to a delegate.
+    @discardableResult
+    public func start<R: Request>(
+        _ request: R, cache mode: CacheMode, delegate: any RequestDelegate, on queue: DispatchQueue? = nil
+    ) -> RequestTask<R.Value> {
+        RequestTask(
+            run: RequestRun<R>.start(request, on: queue, .delegate(WeakDelegate(delegate)), mode: mode, by: core))
+    }
+
+    /// The kept answer and then the network's: calls `cached` with the reply from the cache, if there is one that is
+    /// fresh, and then `completion` with the run's one result, which is the network's. Both come on `queue`, in this
+    /// order.
+    ///
+    /// The hooks and observers see the run, not what comes before it. The label has to be written: a first trailing
+    /// closure is ``start(_:on:uploadProgress:completion:)``'s.
+    @_disfavoredOverload
+    @discardableResult
+    public func start<R: Request>(
+        _ request: R, on queue: DispatchQueue? = nil, cached: @escaping @Sendable (Reply<R.Value>) -> Void,
+        completion: @escaping @Sendable (Result<Reply<R.Value>, RequestError>) -> Void
+    ) -> RequestTask<R.Value> {
+        RequestTask(
+            run: RequestRun<R>.start(request, on: queue, .closure(completion), mode: .reload, cached: cached, by: core))
     }
 }

@@ -45,3 +45,115 @@ public struct CachePolicy: Sendable {
             terms: Terms(lifetime: lifetime, version: version, sensitiveData: sensitiveData, writing: write))
     }
 }
+
+/// How a start uses the cache. It matters only for requests with a ``CachePolicy``.
+///
+/// Both at once, the kept answer and then the network's, is `send` and `start` with `cached:`.
+public struct CacheMode: Sendable, Hashable {
+    enum Way: Sendable { case cacheElseNetwork, reload, cacheOnly }
+
+    let way: Way
+    /// Microseconds past its time for which an entry may stand in for a failure.
+    let staleIfError: Int64
+    /// Likewise, for which it is delivered while another is fetched.
+    let staleWhileRevalidate: Int64
+
+    private init(_ way: Way, staleIfError: Duration = .zero, staleWhileRevalidate: Duration = .zero) {
+        self.way = way
+        self.staleIfError = staleIfError.microseconds
+        self.staleWhileRevalidate = staleWhileRevalidate.microseconds
+    }
+
+    /// A hit answers the run; everything else goes to the network.
+    public static let cacheElseNetwork = CacheMode(.cacheElseNetwork)
+
+    /// The cache is not asked; the answer is kept all the same.
+    public static let reload = CacheMode(.reload)
+
+    /// The network is not asked: a miss fails with `notCached`.
+    public static let cacheOnly = CacheMode(.cacheOnly)
+
+    /// As ``cacheElseNetwork``, with use for an entry that is past its time (RFC 5861): for so much longer it stands in
+    /// for a network or a server that fails (no answer, 500, 502, 503 or 504), or is delivered at once while a run of
+    /// its own fetches a new one. The response says so (``Response/isStale``).
+    public static func cacheElseNetwork(
+        staleIfError: Duration = .zero, staleWhileRevalidate: Duration = .zero
+    ) -> CacheMode {
+        CacheMode(.cacheElseNetwork, staleIfError: staleIfError, staleWhileRevalidate: staleWhileRevalidate)
+    }
+
+    var reads: Bool { way != .reload }
+    var asksNetwork: Bool { way != .cacheOnly }
+}
+
+/// Why the cache had no answer for a run. An open set.
+public struct CacheMiss: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+    /// A word, like `expired`.
+    public let rawValue: String
+
+    /// One of a word.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    init(_ reason: CacheMissReason) { rawValue = reason.rawValue }
+
+    /// Nothing is kept under the request's key.
+    public static let notFound = CacheMiss(.notFound)
+    /// Older than allowed, or stored before the clock was set back.
+    public static let expired = CacheMiss(.expired)
+    /// Of another version of the policy.
+    public static let versionMismatch = CacheMiss(.versionMismatch)
+    /// Of other sensitive data.
+    public static let sensitiveDataMismatch = CacheMiss(.sensitiveDataMismatch)
+    /// Of another version of the application.
+    public static let appVersionMismatch = CacheMiss(.appVersionMismatch)
+    /// A header field that the answer varies by (`Vary`) is another one.
+    public static let varyMismatch = CacheMiss(.varyMismatch)
+    /// The cookie jar is not empty, and the policy has no sensitive data: whose the answer is cannot be known.
+    public static let unknownCredentials = CacheMiss(rawValue: "unknownCredentials")
+    /// It does not pass the request's checks any more.
+    public static let invalid = CacheMiss(.invalid)
+    /// It was damaged, and is removed.
+    public static let corrupt = CacheMiss(.corrupt)
+    /// The disk cannot be read now.
+    public static let unavailable = CacheMiss(.unavailable)
+    /// The mode was ``CacheMode/reload``.
+    public static let reload = CacheMiss(.reload)
+    /// No policy, no cache in the configuration, or a body that is read from a file, a form or a stream.
+    public static let notConfigured = CacheMiss(.notConfigured)
+
+    /// The word.
+    public var description: String { rawValue }
+}
+
+/// Why an answer was not kept, although the request's policy asked for it. An open set.
+public struct CacheRefusal: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+    /// A word, like `noStore`.
+    public let rawValue: String
+
+    /// One of a word.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// `Cache-Control: no-store`, in the answer or in the request.
+    public static let noStore = CacheRefusal(rawValue: "noStore")
+    /// `Cache-Control: private` or a `Set-Cookie`, and nothing in the request or its policy says whose it is.
+    public static let nobodysOwn = CacheRefusal(rawValue: "nobodysOwn")
+    /// It was sent with credentials that the request does not show (of an adapter, an authenticator, a credential
+    /// provider or a cookie jar), and the policy has no sensitive data. Nor is a response kept that such credentials
+    /// led to, by a redirect that dropped them or past a proxy that asked for them.
+    public static let unknownCredentials = CacheRefusal(rawValue: "unknownCredentials")
+    /// `Vary: *`
+    public static let vary = CacheRefusal(rawValue: "vary")
+    /// A part (206), or no answer of its own (304).
+    public static let partial = CacheRefusal(rawValue: "partial")
+    /// Its end is the end of the connection: whether all of it came cannot be known.
+    public static let untilClose = CacheRefusal(rawValue: "untilClose")
+    /// ``Request/shouldCache(_:)`` said no.
+    public static let request = CacheRefusal(rawValue: "request")
+    /// Larger than ``CacheConfiguration/maxEntryBytes``.
+    public static let tooLarge = CacheRefusal(rawValue: "tooLarge")
+    /// The writing queue was full.
+    public static let queueFull = CacheRefusal(rawValue: "queueFull")
+
+    /// The word.
+    public var description: String { rawValue }
+}

@@ -1,4 +1,5 @@
 public import Dispatch
+package import FerryTransport
 
 /// What an agent is made with; complete by default.
 public struct NetworkConfiguration: Sendable {
@@ -137,4 +138,100 @@ public enum ContentEncoding: String, Sendable, Hashable {
     case gzip
     /// RFC 1950
     case deflate
+}
+
+/// How much at once.
+///
+/// What is below 1 counts as 1, a ``queueLength`` below 0 as 0. Where an agent has several loops, each has its share.
+public struct Limits: Sendable, Hashable {
+    /// Exchanges at work at once; the others wait. The default is 1,024, the most 1,048,576 for each loop.
+    public var concurrentTransfers = 1024
+
+    /// Of these for one scheme, host and port; with several loops each has one at least. The default is 64.
+    public var transfersPerHost = 64
+
+    /// Runs that may wait beyond ``concurrentTransfers``; one more fails with `queueFull`. The default is `nil`, no
+    /// bound.
+    public var queueLength: Int?
+
+    /// Bytes of all heads of one answer together; more is `headersTooLarge`. The default is 64 KiB.
+    public var headerBytes = 64 * 1024
+
+    /// Bytes of a body held in memory, after decoding; more is `responseTooLarge`. The default is 64 MiB.
+    public var bodyBytes = 64 * 1024 * 1024
+
+    /// The defaults.
+    public init() {}
+}
+
+/// When HTTP/2 (RFC 9113) is spoken.
+///
+/// It is off unless it is asked for: libcurl before 8.0 may take a cut off body without a length for a whole one under
+/// load, and on a fast network one connection of 100 streams is slower than 64 connections of HTTP/1.1.
+public enum HTTP2Use: Sendable, Hashable {
+    /// Never.
+    case never
+    /// Over TLS, with servers that offer it (ALPN); HTTP/1.1 with all others.
+    case negotiated
+    /// With every server, also without TLS and without asking. One that does not speak it fails the run.
+    case priorKnowledge
+}
+
+/// What carries requests over HTTP/1.1.
+public enum TransferEngine: Sendable, Hashable {
+    /// libcurl carries every request.
+    case libcurl
+    /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time. It is new: measure
+    /// and test before you rely on it.
+    ///
+    /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials for
+    /// challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
+    /// ``RequestMetrics/engine`` tells which one carried a run.
+    case automatic
+
+    /// The default of ``NetworkConfiguration/engine``: ``libcurl``, unless the environment variable `FERRY_ENGINE` is
+    /// `automatic`. An operator can so change the engine of a service without a new build. The variable is read once.
+    public static var standard: TransferEngine {
+        TransportConfiguration.Engine.standard == .http1 ? .automatic : .libcurl
+    }
+}
+
+extension NetworkConfiguration {
+    /// The part of it that the transport is made with.
+    package var transport: TransportConfiguration {
+        var made = TransportConfiguration()
+        made.loops = max(loops, 1)
+        made.maxTransfers = max(limits.concurrentTransfers, 1)
+        made.maxTransfersPerHost = max(limits.transfersPerHost, 1)
+        made.idleConnectionTime = milliseconds(idleConnectionTime)
+        made.authorityFile = tls.authorityFile
+        made.pinnedKeys = tls.pinnedKeys
+        made.isInsecure = tls.verification == .none
+        made.clientCertificateFile = tls.clientCertificate?.certificateFile
+        made.clientKeyFile = tls.clientCertificate?.keyFile
+        made.clientKeyPassword = tls.clientCertificate?.keyPassword
+        switch tls.minimumVersion {
+        case .v12: made.minimumTLSVersion = .v12
+        case .v13: made.minimumTLSVersion = .v13
+        }
+        switch http2 {
+        case .never: made.http2 = .never
+        case .negotiated: made.http2 = .negotiated
+        case .priorKnowledge: made.http2 = .priorKnowledge
+        }
+        made.engine = engine == .automatic ? .http1 : .libcurl
+        made.keepsCookies = keepsCookies
+        made.userAgent = userAgent
+        made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field
+        return made
+    }
+}
+
+extension TransferEncodings {
+    init(_ encodings: [ContentEncoding]) { self = encodings.isEmpty ? .none : .these(encodings.field) }
+}
+
+extension [ContentEncoding] {
+    /// The value of an `Accept-Encoding` field.
+    var field: String { map(\.rawValue).joined(separator: ", ") }
 }

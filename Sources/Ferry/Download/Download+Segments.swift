@@ -24,18 +24,18 @@ extension Download {
     }
 
     /// Has others load the segments besides the lead's, once.
-    func callHelpers(_ itinerary: Itinerary, _ journey: Journey, _ core: AgentCore) {
+    func callHelpers(_ call: Call, _ control: RunControl, _ core: AgentCore) {
         let (metadata, resumedFrom, isFirst) = state.withLock { ($0.metadata, $0.resumedFrom, $0.helpers == nil) }
         guard isFirst else { return }
         meter.begin(at: metadata.received(0), resumedFrom: resumedFrom, total: metadata.total, isResumable: true)
         // None for a file that is gone on with in one segment: the lead loads all of them, and at the rate for all.
-        let journeys = (1..<plan.options.segments).map { _ in Journey(tag: itinerary.tag, of: core) }
-        state.withLock { $0.helperJourneys = journeys }
-        for helper in journeys { journey.adopt(helper) }
+        let controls = (1..<plan.options.segments).map { _ in RunControl(tag: call.tag, of: core) }
+        state.withLock { $0.helperControls = controls }
+        for helper in controls { control.adopt(helper) }
         let work = Task {
             await withTaskGroup { group in
-                for helper in journeys {
-                    group.addTask { await self.loadSegments(itinerary.ofHelper, helper, of: journey, core) }
+                for helper in controls {
+                    group.addTask { await self.loadSegments(call.ofPart, helper, of: control, core) }
                 }
             }
         }
@@ -51,7 +51,7 @@ extension Download {
     func beginAnew() -> Bool {
         if !restart() { return false }
         state.withLock { state in
-            (state.helpers, state.helperJourneys, state.helperFault) = (nil, [], nil)
+            (state.helpers, state.helperControls, state.helperFault) = (nil, [], nil)
             (state.isOutdated, state.claimed) = (false, [])
         }
         return true
@@ -72,7 +72,7 @@ extension Download {
     /// Nobody works at the file any more.
     func endHelpers() async {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
-        for journey in state.withLock({ $0.helperJourneys }) { journey.end(.cancelled) }
+        for control in state.withLock({ $0.helperControls }) { control.end(.cancelled) }
         await helpers.work.value
         // The clerk may wait for the disk.
         if state.withLock({ $0.isStuck }) { return helpers.clerk.cancel() }
@@ -84,21 +84,21 @@ extension Download {
 
     /// One segment after another, until none is left.
     private func loadSegments(
-        _ itinerary: Itinerary, _ journey: Journey, of lead: Journey, _ core: AgentCore
+        _ call: Call, _ control: RunControl, of lead: RunControl, _ core: AgentCore
     ) async {
         while helperFault == nil, let index = claimSegment() {
-            let worker = DownloadWorker(self, itinerary, segment: index)
-            let answer = await core.travel(itinerary, journey, after: .unsent, worker)
+            let worker = DownloadWorker(self, call, segment: index)
+            let answer = await Exchange.run(call, control, after: .unsent, worker, by: core)
             do throws(RequestError) {
-                let response = try core.builder.response(of: answer, url: itinerary.url)
+                let response = try core.builder.response(of: answer, url: call.url)
                 guard state.withLock({ $0.metadata.segments?[index].isComplete ?? false }) else {
-                    throw await worker.refusal(of: response, to: journey, by: core)
+                    throw await worker.refusal(of: response, to: control, by: core)
                 }
             } catch {
                 // It cannot be had: none of the others is wanted any more.
                 let others = state.withLock { state in
                     if state.helperFault == nil { state.helperFault = error }
-                    return state.helperJourneys
+                    return state.helperControls
                 }
                 for other in others { other.end(.cancelled) }
                 // Whatever it does now.
@@ -130,11 +130,147 @@ struct DownloadHelpers: Sendable {
     }
 }
 
-extension Itinerary {
-    /// The same way, and nobody is told of it: it is the lead's run.
-    fileprivate var ofHelper: Itinerary {
-        var helper = self
-        (helper.watch, helper.meter) = (nil, nil)
-        return helper
+extension Download {
+    /// Up to here a file comes in one piece, nearly always: its metadata would be written for nothing.
+    private static let small: Int64 = 256 * 1024
+
+    /// Bytes a second for one of those who load at once; 0 = no bound.
+    func rate(for question: DownloadMachine.Question) -> UInt64 {
+        guard let rate = plan.options.bytesPerSecond else { return 0 }
+        let isInSegments = question.isFirst || state.withLock { $0.metadata.segments != nil }
+        return UInt64(max(rate / (isInSegments ? plan.options.segments : 1), 1))
+    }
+
+    /// What is missing, and by what it is known that it still belongs to what is there.
+    func question(segment index: Int?) -> DownloadMachine.Question {
+        state.withLock { state in
+            var question = DownloadMachine.Question(validator: state.metadata.validator, total: state.metadata.total)
+            if let index, let segment = state.metadata.segments?[index] {
+                question.offset = segment.start + segment.written
+                question.end = segment.end
+            } else if question.validator != nil && plan.isGet {
+                question.offset = state.received
+            }
+            // A server that has sent something else before does not serve pieces.
+            if plan.options.segments > 1, plan.isGet, !question.isRanged, !state.hasRestarted {
+                question = DownloadMachine.Question(end: plan.options.leastSegment, isFirst: true)
+            }
+            return question
+        }
+    }
+
+    /// So many bytes more are in the part.
+    func count(_ more: Int64, segment: Int?) {
+        state.withLock { state in
+            // The first one was asked for before there were any.
+            if let segment = segment ?? (state.metadata.segments == nil ? nil : 0) {
+                state.metadata.segments?[segment].written += more
+            } else {
+                state.received += more
+            }
+        }
+        meter.add(more)
+    }
+
+    /// What was loaded is of no use. False when that has happened before.
+    func restart() -> Bool {
+        state.withLock { state in
+            // Bytes of the old version may still come into the part.
+            if state.hasRestarted || state.isStuck { return false }
+            state.hasRestarted = true
+            state.metadata = state.metadata.anew
+            (state.received, state.resumedFrom) = (0, 0)
+            return true
+        }
+    }
+
+    /// All of the file is there.
+    func isWhole(_ length: Int64) {
+        let (isNews, resumedFrom) = state.withLock { state in
+            state.isComplete = true
+            return (state.received != length, state.resumedFrom)
+        }
+        if isNews { meter.begin(at: length, resumedFrom: resumedFrom, total: length, isResumable: true) }
+    }
+
+    /// Throws when a file of this length is not wanted.
+    func checkLength(_ total: Int64?, _ head: Response) throws(RequestError) {
+        guard let total else { return }
+        if let expected = plan.options.expectedLength, expected != total {
+            throw RequestError(
+                .contentMismatch(.length), phase: .body, message: "the file has \(total) bytes, and not \(expected)",
+                response: head)
+        }
+        if let most = plan.most, most < total {
+            throw RequestError(
+                .responseTooLarge, phase: .body, message: "the file has \(total) bytes, and \(most) are the most",
+                response: head)
+        }
+    }
+
+    /// What an answer with the beginning of a file is good for.
+    enum Beginning {
+        case whole
+        /// It is the first segment.
+        case segments
+        /// It is a piece to which no other can be added.
+        case nothing
+    }
+
+    /// The file begins with this answer: the part is emptied, and what is to be known of it is written down.
+    func begin(_ head: Response, length: Int64?, total: Int64?) async throws(RequestError) -> Beginning {
+        let part = self.part
+        let (place, isFresh, known) = state.withLock { ($0.place, $0.isFresh, $0.metadata) }
+        var fresh = known.anew
+        fresh.total = total
+        if plan.isGet && head.canBeResumed { fresh.validator = ResumeValidator(head.headers) }
+        if place?.name == nil {
+            fresh.name = SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
+        }
+        if let total, let length, length < total {
+            if fresh.validator == nil { return .nothing }
+            fresh.segments = segments(of: total, first: length)
+        }
+        let metadata = fresh
+        let isNoted =
+            metadata.validator != nil && (metadata.segments != nil || total.map { $0 > Self.small } ?? true)
+        // Of most files that are small there is nothing to do.
+        if !isFresh || isNoted {
+            try await onDisk(.body) { () throws(FileFault) in
+                if !isFresh {
+                    // In this order: whoever finds the part after a kill must not take it for what the old metadata
+                    // speak of, least of all when it has its full length again, and nothing in it.
+                    try part.removeMetadata()
+                    self.state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
+                    try part.setLength(0, isDurable: true)
+                }
+                if metadata.segments != nil { try part.setLength(total ?? 0) }
+                if isNoted { try part.write(metadata) }
+            }
+        }
+        state.withLock { state in
+            state.metadata = metadata
+            (state.helpers, state.helperControls, state.helperFault) = (nil, [], nil)
+            state.isKept = metadata.validator != nil
+            (state.isNoted, state.isFresh) = (isNoted, false)
+            (state.received, state.resumedFrom) = (0, 0)
+            state.claimed = metadata.segments == nil ? [] : [0]
+        }
+        return metadata.segments == nil ? .whole : .segments
+    }
+
+    /// Takes back what has come last.
+    func takeBack(to offset: Int64, by count: Int64, segment: Int?) async throws(RequestError) {
+        let part = part
+        self.count(-count, segment: segment)
+        if segment != nil { return }
+        try await onDisk(.body) { () throws(FileFault) in try part.setLength(offset) }
+    }
+}
+
+extension Response {
+    /// Whether parts of it can be asked for later, as far as the server says.
+    fileprivate var canBeResumed: Bool {
+        !headers.isBodyEncoded && !headers.values(of: "Accept-Ranges").contains { equalNames($0, "none") }
     }
 }

@@ -1,7 +1,7 @@
 import FerryTransport
 import Synchronization
 
-/// One download: the part that is there, what is known of it, and who works at it. Its answers come by way of a journey
+/// One download: the part that is there, what is known of it, and who works at it. Its answers come by way of a run
 /// like any other run's; what they mean is decided by `DownloadMachine`.
 final class Download: Sendable {
     struct State {
@@ -29,7 +29,7 @@ final class Download: Sendable {
         var claimed: Set<Int> = []
         var helpers: DownloadHelpers?
         /// Theirs, known before the first of them begins: it may fail at once.
-        var helperJourneys: [Journey] = []
+        var helperControls: [RunControl] = []
         /// What one of them has failed with, the first.
         var helperFault: RequestError?
         /// The disk has not taken in time what was written: a write is still under way when the run has ended. It holds
@@ -57,23 +57,23 @@ final class Download: Sendable {
 
     /// From the first answer to the file in its place. The answer is the last one, for what was measured.
     func carry(
-        _ itinerary: Itinerary, _ journey: Journey, after first: Answer, by core: AgentCore
+        _ call: Call, _ control: RunControl, after first: Answer, by core: AgentCore
     ) async -> (answer: Answer, file: Result<DownloadedFile, RequestError>) {
-        core.enter(journey)
+        core.enter(control)
         defer {
-            core.leave(journey)
+            core.leave(control)
             meter.end()
         }
         var answer = first
-        // One for all journeys, whenever each of them begins, and for what is done with the file in the end.
-        var itinerary = itinerary
-        itinerary.groupDeadline = itinerary.end(from: .now)
-        let deadline = itinerary.groupDeadline
+        // One for all runs, whenever each of them begins, and for what is done with the file in the end.
+        var call = call
+        call.groupDeadline = call.end(from: .now)
+        let deadline = call.groupDeadline
         do throws(RequestError) {
             try plan.checkOptions()
             try await open()
-            let response = try await load(itinerary, journey, by: core, &answer)
-            let file = try await conclude(response, journey, until: deadline)
+            let response = try await load(call, control, by: core, &answer)
+            let file = try await conclude(response, control, until: deadline)
             return (answer, .success(file))
         } catch {
             await leaveBehind()
@@ -84,27 +84,27 @@ final class Download: Sendable {
 
     /// Until all bytes are there. The answer is the last one, before this and after it.
     private func load(
-        _ itinerary: Itinerary, _ journey: Journey, by core: AgentCore, _ answer: inout Answer
+        _ call: Call, _ control: RunControl, by core: AgentCore, _ answer: inout Answer
     ) async throws(RequestError) -> Response {
-        let lead = DownloadWorker(self, itinerary)
-        var travel = Travel(core, itinerary, journey, lead, after: answer)
+        let lead = DownloadWorker(self, call)
+        var travel = Exchange(core, call, control, lead, after: answer)
         while true {
             do throws(RequestError) {
                 answer = await travel.run(after: answer)
-                let response = try core.builder.response(of: answer, url: itinerary.url)
+                let response = try core.builder.response(of: answer, url: call.url)
                 if state.withLock({ $0.isComplete }) { return response }
-                throw await lead.refusal(of: response, to: journey, by: core)
+                throw await lead.refusal(of: response, to: control, by: core)
             } catch {
                 // What broke off the lead, if it was a helper that failed; the others fail when they are ended.
                 let (fault, isOutdated) = state.withLock { ($0.helperFault, $0.isOutdated) }
                 await endHelpers()
-                guard journey.end == nil, isOutdated, beginAnew() else {
-                    throw journey.end == nil ? fault ?? error : error
+                guard control.end == nil, isOutdated, beginAnew() else {
+                    throw control.end == nil ? fault ?? error : error
                 }
                 // What was broken off has been sent, too.
                 if case .arrived(let result, _) = answer { travel.leave(result) }
                 lead.beginAnew()
-                journey.takeUp()
+                control.takeUp()
                 answer = .unsent
             }
         }
@@ -193,5 +193,127 @@ extension DownloadMetadata {
     fileprivate func isOf(url: String, length: Int64) -> Bool {
         isOf(url: url) && validator != nil
             && (segments == nil ? length <= total ?? .max : length == total)
+    }
+}
+
+extension Download {
+    /// All bytes are here: looks whether they are the right ones, and puts the file in its place.
+    func conclude(
+        _ response: Response, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async throws(RequestError) -> DownloadedFile {
+        let (part, place, known) = state.withLock { ($0.part, $0.place, $0.metadata) }
+        guard let part, let place else { preconditionFailure("a download ends before it began") }
+        let options = plan.options
+        let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
+        let (length, digest, taken) = try await onDisk(.processing) { end in
+            self.place(
+                part, as: name, replaces: place.name != nil, unless: { control.end != nil || deadline.isOver },
+                then: end)
+        }
+        guard let taken else {
+            if control.end != nil { throw control.error(behind: response, countsAttempts: true) }
+            if deadline.isOver {
+                let failure = TransferFailure(.timeout, .timeoutDeadline)
+                throw RequestError(failure, of: response.result, url: response.url, origin: response.origin)
+            }
+            if let expected = options.expectedLength, expected != length {
+                throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
+            }
+            throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
+        }
+        let resumedFrom = state.withLock { $0.resumedFrom }
+        var path = place.path(of: taken)
+        if case .file(let given) = plan.target { path = given }
+        return DownloadedFile(
+            path: path, length: length, resumedFrom: resumedFrom, response: response)
+    }
+
+    /// The name is `nil` of one that is not in its place.
+    private typealias End = (length: Int64, digest: String?, name: String?)
+
+    /// Puts the part in its place if it is the right one. Where waiting for the disk does no harm.
+    private func place(
+        _ part: PartFile, as name: String, replaces: Bool, unless hasEnded: () -> Bool,
+        then end: @escaping @Sendable (Result<End, FileFault>) -> Void
+    ) {
+        let options = plan.options
+        do throws(FileFault) {
+            let digest = options.sha256 == nil ? nil : try part.sha256(while: { !hasEnded() })
+            let length = try part.length()
+            let isRight =
+                options.expectedLength ?? length == length
+                && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
+            guard isRight && !hasEnded() else { return end(.success((length, digest, nil))) }
+            let taken = try part.place(as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted })
+            // It is the file now, also if the disk refuses its name.
+            state.withLock { $0.part = nil }
+            part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, taken))) }
+        } catch {
+            end(.failure(error))
+        }
+    }
+
+    /// What came is not to be gone on with.
+    private func mismatch(
+        _ measure: RequestError.Code.FileMeasure, _ message: String, _ response: Response
+    ) -> RequestError {
+        state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
+        return RequestError(.contentMismatch(measure), message: message, response: response)
+    }
+}
+
+extension ContinuousClock.Instant? {
+    /// Whether it has passed; never, where there is none.
+    fileprivate var isOver: Bool { map { $0 <= .now } ?? false }
+}
+
+extension Download {
+    /// Leaves the sockets unread.
+    func pause() {
+        state.withLock { state in
+            state.isPaused = true
+            state.paused = state.pouring
+            for run in state.pouring { run.core.transport.pause(run.id) }
+        }
+    }
+
+    /// Reads them again.
+    func resume() {
+        state.withLock { state in
+            state.isPaused = false
+            for run in state.pouring { run.core.transport.resume(run.id) }
+        }
+    }
+
+    var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    /// Sends the body of a run to the part. Under the lock, so that a pause comes behind it or is seen here.
+    func pour(_ run: StreamRun, to sink: TransferSink) {
+        state.withLock { state in
+            state.pouring.append(run)
+            run.core.transport.write(run.id, to: sink)
+            if state.isPaused {
+                state.paused.append(run)
+                run.core.transport.pause(run.id)
+            }
+        }
+    }
+
+    /// The body of a run has ended. Whether it was paused meanwhile.
+    func hasPoured(_ run: StreamRun) -> Bool {
+        state.withLock { state in
+            state.pouring.removeAll { $0 === run }
+            let count = state.paused.count
+            state.paused.removeAll { $0 === run }
+            return state.paused.count < count
+        }
+    }
+
+    /// Whether a run that was paused may have broken off because that took long, and the rest can be asked for.
+    func excusesPause(_ failure: TransferFailure) -> Bool {
+        switch failure.code {
+        case .connectionReset, .incompleteBody, .http2Stream: state.withLock { $0.metadata.validator != nil }
+        default: false
+        }
     }
 }

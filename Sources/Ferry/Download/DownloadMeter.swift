@@ -1,6 +1,60 @@
 import Dispatch
 import Synchronization
 
+/// How far a download has come.
+public struct DownloadProgress: Sendable, Hashable {
+    /// Bytes of the file that are on the disk, those of earlier runs included.
+    public let received: Int64
+
+    /// Bytes that it will have; `nil` while, or as, that is not known.
+    public let total: Int64?
+
+    /// Bytes a second over the last seconds; 0 before anything is known.
+    public let rate: Double
+
+    /// How many bytes were there when the run began.
+    public let resumedFrom: Int64
+
+    /// Whether another run could go on from here if this one ended now.
+    public let isResumable: Bool
+
+    /// From 0 to 1; `nil` while it is not known how much there is.
+    public var fraction: Double? {
+        total.map { $0 == 0 ? 1 : min(Double(received) / Double($0), 1) }
+    }
+
+    /// The time that is left if it goes on like this; `nil` while that cannot be said.
+    public var remaining: Duration? {
+        guard let total, rate > 0 else { return nil }
+        return .seconds(Double(max(total - received, 0)) / rate)
+    }
+
+    /// Progress of its parts, for tests of what shows it.
+    public init(received: Int64, total: Int64?, rate: Double, resumedFrom: Int64, isResumable: Bool) {
+        self.received = received
+        self.total = total
+        self.rate = rate
+        self.resumedFrom = resumedFrom
+        self.isResumable = isResumable
+    }
+}
+
+/// The progress of one download as it changes: never more often than every 100 milliseconds, and the last one always.
+/// A reader that is slower gets the latest. It ends with the run.
+public struct DownloadProgressUpdates: AsyncSequence, Sendable {
+    /// How far it has come.
+    public typealias Element = DownloadProgress
+    /// None.
+    public typealias Failure = Never
+
+    private let stream: AsyncStream<DownloadProgress>
+
+    init(_ stream: AsyncStream<DownloadProgress>) { self.stream = stream }
+
+    /// Begins with what comes next.
+    public func makeAsyncIterator() -> AsyncStream<DownloadProgress>.Iterator { stream.makeAsyncIterator() }
+}
+
 /// Counts what of one download is on the disk, and reports it now and then.
 ///
 /// A report says what is so when it runs: while one is on its way no other follows, so a queue that is blocked gets one
@@ -140,5 +194,35 @@ extension DownloadMeter.State {
         DownloadProgress(
             received: received, total: total, rate: rate.rate(received, now: now), resumedFrom: resumedFrom,
             isResumable: isResumable)
+    }
+}
+
+/// Bytes a second over the last seconds, from counts that come now and then.
+struct RateEstimate: Sendable {
+    private struct Sample {
+        var time: UInt64
+        var count: Int64
+    }
+
+    private var samples: [Sample] = []
+
+    /// Nanoseconds that are looked back over, and between two counts that are kept.
+    static let window: UInt64 = 5_000_000_000
+    static let spacing: UInt64 = 100_000_000
+
+    /// Begins anew: what was counted before was no progress.
+    mutating func begin(_ count: Int64, now: UInt64) { samples = [Sample(time: now, count: count)] }
+
+    mutating func count(_ count: Int64, now: UInt64) {
+        guard let last = samples.last else { return begin(count, now: now) }
+        if now < last.time + Self.spacing { return }
+        samples.append(Sample(time: now, count: count))
+        while samples.count > 2, samples[1].time + Self.window <= now { samples.removeFirst() }
+    }
+
+    /// With so many bytes at this moment.
+    func rate(_ count: Int64, now: UInt64) -> Double {
+        guard let first = samples.first, now > first.time else { return 0 }
+        return Double(max(count - first.count, 0)) * 1e9 / Double(now - first.time)
     }
 }

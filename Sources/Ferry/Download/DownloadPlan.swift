@@ -91,3 +91,198 @@ struct DownloadPlan: Sendable {
         }
     }
 }
+
+/// Decides what an answer means for a download: what was asked and what came in, what to do out. Knows neither network
+/// nor disk.
+enum DownloadMachine {
+    /// What was asked for.
+    struct Question: Sendable, Equatable {
+        /// Bytes that are here; 0 without a part.
+        var offset: Int64 = 0
+        /// Where the piece ends that was asked for, that byte left out; `nil` for the rest of the file.
+        var end: Int64?
+        /// Whether it is for the first piece of a file of which nothing is known: the answer says how long it is, and
+        /// whether the server serves pieces at all.
+        var isFirst = false
+        /// What went along as `If-Range`.
+        var validator: ResumeValidator?
+        /// What the file's length was when it began; `nil` when that was not known.
+        var total: Int64?
+
+        /// Whether a `Range` was sent.
+        var isRanged: Bool { offset > 0 || end != nil }
+
+        /// The value of the `Range` field.
+        var range: String? {
+            if !isRanged { return nil }
+            return "bytes=\(offset)-" + (end.map { String($0 - 1) } ?? "")
+        }
+    }
+
+    enum Action: Sendable, Equatable {
+        /// Its body belongs in the file from this offset on. `length` is how much of it there must be.
+        case take(from: Int64, length: Int64?, total: Int64?)
+        /// All of it is here.
+        case complete
+        /// It is not what was asked for: ask for the whole file.
+        case restart(Mismatch)
+        /// Nor would that help.
+        case fail(Mismatch)
+        /// It is no part of a file; the run's policies have the say.
+        case other
+    }
+
+    /// Why a part cannot be used.
+    enum Mismatch: String, Sendable {
+        case unreadable = "the answer does not say which bytes came"
+        case otherRange = "other bytes came than were asked for"
+        case otherTotal = "the file's length is another one now"
+        case otherVersion = "the file is another one now"
+        case encoded = "a part of an encoded file came"
+        case contradiction = "the range of the answer is not the length of its body"
+        case unsatisfiable = "the server has no such bytes"
+        case ignoredRange = "the server sent the whole file for a piece of it"
+    }
+
+    /// `isAccepted` is what the request's validation says of the status and the content type.
+    static func answered(
+        status: Int, _ headers: Headers, contentLength: Int64?, to question: Question, isAccepted: Bool
+    ) -> Action {
+        if status == 416 && question.isRanged { return unsatisfiable(headers, question) }
+        guard isAccepted, !(300..<400).contains(status) else { return .other }
+        if status == 206 { return part(headers, contentLength, question) }
+        if question.end != nil && !question.isFirst { return .restart(.ignoredRange) }
+        // Decoded on its way, so that its length is not the file's.
+        let length = headers.isBodyEncoded ? nil : contentLength
+        return .take(from: 0, length: length, total: length)
+    }
+
+    /// There is nothing behind the last byte: then the file is whole, if it is still the same.
+    private static func unsatisfiable(_ headers: Headers, _ question: Question) -> Action {
+        guard question.end == nil, let range = range(headers), range.bytes == nil, let total = range.total,
+            total == question.offset, total == question.total ?? total,
+            question.validator?.isContradicted(by: headers) != true
+        else { return .restart(.unsatisfiable) }
+        return .complete
+    }
+
+    private static func part(_ headers: Headers, _ contentLength: Int64?, _ question: Question) -> Action {
+        func mismatch(_ why: Mismatch) -> Action { question.isRanged ? .restart(why) : .fail(why) }
+        guard let range = range(headers), let bytes = range.bytes else { return mismatch(.unreadable) }
+        if question.validator?.isContradicted(by: headers) == true { return mismatch(.otherVersion) }
+        if let known = question.total, let total = range.total, known != total { return mismatch(.otherTotal) }
+        guard let total = range.total ?? question.total else { return mismatch(.unreadable) }
+        // The first piece is asked for without knowing that there is so much.
+        let end = question.isFirst ? question.end.map { min($0, total) } : question.end
+        guard bytes.lowerBound == question.offset, bytes.upperBound + 1 == end ?? total else {
+            return mismatch(.otherRange)
+        }
+        if headers.isBodyEncoded { return mismatch(.encoded) }
+        let length = Int64(bytes.count)
+        // Who contradicts himself is not to be believed the next time either.
+        if let contentLength, contentLength != length { return .fail(.contradiction) }
+        return .take(from: question.offset, length: length, total: total)
+    }
+
+    private static func range(_ headers: Headers) -> ContentRange? {
+        let values = headers.values(of: "Content-Range")
+        return values.count == 1 ? ContentRange(values[0]) : nil
+    }
+}
+
+extension Headers {
+    /// Whether the body is encoded, by what the server says of it.
+    var isBodyEncoded: Bool { values(of: "Content-Encoding").contains { !equalNames($0, "identity") } }
+}
+
+/// A `Content-Range` of bytes (RFC 9110, 14.4).
+struct ContentRange: Sendable, Equatable {
+    /// What came, the last byte included; `nil` where nothing could be given, as with 416.
+    let bytes: ClosedRange<Int64>?
+    /// Of the whole; `nil` where the server does not say.
+    let total: Int64?
+
+    /// Reads `bytes 5-9/10`, `bytes 5-9/*` and `bytes */10`. Anything else, and what contradicts itself, is `nil`.
+    init?(_ text: String) {
+        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 2, equalNames(String(words[0]), "bytes") else { return nil }
+        let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        total = Self.number(parts[1])
+        guard total != nil || parts[1] == "*" else { return nil }
+        if parts[0] == "*" {
+            guard total != nil else { return nil }
+            bytes = nil
+            return
+        }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last,
+            total.map({ last < $0 }) ?? true
+        else { return nil }
+        bytes = first...last
+    }
+
+    private static func number(_ text: Substring) -> Int64? {
+        guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
+            return nil
+        }
+        return Int64(text)
+    }
+}
+
+/// By what a server tells whether a file is still the one of which a part is here. Only a strong validator will do: a
+/// weak one lets bytes differ (RFC 9110, 13.1.5).
+enum ResumeValidator: Sendable, Hashable {
+    case entityTag(String)
+    case lastModified(String)
+
+    /// What an answer has of it. A date counts where there is no tag at all, and only when the file was a minute old at
+    /// the time of the answer: what was changed twice within a second has one date (RFC 9110, 8.8.2.2).
+    init?(_ headers: Headers) {
+        let tags = headers.values(of: "ETag")
+        if !tags.isEmpty {
+            guard tags.count == 1, Self.isStrong(tags[0]) else { return nil }
+            self = .entityTag(tags[0])
+            return
+        }
+        let now = HTTPDate(secondsSince1970: 0)
+        guard let text = headers["Last-Modified"], let modified = HTTPDate(text, now: now),
+            let answered = headers["Date"].flatMap({ HTTPDate($0, now: now) }),
+            answered.secondsSince1970 - modified.secondsSince1970 >= 60
+        else { return nil }
+        self = .lastModified(text)
+    }
+
+    /// The value of `If-Range`.
+    var field: String {
+        switch self {
+        case .entityTag(let text), .lastModified(let text): text
+        }
+    }
+
+    /// Whether it is one that an answer can have brought in; what stands on a disk may be anything.
+    var isSound: Bool {
+        switch self {
+        case .entityTag(let tag): Self.isStrong(tag)
+        case .lastModified(let date):
+            date.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+                && HTTPDate(date, now: HTTPDate(secondsSince1970: 0)) != nil
+        }
+    }
+
+    /// Whether an answer says that it is of another version. One that says nothing does not.
+    func isContradicted(by headers: Headers) -> Bool {
+        switch self {
+        case .entityTag(let tag): headers.values(of: "ETag").contains { $0 != tag }
+        case .lastModified(let date): headers.values(of: "Last-Modified").contains { $0 != date }
+        }
+    }
+
+    private static func isStrong(_ tag: String) -> Bool {
+        let bytes = Array(tag.utf8)
+        guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else {
+            return false
+        }
+        return bytes.dropFirst().dropLast().allSatisfy { $0 == 0x21 || ($0 >= 0x23 && $0 != 0x7F) }
+    }
+}

@@ -1,10 +1,131 @@
-import Dispatch
+public import Dispatch
 import FerryTransport
+
+extension NetworkAgent {
+    /// Downloads a file, and returns when it is whole, on the disk and in its place.
+    ///
+    ///     let file = try await agent.download(Image(id: "1.jpg"), to: .directory(path)) { print($0.fraction ?? 0) }
+    ///
+    /// The bytes go to a part file beside the target, with a small file of metadata. A run that is cancelled, fails, or
+    /// dies with its process leaves them, and another run of the same request to the same target, by any agent, asks
+    /// for the rest (RFC 9110, 14): only where the server has given a strong validator, and only if by its answer the
+    /// file is still the same; else it begins anew. What is at the target stays until the new file is complete; in a
+    /// directory nothing is replaced.
+    ///
+    /// Only the statuses 200, 203, 206 and 226 come with a file. Any other one is `invalidStatusCode`, also where the
+    /// configuration accepts it, and what is at the target stays; unless the request's own
+    /// ``Request/statusValidation`` names it: by ``StatusValidation/codes(_:)``, ``StatusValidation/custom(_:)`` or
+    /// ``StatusValidation/any``, or, outside of 200 to 299, by ``StatusValidation/range(_:)``.
+    ///
+    /// Redirects, retries, adapters, the authenticator and observers have their part in it as in any run; status and
+    /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the
+    /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a
+    /// server compresses nevertheless, it is decoded, and cannot be resumed. A bound is only the request's own
+    /// ``Request/maxBodyBytes``. `Range`, `If-Range` and `Accept-Encoding` are the download's to set.
+    ///
+    /// Of two runs to one target at once, in any processes, the second fails with `fileIO` and `EBUSY`.
+    ///
+    /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on a serial queue of the
+    /// run's own, all of it before this returns; but a run that is cancelled, shut down or timed out does not wait for
+    /// a report that blocks. Cancelling the task cancels the run.
+    public nonisolated(nonsending) func download<R: Request>(
+        _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
+        progress: (@Sendable (DownloadProgress) -> Void)? = nil
+    ) async throws(RequestError) -> DownloadedFile {
+        try await download(request, Call(beginning: request, by: core), to: target, options, progress)
+    }
+
+    /// Not on the caller's actor.
+    @concurrent
+    private func download<R: Request>(
+        _ request: R, _ call: Call, to target: DownloadTarget, _ options: DownloadOptions,
+        _ progress: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(RequestError) -> DownloadedFile {
+        let reports = progress.map { _ in ReportQueue() }
+        let download = Download(
+            DownloadPlan(request, to: target, options, url: call.url, by: core.builder),
+            DownloadMeter(on: reports?.queue ?? core.callbackQueue, progress.flatMap { reports?.gated($0) }))
+        let control = RunControl(tag: call.tag, of: core)
+        let (answer, file) = await withTaskCancellationHandler {
+            if let refusal = call.refusal ?? core.admit(control, url: call.url) {
+                return (Answer.refused(refusal), Result<DownloadedFile, RequestError>.failure(refusal))
+            }
+            return await download.carry(call, control, after: .unsent, by: core)
+        } onCancel: {
+            control.end(.cancelled)
+        }
+        await reports?.drain(endsInTime: file.isEarlyEnd)
+        RunEnd.process(request, file, answer, url: call.url, call.watch, by: core)
+        let metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
+        RunEnd.deliver(request, file, call.watch, metrics)
+        return try file.get()
+    }
+
+    /// Starts a download; its result comes by `completion`, once, on `queue`, or on the configuration's callback queue,
+    /// and so does its progress. Else as ``download(_:to:options:progress:)``.
+    @discardableResult
+    public func download<R: Request>(
+        _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
+        on queue: DispatchQueue? = nil, progress: (@Sendable (DownloadProgress) -> Void)? = nil,
+        completion: @escaping @Sendable (Result<DownloadedFile, RequestError>) -> Void
+    ) -> DownloadTask {
+        start(request, to: target, options, on: queue, receiver: .closure(completion)) { _ in progress }
+    }
+
+    /// Starts a download; result and progress go to `delegate`, on `queue`, or on the configuration's callback queue.
+    /// The delegate is held weakly: when it is gone, they go nowhere.
+    @discardableResult
+    public func download<R: Request>(
+        _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
+        delegate: any DownloadDelegate, on queue: DispatchQueue? = nil
+    ) -> DownloadTask {
+        start(request, to: target, options, on: queue, receiver: .delegate(.init(object: delegate))) { task in
+            { [weak delegate] progress in
+                if let task = task() { delegate?.downloadProgressed(task, request, progress: progress) }
+            }
+        }
+    }
+
+    private func start<R: Request>(
+        _ request: R, to target: DownloadTarget, _ options: DownloadOptions, on queue: DispatchQueue?,
+        receiver: DownloadRun<R>.Receiver,
+        _ report: (@escaping @Sendable () -> DownloadTask?) -> (@Sendable (DownloadProgress) -> Void)?
+    ) -> DownloadTask {
+        let queue = queue ?? core.callbackQueue
+        let number = core.nextNumber
+        let servers = core.builder.servers
+        let handle = DownloadHandle()
+        let meter = DownloadMeter(on: queue, report { handle.task })
+        func made(_ url: String, _ snapshot: RequestSnapshot?, _ control: RunControl?) -> DownloadRun<R> {
+            let plan = DownloadPlan(request, to: target, options, url: url, by: core.builder)
+            let download = Download(plan, meter)
+            let run = DownloadRun(
+                request, download, url: url, number: number, queue: queue, core: core, control: control,
+                servers: servers, snapshot: snapshot, receiver: receiver)
+            handle.set(DownloadTask(run: run, download: download))
+            return run
+        }
+        do throws(RequestError) {
+            let control = RunControl(tag: request.tag, of: core)
+            let snapshot = try core.builder.snapshot(of: request, at: servers)
+            let run = made(snapshot.transfer.url, snapshot, control)
+            core.handOver(run, to: control)
+        } catch {
+            // The same way as any other result.
+            core.refuse(made(error.url, nil, nil), error)
+        }
+        return handle.made
+    }
+}
+
+extension Result where Success == DownloadedFile, Failure == RequestError {
+    fileprivate var isEarlyEnd: Bool { if case .failure(let error) = self { error.isEarlyEnd } else { false } }
+}
 
 /// The run of one download whose result goes to a closure or a delegate.
 ///
-/// `file` and `figures` are written by the task that carries it and on the processing queue, and read on the callback
-/// queue, one after another.
+/// `file` is written by the task that carries it and on the processing queue, and read on the callback queue, one after
+/// another.
 final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<DownloadedFile, RequestError>) -> Void)
@@ -12,7 +133,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     struct WeakDelegate {
-        weak var object: (any DownloadDelegate)?
+        weak let object: (any DownloadDelegate)?
     }
 
     private let request: R
@@ -21,12 +142,11 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let snapshot: RequestSnapshot?
     private let download: Download
     private var receiver: Receiver?
-    private var figures: RequestMetrics?
     private var file: Result<DownloadedFile, RequestError>?
 
     init(
-        _ request: R, _ download: Download, url: String, watch: RunWatch?, number: UInt64, queue: DispatchQueue,
-        core: AgentCore, journey: Journey?, servers: Servers, snapshot: RequestSnapshot?, receiver: Receiver
+        _ request: R, _ download: Download, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore,
+        control: RunControl?, servers: Servers, snapshot: RequestSnapshot?, receiver: Receiver
     ) {
         self.request = request
         self.download = download
@@ -34,20 +154,21 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         self.snapshot = snapshot
         self.receiver = receiver
         super.init(
-            url: url, tag: request.tag, watch: watch, number: number, queue: queue, core: core, journey: journey)
+            url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, number: number, by: core),
+            number: number, queue: queue, core: core, control: control)
     }
 
-    override func itinerary(after answer: Answer, _ core: AgentCore) -> Itinerary? {
+    override func call(after answer: Answer, _ core: AgentCore) -> Call? {
         guard case .unsent = answer else { return nil }
-        return core.itinerary(
-            of: request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, number: number,
-            since: start)
+        return Call(
+            request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, number: number, since: start,
+            by: core)
     }
 
     override func carry(
-        _ itinerary: Itinerary, _ journey: Journey, after answer: Answer, by core: AgentCore
+        _ call: Call, _ control: RunControl, after answer: Answer, by core: AgentCore
     ) async -> Answer {
-        let (answer, file) = await download.carry(itinerary, journey, after: answer, by: core)
+        let (answer, file) = await download.carry(call, control, after: answer, by: core)
         self.file = file
         return answer
     }
@@ -57,13 +178,11 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         // One that was refused before it began has not ended it.
         download.meter.end()
         guard let file else { preconditionFailure("a download ended without a file or an error") }
-        core.note(file, answer, url: url)
+        RunEnd.process(request, file, answer, url: url, watch, by: core)
         figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
-        if case .failure(let error) = file { request.failurePreprocessor(error) }
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
-        if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
         download.meter.end()
         request.failurePreprocessor(error)
         file = .failure(error)
@@ -71,11 +190,9 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override var end: RunState { file.map { RunState($0) } ?? .failed }
 
-    override var measured: RequestMetrics? { figures }
-
     override var cancellation: RequestError {
         switch file {
-        case .success(let file): .cancelled(file.response.result, url: url, trail: file.response.trail)
+        case .success(let file): .cancelled(file.response.result, url: url, origin: file.response.origin)
         case .failure(let error): error.cancelled
         case nil: super.cancellation
         }
@@ -83,15 +200,13 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func callBack() {
         guard let receiver = receiver.take(), let file = file.take() else { return }
-        let outcome = RunOutcome(file)
-        watch?.willStop(outcome, figures ?? RequestMetrics())
-        if case .failure(let error) = file { request.failureFilter(error) }
-        switch receiver {
-        case .closure(let closure): closure(file)
-        case .delegate(let delegate):
-            if let object = delegate.object { tell(object, file) }
+        RunEnd.deliver(request, file, watch, figures ?? RequestMetrics()) {
+            switch receiver {
+            case .closure(let closure): closure(file)
+            case .delegate(let delegate):
+                if let object = delegate.object { tell(object, file) }
+            }
         }
-        watch?.didStop(outcome)
     }
 
     private func tell(_ delegate: any DownloadDelegate, _ file: Result<DownloadedFile, RequestError>) {
@@ -99,25 +214,6 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         switch file {
         case .success(let file): delegate.downloadFinished(task, request, file: file)
         case .failure(let error): delegate.downloadFailed(task, request, error: error)
-        }
-    }
-}
-
-extension RunOutcome {
-    init(_ file: Result<DownloadedFile, RequestError>) {
-        switch file {
-        case .success(let file): self = .finished(status: file.status, isFromCache: file.isFromCache)
-        case .failure(let error): self.init(error)
-        }
-    }
-}
-
-extension AgentCore {
-    /// Notes how the host of a download does.
-    func note(_ file: Result<DownloadedFile, RequestError>, _ answer: Answer, url: String) {
-        switch file {
-        case .success(let file): if file.response.isFromServer { health.succeeded(file.response.url) }
-        case .failure(let error): note(error, answer, url: url)
         }
     }
 }

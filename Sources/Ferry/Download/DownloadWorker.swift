@@ -1,7 +1,7 @@
 import FerryTransport
 import Synchronization
 
-/// Loads a file, or a segment of it: what one journey of a download does. It asks for what is missing, and when an
+/// Loads a file, or a segment of it: what one run of a download does. It asks for what is missing, and when an
 /// answer has come through all policies of the run it decides what becomes of its body.
 final class DownloadWorker: BodyCarrier {
     /// The transfer that was sent last.
@@ -13,16 +13,16 @@ final class DownloadWorker: BodyCarrier {
 
     private let download: Download
     /// Of the run as a whole; helpers follow it as the lead does.
-    private let itinerary: Itinerary
+    private let call: Call
     private let current = Mutex<Current?>(nil)
     /// The segment it works at; of the lead `nil` until the file is in segments.
     private let segment: Mutex<Int?>
     private let isLead: Bool
 
     /// The one that leads, or the one that helps with a segment.
-    init(_ download: Download, _ itinerary: Itinerary, segment: Int? = nil) {
+    init(_ download: Download, _ call: Call, segment: Int? = nil) {
         self.download = download
-        self.itinerary = itinerary
+        self.call = call
         self.segment = Mutex(segment)
         isLead = segment == nil
     }
@@ -50,7 +50,7 @@ final class DownloadWorker: BodyCarrier {
 
     // MARK: Back
 
-    func take(_ head: Response, of journey: Journey, by core: AgentCore) async throws(RequestError) -> TakenBody {
+    func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {
         let current = current.withLock { $0 }
         // Without one it came from no network, and nobody has asked for a part.
         let question = current?.question ?? DownloadMachine.Question()
@@ -85,7 +85,7 @@ final class DownloadWorker: BodyCarrier {
                 }
             }
             let body = Body(head: head, offset: offset, length: length, total: total)
-            return try await take(body, current, of: journey, by: core)
+            return try await take(body, current, of: control, by: core)
         }
     }
 
@@ -115,7 +115,7 @@ final class DownloadWorker: BodyCarrier {
     }
 
     private func take(
-        _ body: Body, _ current: Current?, of journey: Journey, by core: AgentCore
+        _ body: Body, _ current: Current?, of control: RunControl, by core: AgentCore
     ) async throws(RequestError) -> TakenBody {
         let download = download
         let segment = segment.withLock { $0 }
@@ -129,8 +129,8 @@ final class DownloadWorker: BodyCarrier {
             download.count(Int64(bytes.count), segment: segment)
             return try end(body, count: Int64(bytes.count), body.head.result)
         }
-        if isLead && segment != nil { download.callHelpers(itinerary, journey, core) }
-        let (result, wasPaused) = try await pour(body, current, of: journey, by: core)
+        if isLead && segment != nil { download.callHelpers(call, control, core) }
+        let (result, wasPaused) = try await pour(body, current, of: control, by: core)
         let taken = try await after(result, wasPaused, body, current)
         guard isLead, segment != nil, case .ended(let result) = taken, result.succeeded else { return taken }
         if let next = download.claimSegment() {
@@ -143,19 +143,19 @@ final class DownloadWorker: BodyCarrier {
 
     /// Has the body written, all of it or as much as comes. Whether it was paused meanwhile.
     private func pour(
-        _ body: Body, _ current: Current, of journey: Journey, by core: AgentCore
+        _ body: Body, _ current: Current, of control: RunControl, by core: AgentCore
     ) async throws(RequestError) -> (result: TransferResult, wasPaused: Bool) {
         let most = body.length ?? download.plan.most.map { max($0 - body.offset, 1) } ?? 0
         let sink = TransferSink(
             descriptor: download.part.descriptor, offset: body.offset, most: UInt64(clamping: most))
-        let answer = await journey.carryBody(of: current.run, by: core) { download.pour(current.run, to: sink) }
+        let answer = await control.carryBody(of: current.run, by: core) { download.pour(current.run, to: sink) }
         let wasPaused = download.hasPoured(current.run)
         switch answer {
         case .result(let result), .arrived(let result, _):
             if result.isStillWriting { download.state.withLock { $0.isStuck = true } }
             return (result, wasPaused)
         case .refused(let error): throw error
-        case .unsent, nil: throw journey.error(behind: body.head, countsAttempts: false)
+        case .unsent, nil: throw control.error(behind: body.head, countsAttempts: false)
         }
     }
 
@@ -176,7 +176,7 @@ final class DownloadWorker: BodyCarrier {
         if let length = body.length, count < length {
             throw RequestError(
                 .incompleteBody(expected: length, got: count), phase: .body, message: "the body ended early",
-                response: Response(result, url: body.head.url, trail: body.head.trail))
+                response: Response(result, url: body.head.url, origin: body.head.origin))
         }
         if segment.withLock({ $0 == nil }) { download.isWhole(body.offset + count) }
         return .ended(result)
@@ -189,7 +189,7 @@ final class DownloadWorker: BodyCarrier {
     }
 
     /// Why an answer is not a file: its status, or its type.
-    func refusal(of response: Response, to journey: Journey, by core: AgentCore) async -> RequestError {
+    func refusal(of response: Response, to control: RunControl, by core: AgentCore) async -> RequestError {
         let current = current.withLock { $0 }
         let error =
             download.plan.refusal(
@@ -200,8 +200,8 @@ final class DownloadWorker: BodyCarrier {
                 response: response)
         guard let run = current?.run, !run.isWhole else { return error }
         // Its body may be long in coming.
-        return await journey.read(of: run, by: core) { await run.explained(error, response) }
-            ?? journey.error(behind: response, countsAttempts: true)
+        return await control.read(of: run, by: core) { await run.explained(error, response) }
+            ?? control.error(behind: response, countsAttempts: true)
     }
 }
 

@@ -1,3 +1,5 @@
+import Dispatch
+import FerryTransport
 import Synchronization
 
 /// The record of one run of a batch or a chain. The agent keeps it until the run has ended.
@@ -7,6 +9,12 @@ final class GroupRun: Sendable {
         case cancelled = 1
         case shutdown
         case deadline
+    }
+
+    /// Where the runs in a group end that was started, and not sent: as a started run does.
+    struct Queues: Sendable {
+        let processing: DispatchQueue
+        let callback: DispatchQueue
     }
 
     private struct Life {
@@ -32,15 +40,26 @@ final class GroupRun: Sendable {
     let start: ContinuousClock.Instant
     /// The group it is a member of.
     let outer: GroupRun?
+    /// `nil` where a task awaits it: then its members end in that task.
+    let queues: Queues?
     private let reporter: ProgressReporter?
 
+    /// A group begins: who observes it is told.
     init(
-        number: UInt64, settings: GroupSettings, total: Int, watch: RunWatch?, in outer: GroupRun?,
-        reporter: ProgressReporter? = nil
+        _ body: GroupBody, in outer: GroupRun?, calling queue: DispatchQueue? = nil,
+        reporter: ProgressReporter? = nil, by core: AgentCore
     ) {
-        self.number = number
-        self.watch = watch
+        let settings = body.settings
+        number = core.nextNumber
         self.outer = outer
+        queues = queue.map { Queues(processing: core.processingQueue, callback: $0) } ?? outer?.queues
+        if core.observers.isEmpty && settings.observers.isEmpty && core.log == nil {
+            watch = nil
+        } else {
+            let info = RunInfo(
+                id: number, kind: body.kind, tag: settings.tag, userInfo: settings.userInfo, group: outer?.number)
+            watch = RunWatch(core.observers + settings.observers, core.log, info)
+        }
         self.reporter = reporter
         tag = settings.tag
         let start = ContinuousClock.now
@@ -48,7 +67,8 @@ final class GroupRun: Sendable {
         let own = settings.deadline.map { start + $0 }
         deadline = [own, outer?.deadline].compactMap { $0 }.min()
         ownPriority = Atomic(settings.priority?.rawValue ?? Self.noPriority)
-        life = Mutex(Life(progress: GroupProgress(finished: 0, total: total)))
+        life = Mutex(Life(progress: GroupProgress(finished: 0, total: body.total)))
+        watch?.willStart()
     }
 
     // MARK: How it stands
@@ -153,4 +173,104 @@ extension GroupRun {
         if let deadline, deadline <= .now { return RequestError(.deadline, url: url) }
         return nil
     }
+
+    /// Lets a member in: what holds for the group holds for its transfer too. The reason when it may not begin.
+    @inline(never)
+    func admit<R: Request>(_ run: Run, _ transfer: inout TransferRequest, of request: R) -> RequestError? {
+        run.group = self
+        run.inheritsPriority = request.inheritsPriority
+        if let priority, request.inheritsPriority { transfer.ring = priority.ring }
+        if let deadline {
+            let remaining = milliseconds(ContinuousClock.now.duration(to: deadline))
+            let own = transfer.timeouts.deadline
+            transfer.timeouts.deadline = own == 0 ? remaining : min(own, remaining)
+        }
+        return refusal(url: run.url)
+    }
+}
+
+// MARK: Its members
+
+extension GroupRun {
+    /// Runs it in the caller's task.
+    nonisolated(nonsending) func send(_ body: GroupBody, by core: AgentCore) async throws(RequestError) -> Made {
+        let refusal = core.enter(self)
+        let result = await carry(body, refusal: refusal, by: core)
+        await onQueue(queues?.callback) { [self] in
+            // A cancel that came after the result is nothing to one who awaits it.
+            _ = deliver(RunState(result))
+            RunEnd.deliver(watch, RunOutcome(result), metrics) {}
+        }
+        core.leave(self)
+        return try result.get()
+    }
+
+    /// Likewise, not on the caller's actor.
+    @concurrent
+    func sendOffActor(_ body: GroupBody, by core: AgentCore) async throws(RequestError) -> Made {
+        try await send(body, by: core)
+    }
+
+    /// Runs the members. They run in a child of the caller's task, so that they can be ended without that.
+    nonisolated(nonsending) func carry(
+        _ body: GroupBody, refusal: RequestError?, by core: AgentCore
+    ) async -> Result<Made, RequestError> {
+        let refusal = refusal ?? self.refusal() ?? (Task.isCancelled ? RequestError(.cancelled) : nil)
+        if let refusal {
+            answered(isFromCache: nil)
+            return .failure(refusal)
+        }
+        var result = await withTaskGroup(of: Result<Made, RequestError>?.self) { tasks in
+            tasks.addImmediateTask { await self.work(body, by: core) }
+            if let deadline, body.kind == .chain {
+                tasks.addTask {
+                    // The transport ends a transfer itself, in time; this is for code that is asked between them.
+                    try? await Task.sleep(until: deadline + .milliseconds(50), clock: .continuous)
+                    if !Task.isCancelled { self.end(.deadline) }
+                    return nil
+                }
+            }
+            while let ended = await tasks.next() {
+                guard let result = ended else { continue }
+                tasks.cancelAll()
+                return result
+            }
+            preconditionFailure("a group has no result")
+        }
+        if case .failure(let error) = result {
+            if let ending {
+                result = .failure(error.ended(by: ending))
+            } else if Task.isCancelled {
+                result = .failure(error.ended(by: .cancelled))
+            }
+        }
+        answered(isFromCache: (try? result.get())?.isFromCache)
+        return result
+    }
+
+    private nonisolated(nonsending) func work(
+        _ body: GroupBody, by core: AgentCore
+    ) async -> Result<Made, RequestError> {
+        guard begin() else { return .failure(refusal() ?? RequestError(.cancelled)) }
+        defer { done() }
+        do throws(RequestError) {
+            return .success(try await body.work(core, self))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+extension RunOutcome {
+    init(_ result: Result<Made, RequestError>) {
+        switch result {
+        case .success(let made): self = .finished(status: nil, isFromCache: made.isFromCache ?? false)
+        case .failure(let error): self.init(error)
+        }
+    }
+}
+
+extension Request {
+    /// What says no more than the default takes its group's.
+    var inheritsPriority: Bool { priority == .normal }
 }

@@ -1,3 +1,58 @@
+/// What can be a member of a batch or a step of a chain: a request, a batch, a chain, or one of them that may be
+/// missing.
+///
+/// Requests are runnable as they are. A type of one's own can stand for a group by handing its member on:
+///
+///     struct Checkout: RequestGroup {
+///         let cart: Cart
+///         var groupMember: GroupMember<Receipt> { ChainRequest(Reserve(cart)).then { Pay($0) }.groupMember }
+///     }
+public protocol Runnable<Value>: Sendable {
+    /// What it brings.
+    associatedtype Value: Sendable
+
+    /// How a group runs it. Ferry makes these; hand on that of another runnable.
+    var groupMember: GroupMember<Value> { get }
+}
+
+/// Several requests that are one run: a ``BatchRequest`` or a ``ChainRequest``.
+///
+/// Like a request it is a description: immutable, and started as often as one likes, at once or in turn.
+public protocol RequestGroup<Value>: Runnable {}
+
+extension Request {
+    /// One run of this request, observed and counted as any other.
+    public var groupMember: GroupMember<Value> {
+        // Of a hierarchy of classes the subclass.
+        GroupMember(Member(of: type(of: self), .request(.of(self))))
+    }
+}
+
+/// A step that may have nothing to do: its value is then `nil`, at once.
+extension Optional: Runnable where Wrapped: Runnable {
+    /// What there is brings, or `nil`.
+    public typealias Value = Wrapped.Value?
+
+    /// What there is, or nothing.
+    public var groupMember: GroupMember<Wrapped.Value?> {
+        self?.groupMember.map { .some($0) }
+            ?? GroupMember(Member(of: Self.self, .work { _, _ throws(RequestError) in Made(.of(Wrapped.Value?.none)) }))
+    }
+}
+
+/// How a group runs one of its members; made by what is ``Runnable``.
+public struct GroupMember<Value: Sendable>: Sendable {
+    let member: Member
+
+    /// The box of what it brings is one of a `Value`.
+    init(_ member: Member) { self.member = member }
+
+    /// The same, with another value made of its own.
+    func map<Other: Sendable>(_ change: @escaping @Sendable (Value) -> Other) -> GroupMember<Other> {
+        GroupMember<Other>(member.map { Box.of(change($0.open(as: Value.self))) })
+    }
+}
+
 /// A member of a group, with the type of its value taken off: what is generic asks the runtime for its types each time,
 /// which takes longer than a box.
 struct Member: Sendable {
@@ -45,7 +100,7 @@ struct Member: Sendable {
         switch content {
         case .request(let request): try await request.send(by: core, in: group)
         case .work(let work): try await work(core, group)
-        case .group(let body), .links(_, let body): try await core.send(body, in: group)
+        case .group(let body), .links(_, let body): try await GroupRun(body, in: group, by: core).send(body, by: core)
         }
     }
 
@@ -101,4 +156,30 @@ struct GroupBody: Sendable {
     /// How many members it has, or steps as far as they are known.
     let total: Int
     let work: Member.Work
+}
+
+/// A value with its type taken off, for those who know the type by the way they came to it.
+///
+/// Sendable because all there is of it is the constant of the one subclass, which is Sendable.
+class Box: @unchecked Sendable {
+    fileprivate init() {}
+
+    /// The value, without its type.
+    var content: any Sendable { preconditionFailure("a box has a value") }
+
+    static func of<Value: Sendable>(_ value: Value) -> Box { TypedBox(value) }
+
+    /// The value. Only debug builds look whether the type is right: a cast that asks the runtime costs as much as a
+    /// link of a chain.
+    final func open<Value: Sendable>(as type: Value.Type = Value.self) -> Value {
+        unsafeDowncast(self, to: TypedBox<Value>.self).value
+    }
+}
+
+private final class TypedBox<Value: Sendable>: Box, @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+
+    override var content: any Sendable { value }
 }

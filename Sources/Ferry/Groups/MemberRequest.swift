@@ -1,3 +1,5 @@
+import Dispatch
+
 /// A request as a member of a group, with its type taken off.
 ///
 /// Sendable because all there is of it are the constants of the one subclass, which are Sendable.
@@ -19,12 +21,30 @@ class MemberRequest: @unchecked Sendable {
     func isSettled(_ answer: Answer, by core: AgentCore) -> Bool { hasType() }
 
     /// Goes on to its last answer.
-    func goOn(_ run: AwaitedRun, _ journey: Journey, after answer: Answer, by core: AgentCore) async -> Answer {
+    func goOn(_ run: AwaitedRun, _ control: RunControl, after answer: Answer, by core: AgentCore) async -> Answer {
         hasType()
     }
 
-    /// Makes its value of its last answer.
+    /// Makes its value of its last answer, and ends it.
     func conclude(_ answer: Answer, of run: AwaitedRun, by core: AgentCore) throws(RequestError) -> Made { hasType() }
+
+    /// Likewise on the queues of a started group. `done` gets the value on the callback queue.
+    func conclude(
+        _ answer: Answer, of run: AwaitedRun, on queues: GroupRun.Queues, by core: AgentCore,
+        then done: @escaping @Sendable (Result<Made, RequestError>) -> Void
+    ) { hasType() }
+
+    /// Likewise on the queues of the group, if it has some.
+    final nonisolated(nonsending) func end(
+        _ answer: Answer, of run: AwaitedRun, in group: GroupRun, by core: AgentCore
+    ) async -> Result<Made, RequestError> {
+        guard let queues = group.queues else {
+            return Result { () throws(RequestError) in try conclude(answer, of: run, by: core) }
+        }
+        return await withCheckedContinuation { continuation in
+            conclude(answer, of: run, on: queues, by: core) { continuation.resume(returning: $0) }
+        }
+    }
 
     /// All of that in one task.
     nonisolated(nonsending) func send(by core: AgentCore, in group: GroupRun) async throws(RequestError) -> Made {
@@ -45,28 +65,61 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
         super.init(change)
     }
 
-    override func isTransfer(for core: AgentCore) -> Bool { !core.asksCache(request) }
+    override func isTransfer(for core: AgentCore) -> Bool { !CacheStage.applies(to: request, in: core) }
 
     override func begin(by core: AgentCore, in group: GroupRun, answering reader: AnswerReader) -> AwaitedRun {
-        core.startAwaited(request, in: group, answering: reader)
+        AwaitedRun.start(request, in: group, answering: reader, by: core)
     }
 
-    override func isSettled(_ answer: Answer, by core: AgentCore) -> Bool { core.isSettled(answer, of: request) }
+    override func isSettled(_ answer: Answer, by core: AgentCore) -> Bool {
+        Exchange.isSettled(answer, of: request, by: core)
+    }
 
     override func goOn(
-        _ run: AwaitedRun, _ journey: Journey, after answer: Answer, by core: AgentCore
+        _ run: AwaitedRun, _ control: RunControl, after answer: Answer, by core: AgentCore
     ) async -> Answer {
-        await core.goOn(request, run, journey, after: answer)
+        await run.goOn(request, control, after: answer, by: core)
     }
 
     override func conclude(_ answer: Answer, of run: AwaitedRun, by core: AgentCore) throws(RequestError) -> Made {
-        made(try core.conclude(request, answer, of: run))
+        made(try run.conclude(request, answer, by: core))
+    }
+
+    override func conclude(
+        _ answer: Answer, of run: AwaitedRun, on queues: GroupRun.Queues, by core: AgentCore,
+        then done: @escaping @Sendable (Result<Made, RequestError>) -> Void
+    ) {
+        queues.processing.async { [self] in
+            var times = ProcessingTimes(isMeasured: run.watch != nil)
+            let reply = Result { () throws(RequestError) in
+                try RunEnd.process(request, answer, url: run.url, run.watch, by: core, &times)
+            }
+            let measured = times
+            queues.callback.async { [self] in
+                RunEnd.deliver(run.watch, RunOutcome(reply), RequestMetrics(answer, measured)) {
+                    request.filter(reply)
+                }
+                done(reply.map(made))
+            }
+        }
     }
 
     override nonisolated(nonsending) func send(
         by core: AgentCore, in group: GroupRun
     ) async throws(RequestError) -> Made {
-        made(try await core.send(request, in: group))
+        if CacheStage.applies(to: request, in: core) {
+            return made(try await CachedRun.send(request, request.cacheMode, in: group, by: core))
+        }
+        // On no actor: what `NetworkAgent.send(_:)` does about actors has no part here.
+        let run = AwaitedRun.start(request, in: group, by: core)
+        var answer = await withTaskCancellationHandler {
+            await run.answer()
+        } onCancel: {
+            // One that ends with the agent is told so by the transport.
+            if group.ending != .shutdown { core.cancel(run) }
+        }
+        if !isSettled(answer, by: core) { answer = await run.goOn(request, after: answer, by: core) }
+        return try await end(answer, of: run, in: group, by: core).get()
     }
 
     override func map(_ change: @escaping @Sendable (Box) -> Box) -> MemberRequest {

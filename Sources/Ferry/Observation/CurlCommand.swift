@@ -83,3 +83,175 @@ extension CurlCommand: CustomStringConvertible, CustomDebugStringConvertible, Cu
     var debugDescription: String { text() }
     var customMirror: Mirror { Mirror(self, children: ["text": text()]) }
 }
+
+extension CurlCommand {
+    /// One line for bash. Redacted, which is the default, it shows what is asked of whom: values of secret header
+    /// fields, of the query, of forms, and the body are `***`. Otherwise it makes the very same exchange.
+    func text(redacted: Bool = true) -> String {
+        var words = ["curl"]
+        var source: String?
+        appendMethod(to: &words)
+        let shownURL = redacted ? Redaction.url(url) : url
+        // Otherwise curl takes these for lists and ranges, and works out the dots itself.
+        if url.utf8.contains(where: { $0 == 0x5B || $0 == 0x5D || $0 == 0x7B || $0 == 0x7D }) {
+            words.append("--globoff")
+        }
+        if url.contains("/.") { words.append("--path-as-is") }
+        appendOptions(to: &words, redacted)
+        appendHeaders(to: &words, redacted)
+        switch body {
+        case .none: break
+        case .bytes(let bytes): appendBytes(bytes, to: &words, &source, redacted)
+        case .file(let path, nil): words += ["--data-binary", ShellText.word("@" + Self.filePath(path))]
+        case .file(let path, let range?):
+            let file = ShellText.word(Self.filePath(path))
+            source = "tail -c +\(range.lowerBound + 1) -- \(file) | head -c \(range.count)"
+            words += ["--data-binary", "@-"]
+        case .input: words += ["--upload-file", "-"]
+        case .multipart(let parts): for part in parts { appendPart(part, to: &words, redacted) }
+        }
+        words.append(ShellText.quoted(shownURL))
+        let command = words.joined(separator: " ")
+        return source.map { "\($0) | \(command)" } ?? command
+    }
+
+    private func appendMethod(to words: inout [String]) {
+        let implied: HTTPMethod =
+            switch body {
+            case .none: .get
+            case .input: .put
+            case .bytes, .file, .multipart: .post
+            }
+        if method == implied { return }
+        // With `-X HEAD` it would wait for a body.
+        if method == .head, case .none = body { return words.append("--head") }
+        words += ["-X", ShellText.word(method.rawValue)]
+    }
+
+    private func appendOptions(to words: inout [String], _ redacted: Bool) {
+        if let version = options.httpVersion { words.append(version.rawValue) }
+        if let timeout = options.connectTimeout { words += ["--connect-timeout", Self.seconds(timeout)] }
+        if let timeout = options.totalTimeout { words += ["--max-time", Self.seconds(timeout)] }
+        if let proxy = options.proxy {
+            // Nobody has parsed it: all before the last `@` may be a password.
+            words += ["--proxy", ShellText.quoted(redacted ? Redaction.url(proxy, isBroken: true) : proxy)]
+        }
+        if let file = options.authorityFile { words += ["--cacert", ShellText.word(file)] }
+        if let file = options.clientCertificate { words += ["--cert", ShellText.word(file)] }
+        if let file = options.clientKey { words += ["--key", ShellText.word(file)] }
+        if !options.pinnedKeys.isEmpty {
+            words += ["--pinnedpubkey", ShellText.quoted(options.pinnedKeys.joined(separator: ";"))]
+        }
+        if options.isInsecure { words.append("--insecure") }
+        if options.requiresTLS13 { words.append("--tlsv1.3") }
+        if let digest = options.digest {
+            let user = redacted ? Redaction.mark : "\(digest.user):\(digest.password)"
+            words += ["--digest", "--user", ShellText.quoted(user)]
+        }
+        if options.isCompressed { words.append("--compressed") }
+        if options.maxRedirects > 0 { words += ["--location", "--max-redirs", String(options.maxRedirects)] }
+    }
+
+    /// What curl would add by itself is taken out unless it is wanted: a name with a colon and nothing behind it.
+    private func appendHeaders(to words: inout [String], _ redacted: Bool) {
+        for field in headers {
+            let isFraming = equalNames(field.name, "Content-Length") || equalNames(field.name, "Transfer-Encoding")
+            if isFraming || (options.isCompressed && equalNames(field.name, "Accept-Encoding")) { continue }
+            // curl says which boundary it has chosen.
+            if case .multipart = body, equalNames(field.name, "Content-Type") { continue }
+            let value = redacted ? Redaction.header(field.name, field.value, sensitive: sensitiveHeaders) : field.value
+            // A field with an empty value is sent only with this sign.
+            words += ["-H", ShellText.quoted(value.isEmpty ? field.name + ";" : "\(field.name): \(value)")]
+        }
+        for name in ["User-Agent", "Accept"] where !headers.contains(name) { words += ["-H", "'\(name):'"] }
+        if hasDataType, !headers.contains("Content-Type") { words += ["-H", "'Content-Type:'"] }
+        if mayExpect, !headers.contains("Expect") { words += ["-H", "'Expect:'"] }
+    }
+
+    /// curl takes data for a form unless it is told otherwise.
+    private var hasDataType: Bool {
+        switch body {
+        case .bytes, .file: true
+        case .none, .input, .multipart: false
+        }
+    }
+
+    /// curl asks before it sends more than 1 MiB.
+    private var mayExpect: Bool {
+        switch body {
+        case .none: false
+        case .bytes(let bytes): bytes.count > 1 << 20
+        case .file, .input, .multipart: true
+        }
+    }
+
+    private func appendBytes(_ bytes: [UInt8], to words: inout [String], _ source: inout String?, _ redacted: Bool) {
+        if redacted, !bytes.isEmpty {
+            words += ["--data-raw", ShellText.quoted("\(Redaction.mark) (\(bytes.count) bytes)")]
+        } else if bytes.contains(0) || bytes.count > Self.longestWord {
+            source = ShellText.printing(bytes)
+            words += ["--data-binary", "@-"]
+        } else {
+            // Not --data-binary, for which a leading @ is a file.
+            words += ["--data-raw", ShellText.quoted(bytes)]
+        }
+    }
+
+    /// Linux takes 128 KiB, in bytes of the word as the shell has read it.
+    private static let longestWord = 100_000
+
+    private func appendPart(_ part: Part, to words: inout [String], _ redacted: Bool) {
+        let name = part.name.split(separator: "=", omittingEmptySubsequences: false).joined(separator: "%3D")
+        var suffix = ""
+        if let fileName = part.fileName { suffix += ";filename=" + Self.formQuoted(fileName) }
+        if let type = part.contentType { suffix += ";type=" + type }
+        for field in part.headers {
+            let value = redacted ? Redaction.header(field.name, field.value, sensitive: sensitiveHeaders) : field.value
+            suffix += ";headers=" + Self.formQuoted("\(field.name): \(value)")
+        }
+        switch part.content {
+        case .file(let path):
+            words += ["-F", ShellText.quoted("\(name)=@\(Self.formQuoted(Self.filePath(path)))\(suffix)")]
+        case .input: words += ["-F", ShellText.quoted("\(name)=@-\(suffix)")]
+        case .bytes(let bytes):
+            if redacted {
+                words += ["-F", ShellText.quoted("\(name)=\(Redaction.mark)\(suffix)")]
+            } else if bytes.contains(0) || bytes.count > Self.longestWord {
+                // A pipe, as a file with a name of its own or as the plain contents.
+                let sign = part.fileName == nil ? "<" : "@"
+                let pipe = "<(\(ShellText.printing(bytes)))"
+                words += [
+                    "-F", ShellText.quoted(name + "=" + sign) + pipe + (suffix.isEmpty ? "" : ShellText.quoted(suffix)),
+                ]
+            } else if suffix.isEmpty {
+                words += ["--form-string", ShellText.quoted(Array("\(name)=".utf8) + bytes)]
+            } else {
+                words += ["-F", ShellText.quoted(Array("\(name)=".utf8) + Self.formQuoted(bytes) + Array(suffix.utf8))]
+            }
+        }
+    }
+
+    /// As curl reads a value in a form: in double quotes, where a backslash stands before those two.
+    private static func formQuoted(_ text: String) -> String {
+        String(decoding: formQuoted(Array(text.utf8)), as: UTF8.self)
+    }
+
+    private static func formQuoted(_ bytes: [UInt8]) -> [UInt8] {
+        var made: [UInt8] = [0x22]
+        for byte in bytes {
+            if byte == 0x22 || byte == 0x5C { made.append(0x5C) }
+            made.append(byte)
+        }
+        return made + [0x22]
+    }
+
+    /// A lone dash is standard input.
+    private static func filePath(_ path: String) -> String { path == "-" ? "./-" : path }
+
+    private static func seconds(_ duration: Duration) -> String {
+        let milliseconds = max(duration.microseconds, 0) / 1000
+        let fraction = String(milliseconds % 1000)
+        if fraction == "0" { return String(milliseconds / 1000) }
+        return "\(milliseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction
+    }
+}

@@ -58,3 +58,117 @@ public struct MetricsSnapshot: Sendable, Hashable {
 
     init(latency: LatencyHistogram) { self.latency = latency }
 }
+
+extension MetricsSnapshot {
+    /// The text format of Prometheus (version 0.0.4), with names that begin with `ferry_`.
+    ///
+    /// Labels are kinds, outcomes, codes and hosts. Durations are in seconds, as is the custom there.
+    public func prometheusText() -> String {
+        var text = PrometheusText()
+        text.family("ferry_requests_started_total", .counter, "Requests that were started.")
+        text.sample(requests.started)
+        text.family("ferry_requests_total", .counter, "Requests that have ended, by outcome.")
+        text.outcomes(requests)
+        text.family("ferry_requests_in_flight", .gauge, "Requests that have not ended.")
+        text.sample(requests.inFlight)
+        text.family("ferry_request_failures_total", .counter, "Failed requests, by the code of their error.")
+        for (code, count) in failures.sorted(by: { $0.key < $1.key }) { text.sample(count, ("code", code)) }
+
+        text.family("ferry_groups_started_total", .counter, "Batches and chains that were started.")
+        text.sample(batches.started, ("kind", "batch"))
+        text.sample(chains.started, ("kind", "chain"))
+        text.family("ferry_groups_total", .counter, "Batches and chains that have ended, by outcome.")
+        text.outcomes(batches, ("kind", "batch"))
+        text.outcomes(chains, ("kind", "chain"))
+
+        for (name, help, count) in [
+            ("ferry_request_retries_total", "Sendings beyond the first of each request.", retries),
+            ("ferry_request_redirects_total", "Redirects followed.", redirects),
+            ("ferry_request_cache_hits_total", "Requests answered from the cache.", fromCache),
+            ("ferry_request_reused_connections_total", "Requests over a kept connection.", reusedConnections),
+        ] {
+            text.family(name, .counter, help)
+            text.sample(count)
+        }
+        text.family("ferry_request_bytes_total", .counter, "Bytes of requests and answers, heads included.")
+        text.sample(bytesSent, ("direction", "sent"))
+        text.sample(bytesReceived, ("direction", "received"))
+        text.family("ferry_request_duration_seconds", .histogram, "How long requests took.")
+        text.histogram(latency)
+        appendHosts(to: &text)
+        return text.text
+    }
+
+    private func appendHosts(to text: inout PrometheusText) {
+        if hosts.isEmpty { return }
+        let byName = hosts.sorted { $0.key < $1.key }
+        text.family("ferry_host_requests_total", .counter, "Requests that have ended, by host and outcome.")
+        for (name, host) in byName {
+            let runs = Runs(finished: host.finished, failed: host.failed, cancelled: host.cancelled)
+            text.outcomes(runs, ("host", name))
+        }
+        text.family("ferry_host_request_duration_seconds", .histogram, "How long requests took, by host.")
+        for (name, host) in byName { text.histogram(host.latency, ("host", name)) }
+    }
+}
+
+/// Lines of Prometheus' text format under construction.
+private struct PrometheusText {
+    typealias Label = (name: String, value: String)
+
+    enum Kind: String { case counter, gauge, histogram }
+
+    private(set) var text = ""
+    private var name = ""
+
+    /// Begins a family, to which the samples that follow belong.
+    mutating func family(_ name: String, _ kind: Kind, _ help: String) {
+        self.name = name
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
+    }
+
+    mutating func sample(_ value: UInt64, _ labels: Label...) { line(name, labels, "\(value)") }
+
+    mutating func outcomes(_ runs: MetricsSnapshot.Runs, _ labels: Label...) {
+        line(name, labels + [("outcome", "finished")], "\(runs.finished)")
+        line(name, labels + [("outcome", "failed")], "\(runs.failed)")
+        line(name, labels + [("outcome", "cancelled")], "\(runs.cancelled)")
+    }
+
+    /// Powers of two from 128 µs to 67 s, as these are ends of the histogram's own buckets.
+    mutating func histogram(_ histogram: LatencyHistogram, _ labels: Label...) {
+        for exponent in 7...26 {
+            let end = UInt64(1) << UInt64(exponent)
+            line(name + "_bucket", labels + [("le", Self.seconds(end))], "\(histogram.count(atMost: end))")
+        }
+        line(name + "_bucket", labels + [("le", "+Inf")], "\(histogram.count)")
+        line(name + "_sum", labels, Self.seconds(UInt64(clamping: histogram.sum.microseconds)))
+        line(name + "_count", labels, "\(histogram.count)")
+    }
+
+    private mutating func line(_ name: String, _ labels: [Label], _ value: String) {
+        text += name
+        if !labels.isEmpty {
+            text += "{" + labels.map { "\($0.name)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",") + "}"
+        }
+        text += " \(value)\n"
+    }
+
+    private static func escaped(_ value: String) -> String {
+        var made = ""
+        for character in value.unicodeScalars {
+            switch character {
+            case "\\": made += "\\\\"
+            case "\"": made += "\\\""
+            case "\n": made += "\\n"
+            default: made.unicodeScalars.append(character)
+            }
+        }
+        return made
+    }
+
+    private static func seconds(_ microseconds: UInt64) -> String {
+        let fraction = String(microseconds % 1_000_000)
+        return "\(microseconds / 1_000_000)." + String(repeating: "0", count: 6 - fraction.count) + fraction
+    }
+}

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Which addresses may be connected to. It is checked on the address that a name was resolved to, just before the
 /// connection is made, for redirects too: a name that points inwards, or an address in disguise (`0x7f000001`), does
 /// not get past it. What it forbids is `addressForbidden`, before any byte is sent.
@@ -22,4 +24,59 @@ public struct AddressPolicy: Sendable, Hashable, CustomStringConvertible {
 
     /// Its name.
     public var description: String { kind.rawValue }
+}
+
+/// Addresses that begin with the same bits (RFC 4632); one address alone is a network of all its bits. IPv4 is held as
+/// IPv6 writes it (`::ffff:10.0.0.1`), so that both spellings of an address are the same.
+struct IPNetwork: Sendable, Hashable {
+    private let high: UInt64
+    private let low: UInt64
+    private let bits: Int
+
+    /// An address: dotted decimal, or IPv6 with or without brackets; a zone is left out.
+    init?(address text: some StringProtocol) {
+        guard let (high, low, _) = Self.parse(text) else { return nil }
+        (self.high, self.low, bits) = (high, low, 128)
+    }
+
+    /// `10.0.0.0/8`, `fd00::/8`, `[fd00::]/8`. Bits beyond the length are ignored.
+    init?(block text: some StringProtocol) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let (high, low, isV4) = Self.parse(parts[0]), !parts[1].isEmpty,
+            parts[1].utf8.count <= 3,
+            parts[1].utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let length = Int(parts[1]),
+            length <= (isV4 ? 32 : 128)
+        else { return nil }
+        let bits = isV4 ? length + 96 : length
+        (self.high, self.low, self.bits) = (high & Self.mask(bits), low & Self.mask(bits - 64), bits)
+    }
+
+    func contains(_ address: IPNetwork) -> Bool {
+        address.high & Self.mask(bits) == high && address.low & Self.mask(bits - 64) == low
+    }
+
+    /// The first `bits` of 64.
+    private static func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(.max >> UInt64(bits)) }
+
+    private static func parse(_ text: some StringProtocol) -> (high: UInt64, low: UInt64, isV4: Bool)? {
+        var text = Substring(text)
+        if text.utf8.contains(0) { return nil }
+        if text.first == "[" {
+            guard text.last == "]" else { return nil }
+            text = text.dropFirst().dropLast()
+        }
+        var v4 = in_addr()
+        if inet_pton(AF_INET, String(text), &v4) == 1 {
+            return (0, 0xFFFF << 32 | UInt64(UInt32(bigEndian: v4.s_addr)), true)
+        }
+        if let zone = text.firstIndex(of: "%") { text = text[..<zone] }
+        var v6 = in6_addr()
+        guard inet_pton(AF_INET6, String(text), &v6) == 1 else { return nil }
+        return withUnsafeBytes(of: v6) { bytes in
+            (
+                UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)), false
+            )
+        }
+    }
 }

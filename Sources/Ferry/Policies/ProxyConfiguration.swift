@@ -1,3 +1,6 @@
+import FerryTransport
+import FoundationEssentials
+
 /// Through which proxy an agent's requests go. None, unless it is said: the environment is not looked at by itself.
 ///
 /// Over an HTTP proxy https goes through a tunnel (CONNECT), http is asked of the proxy itself. A credential is sent to
@@ -121,5 +124,132 @@ extension ProxyConfiguration: CustomStringConvertible {
             return side.route?.description ?? "none"
         }
         return "http: \(text(http)), https: \(text(https))"
+    }
+}
+
+extension ProxyConfiguration {
+    /// What the environment of this process says now; see ``environment(_:)``. It is read once, here.
+    public static var environment: ProxyConfiguration { environment(ProcessInfo.processInfo.environment) }
+
+    /// What these variables say: `http_proxy`, `https_proxy`, and `all_proxy` for whatever the other two leave open, as
+    /// URLs like those of ``url(_:)``; `no_proxy`, parted by commas or blanks, names the exceptions of
+    /// `except(_:)`. Each may be written in capitals; lower case wins. Empty ones are none.
+    ///
+    /// `HTTP_PROXY` in capitals is ignored where `REQUEST_METHOD` is set: in a CGI program that variable comes from a
+    /// client's `Proxy` header (CVE-2016-5385). An exception that makes no sense is ignored, a proxy that makes none
+    /// fails the runs that need it.
+    public static func environment(_ variables: [String: String]) -> ProxyConfiguration {
+        func value(_ name: String) -> String? {
+            let isForged = name == "http_proxy" && variables["REQUEST_METHOD"] != nil
+            for name in isForged ? [name] : [name, name.uppercased()] {
+                if let value = variables[name], !value.isEmpty { return value }
+            }
+            return nil
+        }
+        let all = value("all_proxy")
+        let made = schemes(
+            http: (value("http_proxy") ?? all).map(url) ?? .none,
+            https: (value("https_proxy") ?? all).map(url) ?? .none)
+        let exceptions = (value("no_proxy") ?? "").split { $0 == "," || $0.isWhitespace }
+        return made.adding(exceptions.map(String.init)) { _ in nil }
+    }
+}
+
+extension ProxyConfiguration {
+    /// The proxy for a whole URL; `nil` for none.
+    func route(for url: String) throws(RequestError) -> ProxyRoute? {
+        let parts: URLParts
+        do throws(TransferFailure) {
+            parts = try URLParts(url)
+        } catch {
+            throw RequestError(error, url: url)
+        }
+        do throws(ProxyConfigurationFault) {
+            return try route(isSecure: parts.isSecure, host: parts.host, port: parts.port)
+        } catch {
+            throw RequestError(preparing: .proxy(.configuration), message: error.description, url: url)
+        }
+    }
+}
+
+/// Why a proxy cannot be used: said when the configuration was made, and thrown by each run that needs it.
+struct ProxyConfigurationFault: Error, Sendable, Hashable, CustomStringConvertible {
+    /// A sentence without secrets.
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Hosts that are connected to without a proxy, as `NO_PROXY` lists them.
+struct ProxyExceptions: Sendable, Hashable {
+    private enum Pattern: Sendable, Hashable {
+        case all
+        /// The name itself and all below it.
+        case domain(String)
+        case network(IPNetwork)
+    }
+
+    private struct Entry: Sendable, Hashable {
+        let pattern: Pattern
+        /// `nil` = all of them.
+        let port: UInt16?
+    }
+
+    private var entries: [Entry] = []
+
+    /// Adds an entry; `false` when it makes no sense.
+    mutating func add(_ text: String) -> Bool {
+        guard let entry = Self.entry(text) else { return false }
+        entries.append(entry)
+        return true
+    }
+
+    /// `host` as libcurl's parser knows it (`URLParts`).
+    func contains(host: String, port: UInt16) -> Bool {
+        if entries.isEmpty { return false }
+        let address = IPNetwork(address: host)
+        let name = host.last == "." ? host.dropLast() : Substring(host)
+        return entries.contains { entry in
+            if let own = entry.port, own != port { return false }
+            switch entry.pattern {
+            case .all: return true
+            case .network(let network): return address.map(network.contains) ?? false
+            case .domain(let domain):
+                guard address == nil, name.hasSuffix(domain) else { return false }
+                let before = name.dropLast(domain.count)
+                return before.isEmpty || before.last == "."
+            }
+        }
+    }
+
+    private static func entry(_ text: String) -> Entry? {
+        var name = text.drop(while: isBlank)
+        while let last = name.last, isBlank(last) { name = name.dropLast() }
+        if name.contains("/") { return IPNetwork(block: name).map { Entry(pattern: .network($0), port: nil) } }
+        if let address = IPNetwork(address: name) { return Entry(pattern: .network(address), port: nil) }
+        var port: UInt16?
+        if let colon = name.lastIndex(of: ":") {
+            guard let number = decimal(name[name.index(after: colon)...]) else { return nil }
+            port = number
+            name = name[..<colon]
+        }
+        if name == "*" { return Entry(pattern: .all, port: port) }
+        if name.hasPrefix("*.") { name = name.dropFirst(2) } else if name.hasPrefix(".") { name = name.dropFirst() }
+        if let address = IPNetwork(address: name) { return Entry(pattern: .network(address), port: port) }
+        // One parser decides what a name is, here too.
+        guard !name.isEmpty, !name.contains(where: { "/?#@\\:*[]".contains($0) }),
+            let parts = try? URLParts("http://\(name)/")
+        else { return nil }
+        if let address = IPNetwork(address: parts.host) { return Entry(pattern: .network(address), port: port) }
+        let host = parts.host.last == "." ? String(parts.host.dropLast()) : parts.host
+        return host.isEmpty ? nil : Entry(pattern: .domain(host), port: port)
+    }
+
+    private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
+
+    private static func decimal(_ text: Substring) -> UInt16? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = UInt16(text), number > 0
+        else { return nil }
+        return number
     }
 }

@@ -96,3 +96,91 @@ public enum RetryDecision: Sendable, Hashable {
     /// Do not.
     case giveUp
 }
+
+/// An attempt that did not bring what was asked for: a fault, or an answer that may be one of those to be retried.
+public struct FailedAttempt: Sendable {
+    /// What came of it.
+    public enum Outcome: Sendable {
+        /// No whole answer came.
+        case fault(RequestError)
+        /// An answer came.
+        case answer(status: Int, headers: Headers)
+    }
+
+    /// What came of it.
+    public let outcome: Outcome
+    /// 1 for the first time it was sent.
+    public let attempt: Int
+    /// What was asked with.
+    public let method: HTTPMethod
+    /// The URL asked, without secrets.
+    public let url: String
+    /// The request says that sending it twice does no harm, by its method, by a member of its own or by an
+    /// `Idempotency-Key`.
+    public let isIdempotent: Bool
+
+    init(_ outcome: Outcome, attempt: Int, method: HTTPMethod, url: String, isIdempotent: Bool, headers: Headers) {
+        self.outcome = outcome
+        self.attempt = attempt
+        self.method = method
+        self.url = Redaction.url(url)
+        self.isIdempotent = isIdempotent || headers.contains("Idempotency-Key")
+    }
+
+    /// The server may have acted on it. An answer says that it has.
+    public var mayHaveBeenProcessed: Bool {
+        switch outcome {
+        case .fault(let error): error.mayHaveBeenProcessed
+        case .answer: true
+        }
+    }
+
+    /// The status, if an answer came.
+    public var status: Int? { if case .answer(let status, _) = outcome { status } else { nil } }
+
+    /// The code, if none came.
+    public var code: RequestError.Code? { if case .fault(let error) = outcome { error.code } else { nil } }
+}
+
+/// Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date.
+enum RetryAfter {
+    /// The time to wait; a date that has passed is none at all. `nil` when there is no field, or none that makes sense:
+    /// signs, fractions, numbers beyond 64 bits. Of several the longest counts.
+    static func wait(_ values: [String], now: HTTPDate) -> Duration? {
+        values.compactMap { wait($0, now: now) }.max()
+    }
+
+    private static func wait(_ value: String, now: HTTPDate) -> Duration? {
+        if let first = value.utf8.first, first >= 0x30, first <= 0x39 {
+            guard value.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let seconds = Int64(value) else { return nil }
+            return .seconds(seconds)
+        }
+        guard let date = HTTPDate(value, now: now) else { return nil }
+        return .seconds(max(0, date.secondsSince1970 - now.secondsSince1970))
+    }
+}
+
+/// How many retries an agent makes for one host, whatever its requests' policies would like: when a server is down,
+/// retries must not be the load that keeps it there.
+///
+/// Each request that may be retried pays ``ratio`` of a retry into its host's account when it is sent for the first
+/// time, each second adds ``minimumPerSecond``, each retry takes one. An empty account means no retry: the failure is
+/// delivered. What the cache or an interceptor answers, or what shares the transfer of another run, was not sent, and
+/// pays nothing.
+public struct RetryBudget: Sendable, Hashable {
+    /// Retries for each request. The default is 0.2.
+    public var ratio: Double
+
+    /// Retries a second, so that few requests may be retried too. The default is 10.
+    public var minimumPerSecond: Double
+
+    /// What an account holds at most, and begins with. The default is 100 retries.
+    public var burst: Double
+
+    /// A budget; what is left out has its default.
+    public init(ratio: Double = 0.2, minimumPerSecond: Double = 10, burst: Double = 100) {
+        self.ratio = ratio
+        self.minimumPerSecond = minimumPerSecond
+        self.burst = burst
+    }
+}

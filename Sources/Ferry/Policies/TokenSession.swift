@@ -6,7 +6,7 @@ protocol TokenSession: Sendable {
     /// The request with the token of the moment, and the generation of that token. Waits for a refresh that is under
     /// way, and starts one when there is no token yet.
     func prepared(
-        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?
+        _ request: OutgoingRequest, for control: RunControl, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64)
 
     /// Whether the answer says that the token is not accepted.
@@ -15,7 +15,7 @@ protocol TokenSession: Sendable {
     /// The token of a run was refused. Waits for the refresh, or starts it; a run that cannot be sent again does not
     /// wait.
     func refused(
-        _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for journey: Journey,
+        _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for control: RunControl,
         until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> TokenRefusal
 
@@ -77,9 +77,9 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }
 
     func prepared(
-        _ request: OutgoingRequest, for journey: Journey, until deadline: ContinuousClock.Instant?
+        _ request: OutgoingRequest, for control: RunControl, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64) {
-        if journey.isRefresh { return (request, 0) }
+        if control.isRefresh { return (request, 0) }
         let (action, token, turn) = state.withLock { state -> (RefreshMachine.Action, A.Token?, Turn?) in
             let number = state.nextNumber()
             var action = state.machine.starting(number, isRefresh: false)
@@ -90,7 +90,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         }
         if case .send(let generation) = action, let token { return (applied(token, to: request), generation) }
         if case .startRefresh(let number) = action { start(number) }
-        let outcome = try await outcome(of: action, turn, request.url, journey, deadline)
+        let outcome = try await outcome(of: action, turn, request.url, control, deadline)
         switch (outcome.action, state.withLock { $0.token }) {
         case (.send(let generation), let token?), (.replay(let generation), let token?):
             return (applied(token, to: request), generation)
@@ -101,14 +101,14 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     }
 
     func refused(
-        _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for journey: Journey,
+        _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for control: RunControl,
         until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> TokenRefusal {
         let resource = url.prefix { $0 != "?" && $0 != "#" }.hashValue
         let (action, turn) = state.withLock { state in
             let number = state.nextNumber()
             let action = state.machine.unauthorized(
-                number, generation: generation, wasReplayed: wasReplayed, isRefresh: journey.isRefresh, by: resource,
+                number, generation: generation, wasReplayed: wasReplayed, isRefresh: control.isRefresh, by: resource,
                 waits: isReplayable)
             return (action, isReplayable ? state.keep(number, action) : nil)
         }
@@ -118,7 +118,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
             refusal.refresh = number
         }
         guard isReplayable else { return refusal }
-        if case .replay = try await outcome(of: action, turn, url, journey, deadline).action {
+        if case .replay = try await outcome(of: action, turn, url, control, deadline).action {
             refusal.isReplayed = true
         }
         return refusal
@@ -144,12 +144,12 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 
     /// Waits for what becomes of a run that has to wait.
     private func outcome(
-        of action: RefreshMachine.Action, _ turn: Turn?, _ url: String, _ journey: Journey,
+        of action: RefreshMachine.Action, _ turn: Turn?, _ url: String, _ control: RunControl,
         _ deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> Outcome {
         guard let turn else { return Outcome(action: action) }
         do throws(RequestError) {
-            return try await journey.ask(url, until: deadline) { await turn.outcome.value() }
+            return try await control.ask(url, until: deadline) { await turn.outcome.value() }
         } catch {
             state.withLock { state in
                 _ = state.machine.cancelled(turn.number)
@@ -230,4 +230,10 @@ extension AuthenticatorSession.State {
             waiting.removeValue(forKey: run).map { ($0, AuthenticatorSession.Outcome(action: action, fault: fault)) }
         }
     }
+}
+
+/// Whether the task at hand refreshes a token: what it sends must not wait for that refresh.
+enum RefreshScope {
+    /// The agent whose token is refreshed.
+    @TaskLocal static var core: ObjectIdentifier?
 }

@@ -13,12 +13,27 @@ public import FerryJSON
 ///     }
 ///
 /// It has no state. What a subclass adds must be constant or behind a lock, as it says itself by `@unchecked Sendable`.
-/// The value is the ``Response``: a hierarchy has one for all of its members. Where they differ, and where no hierarchy
-/// is to be kept, a struct that conforms to ``Request`` says more with less.
-open class BaseRequest: Request, @unchecked Sendable {
-    /// The value of every request of the hierarchy.
-    public typealias Value = Response
+/// The value of a ``BaseRequest`` is the ``Response``. A hierarchy whose members have values of their own derives from
+/// ``TypedBaseRequest``, and a subclass names its value there; a `typealias Value` in a subclass has no effect.
+///
+///     class ShopRequest<Value: Sendable>: TypedBaseRequest<Value>, @unchecked Sendable {
+///         override var baseURL: String? { "https://shop.example.com/v1" }
+///     }
+///     final class Price: ShopRequest<Int>, @unchecked Sendable {
+///         override var path: String { "/price" }
+///     }
+///
+/// Where no hierarchy is to be kept, a struct that conforms to ``Request`` says more with less.
+open class BaseRequest: TypedBaseRequest<Response>, @unchecked Sendable {
+    /// Nothing to be set.
+    public override init() { super.init() }
 
+    /// The response itself. What a subclass throws fails the run.
+    open override func value(from response: Response) throws -> Response { response }
+}
+
+/// The base of a hierarchy of classes in which each request names its value: ``BaseRequest`` with a type parameter.
+open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     /// Nothing to be set.
     public init() {}
 
@@ -102,8 +117,12 @@ open class BaseRequest: Request, @unchecked Sendable {
     open var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
     /// The configuration's.
     open var maxBodyBytes: Int? { nil }
-    /// The response itself. What a subclass throws fails the run.
-    open func value(from response: Response) throws -> Response { response }
+    /// Made as of a ``Request`` with this value: `Response`, `Void`, `Data`, `[UInt8]`, `String`, `JSON`, what is
+    /// `JSONConvertible` or `Decodable`. Of any other type it has to be overridden. What a subclass throws fails the
+    /// run.
+    open func value(from response: Response) throws -> Value {
+        try BodyDecoding.value(Value.self, from: response, by: jsonDecoder)
+    }
 
     // MARK: Who looks on
 
@@ -114,11 +133,11 @@ open class BaseRequest: Request, @unchecked Sendable {
     /// Empty.
     open var userInfo: [String: any Sendable] { [:] }
     /// Nothing.
-    open func completionPreprocessor(_ reply: Reply<Response>) {}
+    open func completionPreprocessor(_ reply: Reply<Value>) {}
     /// Nothing.
     open func failurePreprocessor(_ error: RequestError) {}
     /// Nothing.
-    open func completionFilter(_ reply: Reply<Response>) {}
+    open func completionFilter(_ reply: Reply<Value>) {}
     /// Nothing.
     open func failureFilter(_ error: RequestError) {}
 }

@@ -1,4 +1,50 @@
 import FerryTransport
+import FoundationEssentials
+
+/// One HTTP request as it is about to leave: what adapters change, interceptors look at, and ``Request/custom`` gives
+/// whole.
+///
+/// What cannot be sent (a URL that is none, a line break in a header) fails the run before anything is sent, whoever
+/// put it there.
+public struct OutgoingRequest: Sendable {
+    /// The method.
+    public var method: HTTPMethod
+
+    /// The absolute URL. User and password in it become an `Authorization` header unless there is one.
+    public var url: String
+
+    /// The header fields. `User-Agent` and `Accept-Encoding` of the configuration are added when they are not here.
+    public var headers: Headers
+
+    /// The body; arguments that go there are in it already. To adapters its content type stands among the ``headers``;
+    /// where they set another body that names a type, that takes its place, unless they have changed the field, or the
+    /// request's own headers have one.
+    public var body: RequestBody? {
+        didSet {
+            changes &+= 1
+            guard let bodyType, headers["Content-Type"] == bodyType, let type = body?.contentType else { return }
+            headers["Content-Type"] = type
+            self.bodyType = type
+        }
+    }
+
+    /// How often the body was set.
+    private(set) var changes: UInt8 = 0
+
+    /// The `Content-Type` among the headers that came with the body.
+    private var bodyType: String?
+
+    /// A request of its parts; GET, without fields and body, unless they are named.
+    public init(method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: RequestBody? = nil) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+    }
+
+    /// Its body has brought the `Content-Type` that stands among its headers, if there is one.
+    mutating func noteBodyType() { if body != nil { bodyType = headers["Content-Type"] } }
+}
 
 /// A request made concrete: ready for the transport. It is handed on, never copied: it is large.
 struct BuiltRequest: ~Copyable, Sendable {
@@ -77,4 +123,49 @@ struct RequestSnapshot: Sendable {
             outgoing.method.rawValue == transfer.method ? isIdempotent : outgoing.method.isIdempotent
         return built
     }
+}
+
+/// Credentials of a request. An `Authorization` header of the request wins over them.
+public struct Authorization: Sendable, Hashable {
+    enum Kind: Sendable, Hashable {
+        /// The value of the header field, sent at once.
+        case value(String)
+        /// Answers the server's challenge.
+        case digest(Credential)
+    }
+
+    let kind: Kind
+
+    /// User and password (RFC 7617), as UTF-8, sent without waiting for a challenge.
+    public static func basic(_ user: String, _ password: String) -> Authorization {
+        Authorization(kind: .value("Basic " + Data("\(user):\(password)".utf8).base64EncodedString()))
+    }
+
+    /// A token (RFC 6750), sent without waiting for a challenge.
+    public static func bearer(_ token: String) -> Authorization {
+        Authorization(kind: .value("Bearer " + token))
+    }
+
+    /// User and password (RFC 7616), of which only a digest is sent, and that when the server asks for it: each run
+    /// takes one more round. A body that can be read once only does not outlive that round.
+    public static func digest(_ user: String, _ password: String) -> Authorization {
+        Authorization(kind: .digest(Credential(user: user, password: password)))
+    }
+
+    /// The header field's value; `nil` when there is none to be sent at once.
+    var value: String? { if case .value(let value) = kind { value } else { nil } }
+
+    /// What challenges are answered with; `nil` when there is nothing.
+    var digest: Credential? { if case .digest(let credential) = kind { credential } else { nil } }
+}
+
+extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The scheme; never the secret.
+    public var description: String { "\(value?.prefix { $0 != " " } ?? "Digest") ***" }
+
+    /// Likewise.
+    public var debugDescription: String { description }
+
+    /// Nothing, so that `dump` shows nothing.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -168,3 +168,112 @@ private func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBuffer
 }
 
 @inline(__always) func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
+
+extension Headers {
+    /// The fields of a block, unpacked.
+    package init(_ block: HeaderBlock) {
+        var fields: [Field] = []
+        var rest = block.bytes[...]
+        while rest.count >= 8 {
+            let (name, value) = (Self.length(rest), Self.length(rest.dropFirst(4)))
+            rest = rest.dropFirst(8)
+            let field = Field(
+                name: String(decoding: rest.prefix(name), as: UTF8.self),
+                value: String(decoding: rest.dropFirst(name).prefix(value), as: UTF8.self))
+            fields.append(field)
+            rest = rest.dropFirst(name + value)
+        }
+        self.init(fields)
+    }
+
+    private static func length(_ bytes: ArraySlice<UInt8>) -> Int {
+        Int(bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })
+    }
+}
+
+/// The header fields of the configuration, checked and packed once.
+struct CommonHeaders: Sendable {
+    /// For the servers of the configuration, and everywhere when it names none.
+    private(set) var fields = Headers()
+    private(set) var packed = HeaderBlock()
+    /// For all others: without what is secret.
+    private(set) var publicFields = Headers()
+    private(set) var packedPublic = HeaderBlock()
+
+    /// None.
+    init() {}
+
+    init(_ configuration: NetworkConfiguration) throws(RequestError) {
+        fields = configuration.headers
+        let declared = configuration.declaredSecrets
+        for field in configuration.headers {
+            try packed.appendChecked(field.name, field.value, url: "")
+            if SecretHeaders.contains(field.name, declared: declared) { continue }
+            publicFields.append(field.name, field.value)
+            packedPublic.append(field.name, field.value)
+        }
+    }
+}
+
+/// The method of a request (RFC 9110, 9): the usual ones by name, and any other token.
+///
+/// Methods are case-sensitive and sent as they are written. One that is not a token (RFC 9110, 5.6.2) is refused with
+/// `invalidRequest(.method)` before anything is sent.
+public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The word as it is sent.
+    public let rawValue: String
+
+    /// Makes a method of any word.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// Makes a method of any word.
+    public init(_ rawValue: String) { self.rawValue = rawValue }
+
+    /// Makes a method of a literal.
+    public init(stringLiteral value: String) { rawValue = value }
+
+    /// Asks for a representation.
+    public static var get: HTTPMethod { HTTPMethod("GET") }
+    /// Asks for what GET would answer, without the body.
+    public static var head: HTTPMethod { HTTPMethod("HEAD") }
+    /// Hands data to a resource.
+    public static var post: HTTPMethod { HTTPMethod("POST") }
+    /// Replaces a resource.
+    public static var put: HTTPMethod { HTTPMethod("PUT") }
+    /// Changes part of a resource (RFC 5789).
+    public static var patch: HTTPMethod { HTTPMethod("PATCH") }
+    /// Removes a resource.
+    public static var delete: HTTPMethod { HTTPMethod("DELETE") }
+    /// Asks what may be done.
+    public static var options: HTTPMethod { HTTPMethod("OPTIONS") }
+
+    /// The word as it is sent.
+    public var description: String { rawValue }
+
+    /// Whether doing it twice is meant to be the same as once (RFC 9110, 9.2.2); a word unknown here is not.
+    public var isIdempotent: Bool {
+        switch rawValue {
+        case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
+        default: false
+        }
+    }
+
+    /// Where arguments go when the request does not say: into the query of these, into the body of the others.
+    var carriesArgumentsInQuery: Bool {
+        switch rawValue {
+        case "GET", "HEAD", "DELETE": true
+        default: false
+        }
+    }
+
+    /// A body is expected: without one, an empty one is announced.
+    var expectsBody: Bool {
+        switch rawValue {
+        case "POST", "PUT", "PATCH": true
+        default: false
+        }
+    }
+
+    /// Nearly every one is GET, which is not looked at byte by byte.
+    var isToken: Bool { self == .get || !rawValue.isEmpty && rawValue.utf8.allSatisfy(ByteSet.token.contains) }
+}

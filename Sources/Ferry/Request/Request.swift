@@ -1,4 +1,5 @@
 public import FerryJSON
+public import FoundationEssentials
 
 /// The description of one HTTP exchange: immutable, and started as often as one likes, at once or in turn.
 ///
@@ -176,4 +177,141 @@ public protocol Request<Value>: Runnable {
     /// Sees a failure right before the delegate and the closure, cancellation included. Runs where
     /// ``completionFilter(_:)`` does. The default does nothing.
     func failureFilter(_ error: RequestError)
+}
+
+/// What a request says of itself unless it says otherwise.
+extension Request {
+    /// The configuration's.
+    public var baseURL: String? { nil }
+    /// The configuration's.
+    public var cdnURL: String? { nil }
+    /// No.
+    public var usesCDN: Bool { false }
+    /// GET.
+    public var method: HTTPMethod { .get }
+    /// None.
+    public var headers: Headers { Headers() }
+    /// None.
+    public var arguments: Arguments { Arguments() }
+    /// By the method.
+    public var argumentEncoding: ArgumentEncoding { .automatic }
+    /// None.
+    public var body: RequestBody? { nil }
+    /// None.
+    public var authorization: Authorization? { nil }
+    /// The configuration's.
+    public var acceptedEncodings: [ContentEncoding]? { nil }
+    /// None.
+    public var custom: OutgoingRequest? { nil }
+    /// The configuration's.
+    public var timeouts: Timeouts? { nil }
+    /// The configuration's.
+    public var deadline: Duration? { nil }
+    /// Normal.
+    public var priority: RequestPriority { .normal }
+    /// The configuration's.
+    public var statusValidation: StatusValidation? { nil }
+    /// JSON.
+    public var responseFormat: ResponseFormat { .json }
+    /// Any.
+    public var acceptedContentTypes: [String]? { nil }
+    /// None.
+    public var jsonSchema: JSONSchema? { nil }
+    /// As Foundation's is at first.
+    public var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
+    /// Nothing is kept.
+    public var cachePolicy: CachePolicy { .none }
+    /// A hit, or the network.
+    public var cacheMode: CacheMode { .cacheElseNetwork }
+    /// All of them.
+    public var cacheArguments: Arguments { arguments }
+    /// None.
+    public var cacheHeaders: [String] { [] }
+    /// Yes.
+    public func shouldCache(_ response: Response) -> Bool { true }
+    /// No.
+    public var coalesces: Bool { false }
+    /// The configuration's.
+    public var redirectPolicy: RedirectPolicy? { nil }
+    /// The configuration's.
+    public var retryPolicy: RetryPolicy? { nil }
+    /// The configuration's.
+    public var addressPolicy: AddressPolicy? { nil }
+    /// The configuration's.
+    public var proxy: ProxyConfiguration? { nil }
+    /// Yes, unless there is a ``custom`` request.
+    public var usesAuthenticator: Bool { custom == nil }
+    /// None.
+    public var observers: [any RequestObserver] { [] }
+    /// The configuration's.
+    public var maxBodyBytes: Int? { nil }
+    /// The method's, of ``custom`` if there is one.
+    public var isIdempotent: Bool { (custom?.method ?? method).isIdempotent }
+    /// None.
+    public var tag: String? { nil }
+    /// Empty.
+    public var userInfo: [String: any Sendable] { [:] }
+    /// Nothing.
+    public func completionPreprocessor(_ reply: Reply<Value>) {}
+    /// Nothing.
+    public func failurePreprocessor(_ error: RequestError) {}
+    /// Nothing.
+    public func completionFilter(_ reply: Reply<Value>) {}
+    /// Nothing.
+    public func failureFilter(_ error: RequestError) {}
+}
+
+// `Value` and not the concrete type stands in each signature: with the concrete type the default of the associated
+// type would be ambiguous.
+
+extension Request where Value == Response {
+    /// The response itself.
+    public func value(from response: Response) throws -> Value { response }
+}
+
+extension Request where Value == Void {
+    /// Nothing: what counts is that it went well.
+    public func value(from response: Response) throws -> Value { () }
+}
+
+extension Request where Value == Data {
+    /// The body.
+    public func value(from response: Response) throws -> Value { response.body }
+}
+
+extension Request where Value == [UInt8] {
+    /// The body.
+    public func value(from response: Response) throws -> Value { response.bytes }
+}
+
+extension Request where Value == String {
+    /// The body as text, by the charset of its `Content-Type`: ``Response/text``.
+    public func value(from response: Response) throws -> Value { response.text }
+}
+
+extension Request where Value == JSON {
+    /// The body as JSON. An empty one is `invalidJSON`; where it may be empty the value is `JSON?`.
+    public func value(from response: Response) throws -> Value { try response.requireJSON() }
+}
+
+extension Request where Value: JSONConvertible {
+    /// Made from the body's JSON. Of an empty body an optional is `nil`, anything else `invalidJSON`.
+    public func value(from response: Response) throws -> Value {
+        try BodyDecoding.convert(Value.self, from: response)
+    }
+}
+
+extension Request where Value: Decodable {
+    /// Decoded from the body's JSON, by ``jsonDecoder``. Of an empty body an optional is `nil`, anything else
+    /// `invalidJSON`.
+    public func value(from response: Response) throws -> Value {
+        try BodyDecoding.decode(Value.self, from: response, by: jsonDecoder)
+    }
+}
+
+extension Request where Value: Decodable & JSONConvertible {
+    /// Of the two ways the quicker one.
+    public func value(from response: Response) throws -> Value {
+        try BodyDecoding.convert(Value.self, from: response)
+    }
 }

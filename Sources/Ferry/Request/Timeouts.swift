@@ -1,4 +1,4 @@
-import FerryTransport
+package import FerryTransport
 
 /// How long the parts of a run may take; `nil` is no bound. The clocks start when the run leaves the queue.
 public struct Timeouts: Sendable, Hashable {
@@ -50,4 +50,46 @@ public struct Timeouts: Sendable, Hashable {
         }
         return packed
     }
+}
+
+/// Which of the waiting runs go first. A steady stream of high ones never starves the low ones.
+public enum RequestPriority: Int, Sendable, Hashable, Comparable, CaseIterable {
+    /// After the others.
+    case low = -4
+    /// The default.
+    case normal = 0
+    /// Before the others.
+    case high = 4
+
+    /// By urgency.
+    public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
+
+    package var ring: PriorityRing {
+        switch self {
+        case .low: .low
+        case .normal: .normal
+        case .high: .high
+        }
+    }
+}
+
+extension Duration {
+    /// Cut to whole ones, and to what can be counted.
+    package var microseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        if overflow { return seconds < 0 ? .min : .max }
+        let (sum, carry) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000)
+        return carry ? (seconds < 0 ? .min : .max) : sum
+    }
+}
+
+/// Rounded up, at least 1: 0 means no bound to the core.
+func milliseconds(_ duration: Duration?) -> UInt32 {
+    guard let duration else { return 0 }
+    let (seconds, attoseconds) = duration.components
+    if seconds < 0 { return 1 }
+    if seconds >= 4_294_967 { return .max }
+    let milliseconds = seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+    return UInt32(clamping: max(milliseconds, 1))
 }

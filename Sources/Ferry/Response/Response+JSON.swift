@@ -1,5 +1,6 @@
 public import FerryJSON
 import FerryTransport
+import FoundationEssentials
 
 extension Response {
     /// The body as JSON; `nil` when it is empty. A body that is something else is `invalidJSON`, which says where.
@@ -52,5 +53,88 @@ extension Reply {
     /// ``Response/json`` of the response.
     public var json: JSON? {
         get throws(RequestError) { try response.json }
+    }
+}
+
+/// How a body becomes a value. The document is parsed once for the schema and the value, and is gone when the value is
+/// made, unless that has views of it.
+enum BodyDecoding {
+    /// The value of a type that is known at run time only: a class cannot choose among the defaults of ``Request``.
+    static func value<T: Sendable>(
+        _ type: T.Type, from response: Response, by decoder: FerryJSONDecoder
+    ) throws -> T {
+        let value: (any Sendable)? =
+            switch type {
+            case is Response.Type: response
+            case is Void.Type: ()
+            case is Data.Type: response.body
+            case is [UInt8].Type: response.bytes
+            case is String.Type: response.text
+            case is JSON.Type: try response.requireJSON()
+            case let type as any (JSONConvertible & Sendable).Type: try convert(type, from: response)
+            case let type as any (Decodable & Sendable).Type: try decode(type, from: response, by: decoder)
+            default: nil
+            }
+        guard let value = value as? T else {
+            throw RequestError(
+                .decoding, message: "value(from:) has to be overridden for values of type \(type)", response: response)
+        }
+        return value
+    }
+
+    static func decode<T: Decodable>(
+        _ type: T.Type, from response: Response, by decoder: FerryJSONDecoder
+    ) throws -> T {
+        defer { response.forgetJSON() }
+        guard let json = try response.json else {
+            do { return try decoder.decodeNothing(type) } catch is DecodingError { throw noBody(response) }
+        }
+        return try response.withBytes { try decoder.decode(type, from: json, text: $0) }
+    }
+
+    static func convert<T: JSONConvertible>(_ type: T.Type, from response: Response) throws -> T {
+        defer { response.forgetJSON() }
+        guard let json = try response.json else {
+            if let value = T.valueWhenAbsent { return value }
+            throw noBody(response)
+        }
+        return try T(json: json)
+    }
+
+    private static func noBody(_ response: Response) -> RequestError {
+        RequestError(JSONSyntaxError(reason: .empty, offset: 0), of: response)
+    }
+}
+
+// What a body is not, in words that hold none of its values.
+extension RequestError {
+    init(_ error: JSONSyntaxError, of response: Response) {
+        self.init(.invalidJSON, message: error.description, cause: error, response: response)
+    }
+
+    init(_ error: DecodingError, of response: Response) {
+        self.init(.decoding, message: Self.message(of: error), cause: error, response: response)
+    }
+
+    /// `code` is `schemaMismatch` or `decoding`.
+    init(_ code: Code, _ error: JSONMismatch, of response: Response) {
+        self.init(code, message: error.description, cause: error, response: response)
+    }
+
+    /// `$.items[3].id: expected Int`
+    private static func message(of error: DecodingError) -> String {
+        switch error {
+        case .typeMismatch(let type, let context): "\(path(context)): expected \(type)"
+        case .valueNotFound(let type, let context): "\(path(context)): expected \(type), found null"
+        case .keyNotFound(let key, let context): "\(path(context)): no key \(key.stringValue)"
+        case .dataCorrupted(let context): "\(path(context)): not a value of its type"
+        @unknown default: "could not be decoded"
+        }
+    }
+
+    private static func path(_ context: DecodingError.Context) -> String {
+        context.codingPath.reduce(into: "$") { path, key in
+            if let index = key.intValue { path += "[\(index)]" } else { path += ".\(key.stringValue)" }
+        }
     }
 }

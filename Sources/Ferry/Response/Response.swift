@@ -6,25 +6,25 @@ public struct Response: Sendable {
     package let result: TransferResult
 
     /// `nil` when it was the first answer, and came from the network.
-    let trail: Trail?
+    let origin: ResponseOrigin?
 
     /// The URL that it came from, after redirects, without the credentials in it.
     public let url: String
 
-    init(_ result: TransferResult, url: String, trail: Trail? = nil) {
+    init(_ result: TransferResult, url: String, origin: ResponseOrigin? = nil) {
         self.result = result
         self.url = url
-        self.trail = trail
+        self.origin = origin
     }
 
     /// Whether it came from a cache and not from the network.
-    public var isFromCache: Bool { trail?.isFromCache ?? false }
+    public var isFromCache: Bool { origin?.isFromCache ?? false }
 
     /// Whether a server gave it to this run: neither the cache nor an interceptor did.
-    var isFromServer: Bool { trail?.isIntercepted != true }
+    var isFromServer: Bool { origin?.isIntercepted != true }
 
     /// The redirects that were followed, in their order.
-    public var redirects: [Redirect] { trail?.redirects ?? [] }
+    public var redirects: [Redirect] { origin?.redirects ?? [] }
 
     /// The status code.
     public var status: Int { result.status }
@@ -49,8 +49,14 @@ public struct Response: Sendable {
     /// The body, after decoding, copied.
     public var bytes: [UInt8] { Array(result.body) }
 
-    /// The body as UTF-8, with what is not UTF-8 repaired.
-    public var text: String { String(decoding: result.body, as: UTF8.self) }
+    /// The body as text, by the charset of its `Content-Type`. Without one, and with one that this machine does not
+    /// know, it is UTF-8. What is not text in this encoding is repaired.
+    public var text: String { text(as: TextEncoding(contentType: headers["Content-Type"]) ?? .utf8) }
+
+    /// The body as text in this encoding, whatever its `Content-Type` says. What is not text in it is repaired.
+    public func text(as encoding: TextEncoding) -> String {
+        withExtendedLifetime(result) { encoding.decode(result.body) ?? String(decoding: result.body, as: UTF8.self) }
+    }
 
     /// Calls `body` with the bytes of the body, without a copy; they live until it returns.
     public func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
@@ -71,7 +77,7 @@ public struct Response: Sendable {
 
     /// The address and port connected to; `nil` without a connection.
     public var peer: Peer? {
-        if trail?.cache?.isHit == true { return nil }
+        if origin?.cache?.isHit == true { return nil }
         let address = result.peer
         return address.isEmpty ? nil : Peer(address: address, port: result.peerPort)
     }
@@ -107,11 +113,84 @@ public struct Response: Sendable {
     }
 
     /// Whether it came over a kept connection.
-    public var isReusedConnection: Bool { result.isReusedConnection && trail?.cache?.isHit != true }
+    public var isReusedConnection: Bool { result.isReusedConnection && origin?.cache?.isHit != true }
 
     /// How often the request was tried, redirects and retries included; an attempt that did not reach a server counts.
-    public var attempts: Int { trail?.attempts(result) ?? result.attempts }
+    public var attempts: Int { origin?.attempts(result) ?? result.attempts }
 
     /// Times and bytes. How long a hit in the cache took is not known here: observers are told.
-    public var metrics: RequestMetrics { RequestMetrics(result, trail) }
+    public var metrics: RequestMetrics { RequestMetrics(result, origin) }
+}
+
+extension Response: CustomStringConvertible, CustomReflectable {
+    /// One line without secrets, like `200 http://h/x?token=***, 12 bytes`.
+    public var description: String { "\(status) \(Redaction.url(url)), \(bodyLength) bytes" }
+
+    /// Likewise; header fields and body are left out.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["status": status, "url": Redaction.url(url), "bodyLength": bodyLength])
+    }
+}
+
+/// What a run brings: the value, and the response it was made from, whose members show through.
+@dynamicMemberLookup
+public struct Reply<Value: Sendable>: Sendable {
+    /// What ``Request/value(from:)`` made.
+    public let value: Value
+
+    /// What the server answered.
+    public let response: Response
+
+    /// A reply of its parts.
+    public init(value: Value, response: Response) {
+        self.value = value
+        self.response = response
+    }
+
+    /// A member of the response.
+    public subscript<Member>(dynamicMember member: KeyPath<Response, Member>) -> Member { response[keyPath: member] }
+}
+
+/// What the body of an answer is taken for, and how it is checked before a value is made of it.
+///
+/// An open set: a module that can read another format adds a member of its own.
+public struct ResponseFormat: Sendable, CustomStringConvertible {
+    /// Its name, like `json`.
+    public let name: String
+
+    private let check: @Sendable (Response) throws(RequestError) -> Void
+
+    /// A format of one's own. `check` throws for a body that is not of it; it runs where the value is made, and not for
+    /// an empty body.
+    public init(_ name: String, check: @escaping @Sendable (Response) throws(RequestError) -> Void) {
+        self.name = name
+        self.check = check
+    }
+
+    /// Bytes: nothing is looked at.
+    public static let data = ResponseFormat("data") { _ in }
+
+    /// JSON, which is read for a schema, or where the value is made of it: without a schema a value of bytes or text
+    /// takes any body.
+    public static let json = ResponseFormat("json") { _ in }
+
+    /// Its name.
+    public var description: String { name }
+
+    func validate(_ response: Response) throws(RequestError) {
+        if response.bodyLength > 0 { try check(response) }
+    }
+}
+
+extension Data {
+    /// Bytes of a result, without a copy.
+    ///
+    /// The result is retained here and released by the deallocator, once, when the last `Data` of this storage goes.
+    /// Nobody writes to the bytes: `Data` copies before it changes memory that it did not allocate.
+    init(sharing result: TransferResult, start: UnsafeRawPointer, count: Int) {
+        let owner = Unmanaged.passRetained(result)
+        self.init(
+            bytesNoCopy: UnsafeMutableRawPointer(mutating: start), count: count,
+            deallocator: .custom { _, _ in owner.release() })
+    }
 }

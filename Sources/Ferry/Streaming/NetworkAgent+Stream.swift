@@ -1,4 +1,5 @@
 import FerryTransport
+import Synchronization
 
 extension NetworkAgent {
     /// Sends a request and returns when the head of its answer has come; the body comes as it is read.
@@ -14,53 +15,42 @@ extension NetworkAgent {
     public nonisolated(nonsending) func stream<R: Request>(
         _ request: R
     ) async throws(RequestError) -> StreamedResponse {
-        try await core.stream(request, core.beginOutgoing(request))
+        try await stream(request, Call(beginning: request, by: core))
     }
-}
 
-extension AgentCore {
     /// Not on the caller's actor.
     @concurrent
-    fileprivate func stream<R: Request>(
-        _ request: R, _ start: OutgoingStart
-    ) async throws(RequestError) -> StreamedResponse {
-        let ending = StreamEnd(of: request, start.watch)
-        if case .failure(let error) = start.snapshot {
-            ending.failed(error, RequestMetrics())
-            throw error
-        }
-        let url = start.url
+    private func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
-        let journey = Journey(tag: request.tag, of: self)
-        let itinerary = itinerary(of: request, start.snapshot, at: start.servers, url: url, watch: start.watch)
-        let refusal = admit(journey, url: url)
+        let control = RunControl(tag: call.tag, of: core)
         let answer = await withTaskCancellationHandler {
-            if let refusal { return Answer.refused(refusal) }
-            return await travel(itinerary, journey, after: .unsent, carrier)
+            if let refusal = call.refusal ?? core.admit(control, url: call.url) { return Answer.refused(refusal) }
+            return await Exchange.run(call, control, after: .unsent, carrier, by: core)
         } onCancel: {
-            journey.end(.cancelled)
+            control.end(.cancelled)
         }
-        var metrics = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
+        var times = ProcessingTimes(isMeasured: false)
+        var metrics = RequestMetrics(answer, times)
         do throws(RequestError) {
-            let head = try builder.response(of: answer, url: url)
+            let head = try core.builder.response(of: answer, url: call.url)
             // What plays the network in tests gives answers as a whole.
             let run = carrier.run.flatMap { $0.isWhole ? nil : $0 }
-            let source: Reading.Source = run.map { .run($0) } ?? .whole(head.body)
+            let source: BodyReader.Source = run.map { .run($0) } ?? .whole(head.body)
             do throws(RequestError) {
                 let length = run.map { $0.contentLength(head) } ?? Int64(clamping: head.result.bodyLength)
-                try builder.checkHead(head, bodyLength: length, of: request)
+                try core.builder.checkHead(head, bodyLength: length, of: request)
             } catch {
                 guard let run else { throw error }
                 let explained = await run.explained(error, head)
                 metrics = run.metrics(head)
                 throw explained
             }
-            if head.isFromServer { health.succeeded(head.url) }
+            core.health.succeeded(head)
             return StreamedResponse(
-                head: head, body: ResponseBody(Reading(source, head: head, ending, health: health)))
+                head: head, body: ResponseBody(BodyReader(source, head: head, of: request, call.watch, by: core)))
         } catch {
-            note(error, answer, url: url)
-            ending.failed(error, metrics)
+            RunEnd.failed(request, error, answer, url: call.url, call.watch, by: core, &times)
+            RunEnd.deliver(call.watch, RunOutcome(error), metrics) { request.failureFilter(error) }
             throw error
         }
     }
@@ -90,5 +80,56 @@ extension RequestError {
     fileprivate var isOwnEnd: Bool { [.cancelled, .shutdown, .timeout(.deadline)].contains(code) }
 
     /// A fault of the body behind this head, with what went before it.
-    func behind(_ head: Response) -> RequestError { head.trail.map { after($0.earlier, $0.redirects) } ?? self }
+    func behind(_ head: Response) -> RequestError { head.origin.map { after($0.earlier, $0.redirects) } ?? self }
+}
+
+/// Carries the transfers of a run whose answer comes in two parts: the head, by which it is known whether it is the
+/// last, and then the body.
+protocol BodyCarrier: AnyObject, Sendable {
+    /// Makes the run of one transfer, and sets the transfer up for it.
+    func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun
+
+    /// The run goes on: what comes of this body nobody wants.
+    func goOn(from result: TransferResult)
+
+    /// By its head this is the last answer: what else is done before it is delivered.
+    func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody
+}
+
+/// What became of a body.
+enum TakenBody: Sendable {
+    /// It is left for whoever gets the answer.
+    case left
+    /// It came, or broke off: this is the result of the transfer as a whole.
+    case ended(TransferResult)
+    /// The request is to be sent again.
+    case again
+}
+
+/// Carries the transfers of a run whose last answer is streamed.
+final class StreamCarrier: BodyCarrier {
+    private let current = Mutex<StreamRun?>(nil)
+    private let bound: Int?
+
+    /// Without a bound of the request's own none holds: what is not held in memory needs none.
+    init(bound: Int?) { self.bound = bound }
+
+    /// The run whose head came last.
+    var run: StreamRun? { current.withLock { $0 } }
+
+    func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {
+        built.transfer.responseBody = .stream
+        built.transfer.maxBodyBytes = UInt64(bound ?? 0)
+        let run = StreamRun(built.transfer, tag: tag, core: core)
+        current.withLock { $0 = run }
+        return run
+    }
+
+    func goOn(from result: TransferResult) {
+        current.withLock { $0.take() }?.abandon(expecting: result.contentLength)
+    }
+
+    func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {
+        .left
+    }
 }

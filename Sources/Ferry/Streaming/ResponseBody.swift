@@ -1,4 +1,27 @@
+import FerryTransport
 public import FoundationEssentials
+import Synchronization
+
+/// A response whose head has come, and whose body comes as it is read. The head's members show through.
+@dynamicMemberLookup
+public struct StreamedResponse: Sendable {
+    /// Status, headers and what was measured so far; its own body is empty.
+    public let head: Response
+
+    /// The body, decoded, piece by piece.
+    public let body: ResponseBody
+
+    init(head: Response, body: ResponseBody) {
+        self.head = head
+        self.body = body
+    }
+
+    /// The length that the server has announced, before decoding; `nil` when it has not.
+    public var contentLength: Int64? { head.result.contentLength }
+
+    /// A member of the head.
+    public subscript<Member>(dynamicMember member: KeyPath<Response, Member>) -> Member { head[keyPath: member] }
+}
 
 /// The body of a streamed response: pieces in their order, of any length, none empty.
 ///
@@ -11,18 +34,18 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// `incompleteBody`, `contentDecoding`, `timeout`, `cancelled` and the like.
     public typealias Failure = RequestError
 
-    private let reading: Reading
+    private let reading: BodyReader
 
-    init(_ reading: Reading) { self.reading = reading }
+    init(_ reading: BodyReader) { self.reading = reading }
 
     /// Reads on where another iterator has stopped.
     public func makeAsyncIterator() -> Iterator { Iterator(reading) }
 
     /// Reads piece by piece.
     public struct Iterator: AsyncIteratorProtocol {
-        private let reading: Reading
+        private let reading: BodyReader
 
-        fileprivate init(_ reading: Reading) { self.reading = reading }
+        fileprivate init(_ reading: BodyReader) { self.reading = reading }
 
         /// The next piece; `nil` after the last.
         public mutating func next() async throws(RequestError) -> Data? { try await reading.next() }
@@ -42,4 +65,82 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
         return collected
     }
+}
+
+/// The reading of one body. The last reference to it is the reader's: when that goes, what is left is abandoned.
+final class BodyReader: Sendable {
+    /// Where the pieces come from.
+    enum Source: Sendable {
+        case run(StreamRun)
+        /// It was there as a whole, from no network.
+        case whole(Data)
+    }
+
+    private let source: Source
+    private let head: Response
+    private let request: any Request
+    private let watch: RunWatch?
+    private let core: AgentCore
+    private let isOver = Mutex(false)
+
+    init(_ source: Source, head: Response, of request: any Request, _ watch: RunWatch?, by core: AgentCore) {
+        self.source = source
+        self.head = head
+        self.request = request
+        self.watch = watch
+        self.core = core
+    }
+
+    deinit { abandon(.cancelled(head.result, url: head.url, origin: head.origin)) }
+
+    func next() async throws(RequestError) -> Data? {
+        switch source {
+        case .whole(let data):
+            guard stop() else { return nil }
+            return data.isEmpty ? nil : data
+        case .run(let run):
+            switch await run.next() {
+            case .chunk(let data): return data
+            case .end:
+                stop()
+                return nil
+            case .failure(let error):
+                let error = error.behind(head)
+                if stop(error) { core.health.failed(head.url, error) }
+                throw error
+            }
+        }
+    }
+
+    /// Gives up a body that is longer than its reader takes.
+    func tooLarge(_ limit: Int) -> RequestError {
+        let error = RequestError(
+            .responseTooLarge, message: "the body is larger than \(limit) bytes", response: head)
+        abandon(error)
+        return error
+    }
+
+    private func abandon(_ error: @autoclosure () -> RequestError) {
+        guard stop(error()), case .run(let run) = source else { return }
+        let isEncoded = head.headers.contains("Content-Encoding")
+        run.abandon(expecting: head.result.contentLength, isEncoded: isEncoded)
+    }
+
+    /// Tells of the end, the first time; without an error it is a good one. False afterwards.
+    @discardableResult
+    private func stop(_ error: @autoclosure () -> RequestError? = nil) -> Bool {
+        let isFirst = isOver.withLock { isOver in
+            defer { isOver = true }
+            return !isOver
+        }
+        guard isFirst else { return false }
+        let failure = error()
+        if let failure { request.failurePreprocessor(failure) }
+        RunEnd.deliver(watch, failure.map { RunOutcome($0) } ?? RunOutcome(head), metrics) {
+            if let failure { request.failureFilter(failure) }
+        }
+        return true
+    }
+
+    private var metrics: RequestMetrics { if case .run(let run) = source { run.metrics(head) } else { head.metrics } }
 }

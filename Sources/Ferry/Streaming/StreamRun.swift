@@ -138,9 +138,9 @@ final class StreamRun: Run, @unchecked Sendable {
     /// What was measured of the whole, or of as much as came.
     func metrics(_ head: Response) -> RequestMetrics {
         let (result, ended) = stream.withLock { ($0.result ?? head.result, $0.ended) }
-        var metrics = RequestMetrics(result, head.trail)
+        var metrics = RequestMetrics(result, head.origin)
         // The way there ended with the head, the run did not.
-        if let start = head.trail?.start { metrics.total = start.duration(to: ended ?? .now) }
+        if let start = head.origin?.start { metrics.total = start.duration(to: ended ?? .now) }
         return metrics
     }
 

@@ -3,9 +3,9 @@ internal import Ferry
 /// When the requests of the open model are due: as many a second as were asked for, at even distances, however long the
 /// answers take.
 ///
-/// Above 1,500 a second several are due at once, so that the distances are about a millisecond: a wake-up for each would
-/// cost the client two to three times as much CPU, which a server on the same machine would miss. Each due time is
-/// computed from the first, so that what was late once does not delay those that follow.
+/// Above 1,500 a second several are due at once, so that the distances are about a millisecond. A wake-up for each
+/// would cost the client two to three times as much CPU, which a server on the same machine would miss. Each due time
+/// is computed from the first, so that what was late once does not delay those that follow.
 struct ArrivalSchedule: Sendable, Equatable {
     /// Nanoseconds of the monotonic clock: when the first is due.
     let start: UInt64

@@ -2,8 +2,8 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
-/// Takes down every result, in a stripe for each loop: only that loop's thread writes to it, so its lock is free but for
-/// the moments in which the totals are read.
+/// Counts every result, in a stripe for each loop. Only that loop's thread writes to its stripe, so the lock is free
+/// except while the totals are read.
 final class BenchRecorder: Sendable {
     private final class Stripe: Sendable {
         let totals = Mutex(BenchTotals())

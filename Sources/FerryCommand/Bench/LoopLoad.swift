@@ -5,7 +5,7 @@ internal import FerryTransport
 /// One loop's share of the load, sent and counted on the loop's own thread.
 ///
 /// A response is recorded and the next request submitted in the same turn of the loop. In the open model the loop's
-/// clock says when a request is due: each goes out then, and where the loop is late, all that have become due meanwhile.
+/// clock says when a request is due. Each goes out then; where the loop is late, all that have become due go out.
 ///
 /// Sendable because all that changes belongs to the loop's thread, where ``perform()`` brings every access.
 final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {

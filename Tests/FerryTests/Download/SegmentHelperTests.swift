@@ -23,6 +23,25 @@ import Testing
         return (ends.first ?? 0)...(ends.count > 1 ? ends[1] : 8999)
     }
 
+    /// Says something else each time it is asked.
+    private struct Keyed: Request {
+        private static let count = Atomic<Int>(0)
+        var path: String { "/f" }
+        var headers: Headers { ["Idempotency-Key": "\(Self.count.add(1, ordering: .relaxed).newValue)"] }
+    }
+
+    @Test func everySegmentCarriesTheKeyThatTheRunBeganWith() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            server.handle("GET", "/f") { answer($0) }
+            var options = DownloadOptions(segments: 3)
+            options.leastSegment = 2000
+            _ = try await agent.download(Keyed(), to: .file(folder.file("f")), options: options)
+            let keys = server.requests.map { $0.headers["Idempotency-Key"] }
+            #expect(folder.bytes("f") == bytes && keys.count > 2 && Set(keys).count == 1)
+        }
+    }
+
     @Test func goneOnWithInOneSegmentNobodyHelps() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in

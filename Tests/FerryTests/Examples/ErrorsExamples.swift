@@ -14,18 +14,26 @@ import Testing
     private func transfer(by agent: NetworkAgent) async -> String {
         do throws(RequestError) {
             try await agent.send(Transfer(amount: 100))
-        } catch .timeout(.connect) {
-            return "nobody there"  // certainly nothing was done
-        } catch .invalidStatusCode(409) {
-            return "done before"
-        } catch .invalidStatusCode(500...599) {
-            return "the server is in trouble"
-        } catch let error where error.mayHaveBeenProcessed {
-            return "look before sending it again"
         } catch {
-            return "\(error.code) in \(error.phase)"
+            switch error.code {
+            case .timeout(.connect): return "nobody there"  // certainly nothing was done
+            case .invalidStatusCode(409): return "done before"
+            case .invalidStatusCode(500...599): return "the server is in trouble"
+            case _ where error.mayHaveBeenProcessed: return "look before sending it again"
+            default: return "\(error.code) in \(error.phase)"
+            }
         }
         return "done"
+    }
+
+    private func start(_ agent: NetworkAgent) {
+        agent.start(Transfer(amount: 100)) { result in
+            switch result {
+            case .success: print("done")
+            case .failure(let error) where error.is(.timeout): print("too slow")
+            case .failure(let error): print(error)
+            }
+        }
     }
 
     private func total(_ response: Response) throws -> Int {

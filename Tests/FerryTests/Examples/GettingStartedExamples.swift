@@ -59,12 +59,12 @@ import Testing
     private func matches(_ agent: NetworkAgent) async {
         do throws(RequestError) {
             try await agent.send(UserInfo(id: 7))
-        } catch .invalidStatusCode(404) {
-            print("no such user")
-        } catch .timeout {
-            print("later")
         } catch {
-            print(error)  // one line, without secrets
+            switch error.code {
+            case .invalidStatusCode(404): print("no such user")
+            case .timeout: print("later")
+            default: print(error)  // one line, without secrets
+            }
         }
     }
 

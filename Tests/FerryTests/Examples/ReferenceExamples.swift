@@ -61,17 +61,16 @@ private enum RequestReference {
         return reply.status
     }
 
-    static func asks(_ agent: NetworkAgent) async {
+    static func asks(_ agent: NetworkAgent) async throws(RequestError) {
         do throws(RequestError) {
             try await agent.send(UserInfo(id: 7))
-        } catch .timeout(.connect) {
-            // no connection in time
-        } catch .timeout {
-            // any other timeout
-        } catch .invalidStatusCode(500...599) {
-            // the server is in trouble
         } catch {
-            print(error)
+            switch error.code {
+            case .timeout(.connect): break  // no connection in time
+            case .timeout: break  // any other timeout
+            case .invalidStatusCode(500...599): break  // the server is in trouble
+            default: throw error
+            }
         }
     }
 

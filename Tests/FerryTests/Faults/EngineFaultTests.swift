@@ -47,7 +47,8 @@ import Testing
         }
     }
 
-    @Test("R125: bytes behind a response are nobody's, and its connection is closed", arguments: engines, [false, true])
+    @Test(
+        "R125: bytes behind a response are nobody's, and its connection is closed", arguments: engines, [false, true])
     func bytesBehindTheEnd(engine: TransferEngine, secure: Bool) async throws {
         let first = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst"
         for poison in ["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", "x", "\r\n"] {
@@ -68,17 +69,18 @@ import Testing
                 path: "/first",
                 [
                     .expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst"), .wait("kept"),
-                    .send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"), .expectClose, .mark("closed"),
+                    .send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"), .keepOpen,
                 ])
             #expect(try await agent.send(Get("/first")).text == "first")
             server.signal("kept")
-            try await server.waitForMark("closed")
+            try await server.waitForOpenConnections(atMost: 0)
             #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
             #expect(server.connectionCount == 2)
         }
     }
 
-    @Test("R125: a reader that pauses gets every byte, also of those that TLS holds", arguments: engines, [false, true])
+    @Test(
+        "R125: a reader that pauses gets every byte, also of those that TLS holds", arguments: engines, [false, true])
     func pausedReader(engine: TransferEngine, secure: Bool) async throws {
         try await withServer(engine, secure: secure) { server, agent in
             for size in [10, 16_383, 16_384, 16_385, 300_000] {
@@ -111,7 +113,7 @@ import Testing
 
     // MARK: R126
 
-    /// Whatever the server sends, both engines make the same of it.
+    /// Where they differ, the manual says so and why.
     @Test("R126: both engines tell of broken responses alike", arguments: EngineCase.all)
     func sameOutcome(of broken: EngineCase) async throws {
         var told: [String] = []
@@ -124,8 +126,7 @@ import Testing
                 #expect(next.text == "Hello, ferry")
             }
         }
-        #expect(told[0] == told[1])
-        #expect(told[1].hasPrefix(broken.outcome), "\(told[1])")
+        #expect(told == [broken.libcurl ?? broken.outcome, broken.outcome], "\(broken)")
     }
 
     private func outcome(of request: Full, by agent: NetworkAgent) async -> String {
@@ -150,7 +151,8 @@ import Testing
                 $0.limits.transfersPerHost = count
             }
         ) { server, agent in
-            server.script(path: "/reset", [.expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), .reset])
+            server.script(
+                path: "/reset", [.expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), .reset])
             server.script(path: "/silent", [.expectHead, .mark("silent"), .keepOpen])
             let ends = await withTaskGroup(of: String.self) { group in
                 var silent: [Task<String, Never>] = []
@@ -171,7 +173,9 @@ import Testing
             #expect(ends.count == count * 3)
             #expect(ends.count { $0.hasPrefix("200 ") } == count * 3 - count * 3 / 10 - count / 10)
             #expect(ends.count { $0.hasPrefix("cancelled ") } == count / 10)
-            #expect(ends.count { $0.hasPrefix("connectionReset ") } == count * 3 / 10, "\(Set(ends.filter { !$0.hasPrefix("200") }))")
+            #expect(
+                ends.count { $0.hasPrefix("connectionReset ") } == count * 3 / 10,
+                "\(Set(ends.filter { !$0.hasPrefix("200") }))")
             let statistics = agent.statistics
             #expect(statistics.running == 0 && statistics.waiting == 0)
         }

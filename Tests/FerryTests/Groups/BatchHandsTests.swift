@@ -179,7 +179,7 @@ import Testing
         if case .begin(let index) = work { index } else { nil }
     }
 
-    private func isGiven(_ hand: BatchWorkQueue.Hand?) -> Bool { hand != nil }
+    private func isGiven(_ hand: BatchWorkQueue.Worker?) -> Bool { hand != nil }
 
     @Test func workIsDoneInTheOrderItCame() {
         var queue = BatchWorkQueue()
@@ -190,7 +190,7 @@ import Testing
     }
 
     @Test func aHandThatRestsIsGivenIt() async {
-        let given = await withUnsafeContinuation { (hand: BatchWorkQueue.Hand) in
+        let given = await withUnsafeContinuation { (hand: BatchWorkQueue.Worker) in
             var queue = BatchWorkQueue()
             queue.rest(hand)
             queue.push(.begin(7))?.resume(returning: .begin(7))

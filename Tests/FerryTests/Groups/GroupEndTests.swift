@@ -13,6 +13,23 @@ import Testing
     /// A chain that is held at its first request, in a closure, at a batch, or whose result is on its way.
     enum Standing: CaseIterable { case unbegun, atFirst, inClosure, inBatch, answered, finished }
 
+    /// Blocks a callback queue when the last member of a group has ended on it: the result of the group stands behind.
+    private final class Blocker: RequestObserver {
+        private let state = Mutex<(left: Int, block: (@Sendable () -> Void)?)>((0, nil))
+
+        func block(_ queue: DispatchQueue, with gate: DispatchSemaphore, after members: Int) {
+            state.withLock { $0 = (members, { queue.async { gate.wait() } }) }
+        }
+
+        func didStop(_ run: RunInfo, _ outcome: RunOutcome) {
+            let block = state.withLock { state in
+                state.left -= 1
+                return state.left == 0 ? state.block : nil
+            }
+            block?()
+        }
+    }
+
     @Test("A cancel counts in every state", arguments: Standing.allCases)
     func cancelInEveryState(_ standing: Standing) async throws {
         let stub = StubTransport { request in
@@ -21,11 +38,13 @@ import Testing
             default: .response()
             }
         }
-        let agent = NetworkAgent.with(stub)
+        let blocker = Blocker()
+        let agent = NetworkAgent.with(stub) { $0.observers = [blocker] }
         let queue = DispatchQueue(label: "test")
         let (closure, inClosure) = AsyncStream<Void>.makeStream()
         let gate = DispatchSemaphore(value: 0)
-        if standing == .answered || standing == .unbegun { queue.async { gate.wait() } }
+        if standing == .answered { blocker.block(queue, with: gate, after: 4) }
+        if standing == .unbegun { queue.async { gate.wait() } }
         let outcome = KeptResult<String>()
         let chain = ChainRequest(Echo("first"))
             .onValue { _ in
@@ -63,10 +82,12 @@ import Testing
     @Test("A cancel counts in every state of a batch", arguments: [Standing.unbegun, .inBatch, .answered, .finished])
     func cancelInEveryStateOfABatch(_ standing: Standing) async throws {
         let stub = StubTransport { standing == .inBatch && $0.url.hasSuffix("/3") ? .hold : .response() }
-        let agent = NetworkAgent.with(stub)
+        let blocker = Blocker()
+        let agent = NetworkAgent.with(stub) { $0.observers = [blocker] }
         let queue = DispatchQueue(label: "test")
         let gate = DispatchSemaphore(value: 0)
-        if standing == .answered || standing == .unbegun { queue.async { gate.wait() } }
+        if standing == .answered { blocker.block(queue, with: gate, after: 6) }
+        if standing == .unbegun { queue.async { gate.wait() } }
         let outcome = KeptResult<[Int]>()
         let (end, whenGone) = AsyncStream<Void>.makeStream()
         var token: Token? = Token(whenGone)

@@ -85,7 +85,7 @@ import Testing
         }
         await agent.shutdown()
         #expect(ends.isExactlyOnce)
-        #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.table.count == 0 && $0.journeys.isEmpty })
+        #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.table.count == 0 && $0.controls.isEmpty })
     }
 
     /// One group: awaited or by closure, cancelled after so many turns of the scheduler or not at all.

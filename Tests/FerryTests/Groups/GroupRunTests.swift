@@ -288,7 +288,7 @@ import Testing
         stub.releaseAll()
         #expect(await outcome.error == nil)
         await agent.shutdown()
-        #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.journeys.isEmpty && $0.table.count == 0 })
+        #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.controls.isEmpty && $0.table.count == 0 })
         await end.finished()
     }
 

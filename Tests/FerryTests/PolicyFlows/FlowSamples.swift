@@ -77,7 +77,7 @@ extension AgentCore {
     /// No run is known any more.
     var isAtRest: Bool {
         state.withLock { state in
-            state.table.count == 0 && state.table.all.isEmpty && state.journeys.isEmpty && state.resting == 0
+            state.table.count == 0 && state.table.all.isEmpty && state.controls.isEmpty && state.resting == 0
                 && state.undelivered == 0 && state.undecided == 0
         }
     }

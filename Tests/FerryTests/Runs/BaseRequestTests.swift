@@ -75,7 +75,44 @@ private final class Least: BaseRequest, @unchecked Sendable {
     override var path: String { "/x" }
 }
 
+/// A hierarchy whose members have values of their own.
+private class TypedItem<Value: Sendable>: TypedBaseRequest<Value>, @unchecked Sendable {
+    override var path: String { "/typed" }
+}
+
+private struct Priced: Decodable, Sendable, Equatable { let price: Int }
+
+private final class Price: TypedItem<Priced>, @unchecked Sendable {}
+private final class Title: TypedItem<String>, @unchecked Sendable {}
+private final class Tree: TypedItem<JSON>, @unchecked Sendable {}
+private final class Absent: TypedItem<Void>, @unchecked Sendable {}
+private final class Odd: TypedItem<Duration?>, @unchecked Sendable {
+    override func value(from response: Response) throws -> Duration? { .seconds(1) }
+}
+private struct NoValue: Sendable {}
+private final class Unknown: TypedItem<NoValue>, @unchecked Sendable {}
+
 @Suite struct BaseRequestTests {
+    @Test func aSubclassOfATypedBaseHasAValueOfItsOwn() async throws {
+        let agent = NetworkAgent(
+            configuration: .test, stub: StubTransport(always: .response(body: #"{"price": 7}"#)))
+        #expect(try await agent.send(Price()).value == Priced(price: 7))
+        #expect(try await agent.send(Title()).value == #"{"price": 7}"#)
+        #expect(try await agent.send(Tree()).value["price"]?.int == 7)
+        #expect(try await agent.send(Odd()).value == .seconds(1))
+        try await agent.send(Absent())
+        let error = await #expect(throws: RequestError.self) { try await agent.send(Unknown()) }
+        #expect(error?.code == .decoding && error?.message.contains("NoValue") == true)
+    }
+
+    @Test func theStepThatFailedHasTheNameOfTheSubclass() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response(status: 500)))
+        let error = await #expect(throws: RequestError.self) {
+            try await agent.send(ChainRequest(value: 1).then { _ in Removal(id: 2) as BaseRequest })
+        }
+        #expect(error?.failedStep == "Removal")
+    }
+
     private func sent(_ requests: [BaseRequest]) async throws -> [StubTransport.Request] {
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: .test, stub: stub)

@@ -204,7 +204,7 @@ import Testing
             return nil
         }
         await stub.waitForRequests(2)
-        while agent.core.state.withLock({ $0.journeys.count }) < 2 { await Task.yield() }
+        while agent.core.state.withLock({ $0.controls.count }) < 2 { await Task.yield() }
         task.cancel()
         #expect(await outcome.code == .cancelled)
         awaiting.cancel()
@@ -223,7 +223,7 @@ import Testing
         task.cancel()
         #expect(await task.value == .cancelled)
         #expect(stub.events.last == .cancelled(2))
-        #expect(agent.core.state.withLock { $0.journeys.isEmpty && $0.table.count == 0 && $0.resting == 0 })
+        #expect(agent.core.state.withLock { $0.controls.isEmpty && $0.table.count == 0 && $0.resting == 0 })
     }
 
     @Test func racingEndsGiveEveryRunOneResult() async {
@@ -255,6 +255,6 @@ import Testing
         }
         await agent.shutdown()
         #expect(outcomes.allSatisfy { $0.count == 1 })
-        #expect(agent.core.state.withLock { $0.journeys.isEmpty && $0.table.count == 0 && $0.resting == 0 })
+        #expect(agent.core.state.withLock { $0.controls.isEmpty && $0.table.count == 0 && $0.resting == 0 })
     }
 }

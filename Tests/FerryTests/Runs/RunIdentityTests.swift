@@ -239,7 +239,7 @@ import Testing
                 _ = await outcome.result
                 agent.core.callbackQueue.sync {}
             })
-        #expect(agent.core.state.withLock { $0.journeys.isEmpty && $0.keep == nil && $0.resting == 0 })
+        #expect(agent.core.state.withLock { $0.controls.isEmpty && $0.keep == nil && $0.resting == 0 })
     }
 
     @Test func agentsGoWithTheirConfiguration() async throws {

@@ -1,0 +1,248 @@
+import FerryCache
+import FoundationEssentials
+
+extension RequestBuilder {
+    /// Where a request goes, and its key: method, URL, arguments, body, the header fields it names, and credentials.
+    func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
+        if let custom = request.custom {
+            let joined = try join(custom.url)
+            var target = CacheTarget(url: joined.url, isForeign: true)
+            var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
+            guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
+            append(
+                custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: nil,
+                joined, common: Headers(), to: &key)
+            target.seal(key)
+            return target
+        }
+        let (method, encoding, arguments) = (request.method, request.argumentEncoding, request.arguments)
+        let joined = try servers.join(request.path, of: request)
+        var url = joined.url
+        if !arguments.isEmpty, encoding == .query || (encoding == .automatic && method.carriesArgumentsInQuery) {
+            url = URLJoiner.append(query: arguments.formEncoded(), to: url)
+        }
+        var target = CacheTarget(url: url, isForeign: joined.isForeign)
+        var key = CacheKeyMaterial(method, joined.url, trust: trust)
+        guard key.append(request.cacheArguments, encoding), key.append(request.body) else { return target }
+        append(
+            request.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request),
+            authorization: request.authorization, joined,
+            common: joined.isForeign ? headers.publicFields : headers.fields, to: &key)
+        target.seal(key)
+        return target
+    }
+
+    private func append(
+        _ own: Headers, _ named: [String], secrets: [String], authorization: Authorization?, _ joined: JoinedURL,
+        common: Headers, to key: inout CacheKeyMaterial
+    ) {
+        for name in named {
+            key.append(name.lowercased(), own[name] ?? common[name] ?? "")
+        }
+        key.beginCredentials()
+        for field in own where SecretHeaders.contains(field.name, declared: secrets) {
+            key.append(credential: field.name.lowercased(), field.value)
+        }
+        for field in common where SecretHeaders.contains(field.name, declared: secrets) {
+            key.append(credential: field.name.lowercased(), field.value)
+        }
+        if let value = authorization?.value { key.append(credential: "authorization", value) }
+        if let digest = authorization?.digest { key.append(credential: digest.user, digest.password) }
+        if let value = joined.credentials?.value { key.append(credential: "url", value) }
+        // Whoever shares the directory may be somebody else to the server.
+        if let certificate = clientCertificate { key.append(credential: "certificate", certificate) }
+    }
+
+    /// The value of a header field as this request sends it, without what others may add; `nil` when it has none.
+    func sentValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
+        if equalNames(name, "User-Agent"), request.custom == nil || request.custom?.headers[name] == nil {
+            return request.headers[name] ?? userAgent
+        }
+        if let value = ownValue(of: name, by: request, isForeign: isForeign) { return value }
+        guard equalNames(name, "Accept-Encoding") else { return nil }
+        let encodings = request.acceptedEncodings ?? acceptedEncodings
+        return encodings.isEmpty ? nil : encodings.field
+    }
+
+    private func ownValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
+        if let custom = request.custom { return custom.headers[name] }
+        if let own = request.headers[name] { return own }
+        if equalNames(name, "Authorization"), let value = request.authorization?.value { return value }
+        return (isForeign ? headers.publicFields : headers.fields)[name]
+    }
+}
+
+extension TLSConfiguration {
+    /// What was believed of a server counts for what it said: whoever asks for more, or for something else, is not
+    /// answered by that. Empty for the defaults.
+    var trust: [UInt8] {
+        let defaults = TLSConfiguration()
+        if verification == defaults.verification, authorityFile == defaults.authorityFile, pinnedKeys.isEmpty,
+            minimumVersion == defaults.minimumVersion
+        {
+            return []
+        }
+        var bytes: [UInt8] = []
+        bytes.appendCounted("\(verification) \(minimumVersion)")
+        bytes.appendCounted(authorityFile ?? "")
+        for key in Set(pinnedKeys).sorted() { bytes.appendCounted(key) }
+        return bytes
+    }
+}
+
+extension ClientCertificate {
+    /// The digest of the file, or its name where it cannot be read.
+    var identity: String {
+        FileManager.default.contents(atPath: certificateFile).map { SHA256.hexadecimal(of: Array($0)) }
+            ?? certificateFile
+    }
+}
+
+extension CacheTarget {
+    fileprivate mutating func seal(_ key: CacheKeyMaterial) {
+        self.key = CacheKey(key.bytes)
+        hasCredentials = key.hasCredentials
+    }
+}
+
+/// The bytes of a key: each part behind its length, so that no two requests have the same.
+struct CacheKeyMaterial {
+    private(set) var bytes: [UInt8] = []
+    private(set) var hasCredentials = false
+
+    init(_ method: HTTPMethod, _ url: String, trust: [UInt8]) {
+        bytes.reserveCapacity(256)
+        bytes.append(trust.isEmpty ? 0 : 1)
+        if !trust.isEmpty { trust.withUnsafeBytes { bytes.appendCounted($0) } }
+        bytes.appendCounted(method.rawValue)
+        bytes.appendCounted(url)
+    }
+
+    /// As they are sent: JSON tells a number from its text, a form does not. False when they cannot be.
+    mutating func append(_ arguments: Arguments, _ encoding: ArgumentEncoding) -> Bool {
+        bytes.append(encoding.number)
+        bytes.append(arguments.isEmpty ? 0 : 1)
+        if arguments.isEmpty { return true }
+        guard let encoded = encoding == .json ? arguments.jsonEncoded() : arguments.formEncoded() else { return false }
+        encoded.withUnsafeBytes { bytes.appendCounted($0) }
+        return true
+    }
+
+    /// False when it is no body that can be looked at.
+    mutating func append(_ body: RequestBody?) -> Bool {
+        guard let body else {
+            bytes.append(0)
+            return true
+        }
+        let digest: CacheDigest
+        switch body.content {
+        case .data(let data): digest = data.withUnsafeBytes { CacheDigest(of: $0) }
+        case .bytes(let bytes): digest = CacheDigest(of: bytes)
+        case .string(let text): digest = CacheDigest(of: text)
+        case .json(let value, var encoder):
+            // Members in an order that is the same every time, also in the next process.
+            encoder.outputFormatting.insert(.sortedKeys)
+            guard let data = try? encoder.encode(value) else { return false }
+            digest = data.withUnsafeBytes { CacheDigest(of: $0) }
+        case .pulled, .multipart: return false
+        }
+        bytes.append(1)
+        bytes.appendCounted(body.contentType ?? "")
+        digest.withBytes { bytes.append(contentsOf: $0) }
+        return true
+    }
+
+    mutating func append(_ name: String, _ value: String) {
+        bytes.appendCounted(name)
+        bytes.appendCounted(value)
+    }
+
+    mutating func beginCredentials() { bytes.append(0xFF) }
+
+    mutating func append(credential name: String, _ value: String) {
+        hasCredentials = true
+        append(name, value)
+    }
+}
+
+extension ArgumentEncoding {
+    fileprivate var number: UInt8 {
+        switch self {
+        case .automatic: 0
+        case .query: 1
+        case .form: 2
+        case .json: 3
+        }
+    }
+}
+
+/// What the cache needs to know of a run, whatever the request's type.
+struct CachePlan: Sendable {
+    let key: CacheKey
+    let terms: CacheTerms
+    let writing: CachePolicy.Writing
+    /// The run's own URL.
+    let url: String
+    let isForeign: Bool
+    /// The key or the sensitive data say whose the answer is.
+    let isOwned: Bool
+
+    var hasSensitiveData: Bool { terms.sensitiveData != .none }
+}
+
+/// Where a request goes, and what tells its answer from those of other requests.
+struct CacheTarget {
+    let url: String
+    let isForeign: Bool
+    /// `nil` when the body cannot be looked at without reading a file or a stream.
+    var key: CacheKey?
+    var hasCredentials = false
+}
+
+extension CachePlan {
+    /// `nil` when nothing is kept of it.
+    init?<R: Request>(for request: R, _ target: CacheTarget, in cache: ResponseCache?) {
+        guard let cache, let terms = request.cachePolicy.terms, let key = target.key else { return nil }
+        let wanted = CacheTerms(
+            time: terms.lifetime.microseconds, version: Int64(terms.version), sensitiveData: terms.sensitiveData,
+            applicationVersion: cache.applicationVersion)
+        self.init(
+            key: key, terms: wanted, writing: terms.writing, url: target.url, isForeign: target.isForeign,
+            isOwned: target.hasCredentials || terms.sensitiveData != .none)
+    }
+}
+
+/// What the cache had to do with an answer.
+struct CacheTrace: Sendable {
+    enum Outcome: Sendable {
+        /// It is the cache's. How old it is, and whether it is past its time.
+        case hit(age: Duration, isStale: Bool)
+        case miss(CacheMiss)
+    }
+
+    let outcome: Outcome
+
+    var age: Duration? { if case .hit(let age, _) = outcome { age } else { nil } }
+    var isStale: Bool { if case .hit(_, true) = outcome { true } else { false } }
+    var isHit: Bool { if case .hit = outcome { true } else { false } }
+    var miss: CacheMiss? { if case .miss(let miss) = outcome { miss } else { nil } }
+
+    var metric: RequestMetrics.CacheOutcome {
+        switch outcome {
+        case .hit(_, isStale: false): .hit
+        case .hit(_, isStale: true): .stale
+        case .miss: .miss
+        }
+    }
+}
+
+extension Response {
+    /// How long ago it was kept, where it comes from the cache; `nil` elsewhere.
+    public var age: Duration? { origin?.cache?.age }
+
+    /// Whether it comes from the cache and is past its time, which the mode allowed.
+    public var isStale: Bool { origin?.cache?.isStale ?? false }
+
+    /// Why it does not come from the cache, although the run looked there; `nil` elsewhere.
+    public var cacheMiss: CacheMiss? { origin?.cache?.miss }
+}

@@ -1,0 +1,288 @@
+import Synchronization
+
+/// One run of a batch's members, whatever they are: the machine, and what they have brought.
+///
+/// A task for each member would cost more than all else that a batch does. So a few workers carry them, tasks of which
+/// each begins a transfer and does not wait for it; what is answered goes to whichever worker is free. Only what takes
+/// more than one transfer, an task, has a task of its own, a child of a worker's.
+final class BatchRun: Sendable {
+    let state: Mutex<BatchState>
+    let core: AgentCore
+    let group: GroupRun
+    let member: @Sendable (Int) -> Member
+    /// How many tasks are under way.
+    let tasks = Atomic<Int>(0)
+
+    init(
+        _ machine: BatchMachine, by core: AgentCore, in group: GroupRun,
+        _ member: @escaping @Sendable (Int) -> Member
+    ) {
+        state = Mutex(BatchState(machine))
+        self.core = core
+        self.group = group
+        self.member = member
+    }
+
+    /// Runs all of them in the caller's task and children of that, to their end.
+    nonisolated(nonsending) func run(byWorkers workers: Int) async {
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                // Not at once, as the first does not rest while there is anything to do.
+                for _ in 1..<max(workers, 1) { group.addTask { await self.work() } }
+                await work()
+            }
+        } onCancel: {
+            interrupt()
+        }
+    }
+}
+
+// MARK: What it came to
+
+extension BatchRun {
+    /// The result of each member, when all workers are at rest. None is without one: the batch is complete.
+    func results() throws(RequestError) -> [Result<Box, RequestError>] {
+        try conclude().members.map { $0.result! }
+    }
+
+    /// The same where no member may fail: the value of each, likewise.
+    func values() throws(RequestError) -> [Box] {
+        try conclude().members.map { member throws(RequestError) in try member.result!.get() }
+    }
+
+    /// What is made of these.
+    func made(_ value: some Sendable) -> Made {
+        Made(.of(value), isFromCache: state.withLock { $0.isFromCache })
+    }
+
+    /// The state of one that is complete.
+    private func conclude() throws(RequestError) -> BatchState {
+        let (state, end) = self.state.withLock { state in
+            if state.machine.end == nil { state.interrupt() }
+            return (state, state.machine.end)
+        }
+        switch end {
+        case .complete: return state
+        case .failed(let index):
+            guard case .failure(let error) = state.members[index].result else {
+                preconditionFailure("a member that failed has no error")
+            }
+            throw error.at(GroupPlace(kind: .batch, index: index)) { finished(state.members) }
+        case .interrupted, nil:
+            throw state.interruption?.ofWhole ?? group.refusal() ?? RequestError(GroupRun.End.cancelled)
+        }
+    }
+}
+
+private func finished(_ members: [BatchMember]) -> [Int: any Sendable] {
+    var finished: [Int: any Sendable] = [:]
+    for (index, member) in members.enumerated() {
+        if case .success(let value) = member.result { finished[index] = value.content }
+    }
+    return finished
+}
+
+extension BatchRun {
+    /// Runs the members of a batch, to their end.
+    nonisolated(nonsending) static func run(
+        of count: Int, atMost limit: Int, _ mode: BatchMachine.Mode, in group: GroupRun, by core: AgentCore,
+        _ member: @escaping @Sendable (Int) -> Member
+    ) async -> BatchRun {
+        let machine = BatchMachine(count: count, atMost: limit, mode: mode)
+        let batch = BatchRun(machine, by: core, in: group, member)
+        // More than there are processors would have nothing to do: a worker never waits.
+        await batch.run(byWorkers: min(machine.limit, processorCount))
+        return batch
+    }
+}
+
+extension BatchRun: AnswerReading {
+    typealias Work = BatchWorkQueue.Work
+
+    /// A task group looks for each child that ends among all others, so many tasks are children of several groups.
+    private static var tasksOfGroup: Int { 128 }
+
+    /// One worker, until all is done and its tasks have ended.
+    nonisolated(nonsending) func work(from first: Work? = nil, groups: Int = 1) async {
+        await withDiscardingTaskGroup { children in
+            var next = first
+            if next == nil { next = await self.next(after: nil) }
+            while let work = next {
+                if tasks.load(ordering: .relaxed) >= Self.tasksOfGroup * groups {
+                    return await self.work(from: work, groups: groups + 1)
+                }
+                perform(work, &children)
+                next = await self.next(after: work)
+            }
+        }
+    }
+
+    private func perform(_ work: Work, _ children: inout DiscardingTaskGroup) {
+        switch work {
+        case .begin(let index): begin(index, &children)
+        case .settle(let index, let transfer, let answer): settle(index, transfer, answer, &children)
+        case .take(let index, let made): ended(index, made)
+        }
+    }
+
+    // MARK: What there is to do
+
+    private nonisolated(nonsending) func next(after last: Work?) async -> Work? {
+        switch state.withLock({ $0.next(after: last) }) {
+        case .work(let work): return work
+        case .leave: return nil
+        case .rest: break
+        }
+        #if FERRY_TSAN
+        // The sanitizer does not see that who resumes a continuation comes before who was resumed.
+        defer { state.withLock { _ in } }
+        #endif
+        return await withUnsafeContinuation { worker in
+            let next = state.withLock { state in
+                let next = state.next(after: nil)
+                if case .rest = next { state.work.rest(worker) }
+                return next
+            }
+            switch next {
+            case .work(let work): worker.resume(returning: work)
+            case .leave: worker.resume(returning: nil)
+            case .rest: break
+            }
+        }
+    }
+
+    private func post(_ work: Work) {
+        state.withLock { $0.work.push(work) }?.resume(returning: work)
+    }
+
+    /// [the loop's thread, or the worker's that begins it]
+    func answered(_ index: Int, _ answer: Answer) {
+        let (worker, work): (BatchWorkQueue.Worker?, Work?) = state.withLock { state in
+            switch state.members[index] {
+            case .beginning:
+                state.members[index] = .answered(answer)
+                return (nil, nil)
+            case .transfer(let transfer):
+                let work = Work.settle(index, transfer, answer)
+                return (state.work.push(work), work)
+            case .waiting, .answered, .ownTask, .ended: preconditionFailure("a member was answered that is no transfer")
+            }
+        }
+        worker?.resume(returning: work)
+    }
+
+    // MARK: How it is done
+
+    private func begin(_ index: Int, _ children: inout DiscardingTaskGroup) {
+        let member = member(index)
+        if case .request(let request) = member.content, request.isTransfer(for: core) {
+            begin(index, request, &children)
+        } else {
+            send(index, &children) { [self] in
+                if let task = RunningTask() { note(.task(task), of: index) }
+                return await Result { () async throws(RequestError) in try await member.run(core, in: group) }
+            }
+        }
+    }
+
+    private func begin(_ index: Int, _ request: MemberRequest, _ children: inout DiscardingTaskGroup) {
+        let run = request.begin(by: core, in: group, answering: AnswerReader(object: self, place: index))
+        let transfer = BatchMember.Transfer(request: request, run: run)
+        let (answer, isUnwanted): (Answer?, Bool) = state.withLock { state in
+            let before = state.members[index]
+            state.members[index] = .transfer(transfer)
+            if case .answered(let answer) = before { return (answer, false) }
+            return (nil, state.isEnding)
+        }
+        if let answer {
+            settle(index, transfer, answer, &children)
+        } else if isUnwanted {
+            BatchMember.transfer(transfer).end(by: core, in: group)
+        }
+    }
+
+    private func settle(
+        _ index: Int, _ transfer: BatchMember.Transfer, _ answer: Answer, _ children: inout DiscardingTaskGroup
+    ) {
+        if transfer.request.isSettled(answer, by: core) {
+            guard let queues = group.queues else { return ended(index, transfer.conclude(answer, by: core)) }
+            return transfer.request.conclude(answer, of: transfer.run, on: queues, by: core) { [self] made in
+                post(.take(index, made))
+            }
+        }
+        let control = transfer.run.control(by: core)
+        note(.control(control), of: index)
+        send(index, &children) { [core, group] in
+            let last = await transfer.request.goOn(transfer.run, control, after: answer, by: core)
+            return await transfer.request.end(last, of: transfer.run, in: group, by: core)
+        }
+    }
+
+    /// Runs something in a task of its own; what it brings comes to a worker again.
+    private func send(
+        _ index: Int, _ children: inout DiscardingTaskGroup,
+        in task: @escaping @Sendable () async -> Result<Made, RequestError>
+    ) {
+        tasks.add(1, ordering: .relaxed)
+        children.addImmediateTask { [self] in
+            let made = await task()
+            tasks.subtract(1, ordering: .relaxed)
+            post(.take(index, made))
+        }
+    }
+
+    private func note(_ task: BatchMember.OwnTask, of index: Int) {
+        let isUnwanted = state.withLock { state in
+            state.members[index] = .ownTask(task)
+            return state.isEnding
+        }
+        if isUnwanted { BatchMember.ownTask(task).end(by: core, in: group) }
+    }
+
+    // MARK: How it ends
+
+    private func ended(_ index: Int, _ made: Result<Made, RequestError>) {
+        let (action, progress, workers) = state.withLock { state in
+            let action = state.ended(index, made, isGroupEnding: group.ending != nil)
+            return (action, state.progress, state.freeWorkers())
+        }
+        group.advance(to: progress)
+        if action == .stop { endMembers() }
+        for worker in workers { worker.resume(returning: nil) }
+    }
+
+    /// Ends it from outside. Any thread.
+    func interrupt() {
+        let workers = state.withLock { state in
+            state.interrupt()
+            return state.freeWorkers()
+        }
+        endMembers()
+        for worker in workers { worker.resume(returning: nil) }
+    }
+
+    /// Ends what runs, once.
+    private func endMembers() {
+        let members = state.withLock { state in
+            defer { state.isEnding = true }
+            return state.isEnding ? [] : state.members
+        }
+        for member in members { member.end(by: core, in: group) }
+    }
+}
+
+extension Result where Success == Made, Failure == RequestError {
+    fileprivate nonisolated(nonsending) init(_ work: () async throws(RequestError) -> Made) async {
+        do throws(RequestError) {
+            self = .success(try await work())
+        } catch {
+            self = .failure(error)
+        }
+    }
+}
+
+extension BatchMember.Transfer {
+    fileprivate func conclude(_ answer: Answer, by core: AgentCore) -> Result<Made, RequestError> {
+        Result { () throws(RequestError) in try request.conclude(answer, of: run, by: core) }
+    }
+}

@@ -1,0 +1,116 @@
+/// Takes secrets out of texts that people read.
+enum Redaction {
+    /// A URL without user and password, without the values of its query and without its fragment. Control characters
+    /// are escaped, so that a text that was no URL cannot forge a line of a log.
+    ///
+    /// `isBroken` says that the text could not be parsed: then all that stands before an `@` may be a password.
+    static func url(_ text: String, isBroken: Bool = false) -> String {
+        let bytes = Array(text.utf8)
+        let end = bytes.firstIndex(of: 0x23) ?? bytes.count
+        let queryStart = bytes[..<end].firstIndex(of: 0x3F) ?? end
+        var hostStart = 0
+        if queryStart >= 3 {
+            for index in 0..<(queryStart - 2) where bytes[index...].starts(with: [0x3A, 0x2F, 0x2F]) {
+                hostStart = index + 3
+                break
+            }
+        }
+        let hostEnd =
+            isBroken ? end : bytes[hostStart..<queryStart].firstIndex(where: { $0 == 0x2F || $0 == 0x5C }) ?? queryStart
+        var made = Array(bytes[..<hostStart])
+        var rest = hostStart
+        if let at = bytes[hostStart..<hostEnd].lastIndex(of: 0x40) { rest = at + 1 }
+        if rest < queryStart { made.append(contentsOf: bytes[rest..<queryStart]) }
+        if queryStart < end { made.append(contentsOf: query(bytes[(queryStart + 1)..<end])) }
+        var clean: [UInt8] = []
+        clean.reserveCapacity(made.count)
+        for byte in made { if isControl(byte) { clean.appendEscaped(byte) } else { clean.append(byte) } }
+        return String(decoding: clean, as: UTF8.self)
+    }
+
+    /// Names stay, values go; a bare word may be a secret itself.
+    private static func query(_ query: ArraySlice<UInt8>) -> [UInt8] {
+        var made: [UInt8] = [0x3F]
+        for (index, item) in query.split(separator: 0x26, omittingEmptySubsequences: false).enumerated() {
+            if index > 0 { made.append(0x26) }
+            if let sign = item.firstIndex(of: 0x3D) { made.append(contentsOf: item[...sign]) }
+            if !item.isEmpty { made.append(contentsOf: "***".utf8) }
+        }
+        return made
+    }
+}
+
+extension Redaction {
+    /// What stands in the place of a secret.
+    static let mark = "***"
+
+    /// The fields in their order, with the values of secret ones replaced.
+    static func headers(_ headers: Headers, sensitive: [String] = []) -> Headers {
+        Headers(
+            headers.map { field in
+                .init(name: field.name, value: header(field.name, field.value, sensitive: sensitive))
+            })
+    }
+
+    /// A value as it may be shown. Of `Location` and its like, which are URLs, only what is secret in them goes.
+    static func header(_ name: String, _ value: String, sensitive: [String] = []) -> String {
+        if isSensitive(name, declared: sensitive) { return mark }
+        if locations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: value.hasPrefix("//")) }
+        // These hold more than a URL, perhaps several: all up to the last `@` goes.
+        if listsOfLocations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: true) }
+        return value
+    }
+
+    /// Whether the values of fields of this name are secrets: those that HTTP defines so, those that were declared, and
+    /// those whose name says it. Better one value too few in a log than one too many.
+    static func isSensitive(_ name: String, declared: [String] = []) -> Bool {
+        if declared.contains(where: { equalNames($0, name) }) { return true }
+        let name = String(decoding: name.utf8.map(lowercased), as: UTF8.self)
+        if parts.contains(where: { name.contains($0) }) { return true }
+        return name.split(whereSeparator: { $0 == "-" || $0 == "_" || $0 == "." }).contains {
+            words.contains(String($0))
+        }
+    }
+
+    private static let locations = ["Location", "Content-Location", "Referer", "Origin"]
+    private static let listsOfLocations = ["Link", "Refresh"]
+
+    /// `Proxy-Authorization`, `Set-Cookie`, `X-Api-Key`, `X-Auth-Token` and many more contain one of them.
+    private static let parts = [
+        "auth", "cookie", "token", "secret", "key", "passw", "passphrase", "session", "credential", "signature",
+        "proxy-", "assertion", "csrf", "xsrf", "bearer",
+    ]
+    /// Too short to be looked for within other words.
+    private static let words: Set<String> = ["sid", "jwt", "otp", "pin", "pwd", "pass", "sig", "cert", "saml", "nonce"]
+}
+
+/// Which header fields are secret.
+enum SecretHeaders {
+    /// RFC 9110, 11.6.2 and 11.7.2; RFC 6265, 4.
+    private static let always = ["Authorization", "Cookie", "Proxy-Authorization"]
+
+    /// Whether the field of this name must not go to other origins; `declared` are names of the application's own.
+    static func contains(_ name: String, declared: [String]) -> Bool {
+        always.contains { equalNames($0, name) } || declared.contains { equalNames($0, name) }
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether a terminal takes it for more than a character: C0 and C1 controls (U+009B alone begins a command), the
+    /// two other ends of a line of Unicode, and what turns the direction of a text.
+    package var commandsTerminals: Bool {
+        switch value {
+        case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    /// Whether it shows nothing of itself, or nobody knows what: controls, ends of lines, what changes the order or the
+    /// look of what stands around it, and what has no meaning.
+    var isInvisible: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import FerryCache
+import FerryTransport
+
+extension CacheStage {
+    /// What a kept answer is worth to a run.
+    func verdict<R: Request>(
+        on stored: StoredResponse, _ plan: CachePlan, of request: R, now: CacheTime
+    ) -> ResponseCache.Verdict {
+        // Of a user who is logged in nobody knows whether it is meant for him.
+        if !plan.hasSensitiveData && core.hasCookies { return .miss(.unknownCredentials) }
+        let marks = stored.marks
+        if let difference = plan.terms.difference(from: marks) { return .miss(CacheMiss(difference)) }
+        guard let age = marks.age(at: now) else { return .miss(.expired) }
+        let varying = stored.attributes.varying
+        if !varying.isEmpty,
+            variance(of: varying, in: request, isForeign: plan.isForeign) != stored.attributes.variance
+        {
+            return .miss(.varyMismatch)
+        }
+        if age <= plan.terms.time {
+            return .fresh(stored, CacheTrace(outcome: .hit(age: .microseconds(age), isStale: false)))
+        }
+        let trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: true))
+        return .stale(stored, past: age - plan.terms.time, trace)
+    }
+
+    /// Of the values of these fields.
+    private func variance<R: Request>(of names: [String], in request: R, isForeign: Bool) -> CacheDigest {
+        var bytes: [UInt8] = []
+        for name in names {
+            bytes.appendCounted(name)
+            let value = core.builder.sentValue(of: name, by: request, isForeign: isForeign)
+            bytes.append(value == nil ? 0 : 1)
+            bytes.appendCounted(value ?? "")
+        }
+        return CacheDigest(of: bytes)
+    }
+
+    /// An answer of the network's as it is to be kept; `nil` when it must not or shall not be.
+    func kept<R: Request>(_ response: Response, of request: R, _ plan: CachePlan) -> KeptResponse? {
+        guard let cache = core.cache, !response.isFromCache else { return nil }
+        let rules = CacheRules(response.result)
+        if let refusal = refusal(of: response, rules, request, plan) {
+            cache.counters.refused(refusal)
+            // What was kept before is older than this, and not to be given for fresh any more.
+            if let miss = response.cacheMiss, miss == .reload || miss == .expired { cache.remove(plan.key) }
+            return nil
+        }
+        return kept(response, rules, of: request, plan, at: cache.clock())
+    }
+
+    /// In the forms in which it is kept, without asking whether it may be.
+    func kept<R: Request>(
+        _ response: Response, _ rules: CacheRules, of request: R, _ plan: CachePlan, at now: CacheTime
+    ) -> KeptResponse? {
+        var marks = CacheEntry.Marks(stored: now)
+        marks.version = plan.terms.version
+        marks.sensitiveData = plan.terms.sensitiveData
+        marks.applicationVersion = plan.terms.applicationVersion
+        var attributes = CacheAttributes()
+        if response.url != plan.url { attributes.url = Redaction.url(response.url) }
+        if !rules.varying.isEmpty {
+            attributes.varying = rules.varying
+            attributes.variance = variance(of: rules.varying, in: request, isForeign: plan.isForeign)
+        }
+        let result = response.result
+        let head = CacheRules.keptHead(result)
+        // Hits share what came from the network, unless there is something in its head that is not theirs.
+        var bare: TransferResult? = result
+        if rules.setsCookies {
+            bare = head.withUnsafeBytes { try? TransferResult(id: 1, head: $0, body: result.body) }
+        }
+        guard let bare else { return nil }
+        let entry = head.withUnsafeBytes { head in
+            CacheEntry(marks, attributes: attributes.encoded, head: head, body: result.body)
+        }
+        return KeptResponse(stored: StoredResponse(bare, marks, attributes), entry: entry)
+    }
+
+    private func refusal<R: Request>(
+        of response: Response, _ rules: CacheRules, _ request: R, _ plan: CachePlan
+    ) -> CacheRefusal? {
+        let status = response.status
+        if status == 206 || status == 304 { return .partial }
+        if response.framing == .untilClose { return .untilClose }
+        if rules.forbidsStoring { return .noStore }
+        let asked = core.builder.sentValue(of: "Cache-Control", by: request, isForeign: plan.isForeign)
+        if let asked, CacheRules.forbidsStoring(asked) { return .noStore }
+        // What an adapter has added is not known when the answer is looked for.
+        let added = response.origin?.added ?? []
+        if rules.variesByAnything || rules.varying.contains(where: { name in added.contains { equalNames($0, name) } })
+        {
+            return .vary
+        }
+        if !plan.hasSensitiveData && (response.origin?.hasUnknownCredentials == true || core.hasCookies) {
+            return .unknownCredentials
+        }
+        if rules.isPersonal && !plan.isOwned { return .nobodysOwn }
+        if response.bodyLength + Int(clamping: response.result.headBytesReceived) > core.cache?.maxEntryBytes ?? 0 {
+            return .tooLarge
+        }
+        return request.shouldCache(response) ? nil : .request
+    }
+}
+
+/// What the head of an answer says about keeping it (RFC 9111, 5.2.2; RFC 9110, 12.5.5).
+struct CacheRules {
+    private(set) var forbidsStoring = false
+    /// `private`, or a cookie: it is meant for one user.
+    private(set) var isPersonal = false
+    private(set) var setsCookies = false
+    private(set) var variesByAnything = false
+    /// Lower case, each once. Codings that are undone before the answer is kept do not count; one that is not is only
+    /// for those who ask for it, whatever the server says.
+    private(set) var varying: [String] = []
+
+    init(_ result: TransferResult) {
+        var isCoded = false
+        for index in 0..<result.headerCount {
+            result.withHeader(index) { name, value in
+                switch name.count {
+                case 4 where name.equals("vary"): readVary(value)
+                case 10 where name.equals("set-cookie"), 11 where name.equals("set-cookie2"):
+                    (setsCookies, isPersonal) = (true, true)
+                case 13 where name.equals("cache-control"): readDirectives(value)
+                case 16 where name.equals("content-encoding"):
+                    if Self.words(value).contains(where: { !$0.isEmpty && $0 != "identity" }) { isCoded = true }
+                default: break
+                }
+            }
+        }
+        if isCoded && !result.isDecoded { varying.append("accept-encoding") }
+    }
+
+    private mutating func readVary(_ value: UnsafeRawBufferPointer) {
+        for name in Self.words(value) {
+            if name == "*" { variesByAnything = true }
+            if name != "accept-encoding", !varying.contains(name) { varying.append(name) }
+        }
+    }
+
+    private mutating func readDirectives(_ value: UnsafeRawBufferPointer) {
+        for word in Self.words(value) {
+            let name = word.prefix { $0 != "=" }
+            if name == "no-store" { forbidsStoring = true }
+            if name == "private" { isPersonal = true }
+        }
+    }
+
+    /// Whether a request forbids to keep its answer.
+    static func forbidsStoring(_ directives: String) -> Bool {
+        Array(directives.utf8).withUnsafeBytes { words($0).contains { $0.prefix { $0 != "=" } == "no-store" } }
+    }
+
+    private static func words(_ value: UnsafeRawBufferPointer) -> [String] {
+        value.split(separator: 0x2C).map { word in
+            let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+            let bare = word.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
+            return String(decoding: bare.map(lowercased), as: UTF8.self)
+        }
+    }
+
+    /// Status line and fields as they are kept: without cookies, which were set once and for one.
+    static func keptHead(_ result: TransferResult) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(512)
+        head.append(
+            contentsOf: "HTTP/\(result.httpVersion == 20 ? "2" : result.httpVersion == 10 ? "1.0" : "1.1") ".utf8)
+        head.append(contentsOf: "\(result.status) \r\n".utf8)
+        for index in 0..<result.headerCount {
+            result.withHeader(index) { name, value in
+                if name.equals("set-cookie") || name.equals("set-cookie2") { return }
+                head.append(contentsOf: name)
+                head.append(contentsOf: [0x3A, 0x20])
+                head.append(contentsOf: value)
+                head.append(contentsOf: [0x0D, 0x0A])
+            }
+        }
+        head.append(contentsOf: [0x0D, 0x0A])
+        return head
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Compares with a name in lower case.
+    fileprivate func equals(_ name: StaticString) -> Bool {
+        guard count == name.utf8CodeUnitCount else { return false }
+        for index in 0..<count where lowercased(self[index]) != name.utf8Start[index] { return false }
+        return true
+    }
+}

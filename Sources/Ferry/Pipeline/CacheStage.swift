@@ -1,0 +1,222 @@
+import FerryCache
+import FerryTransport
+
+/// The first stage of the pipeline: what the cache has for a run, and what it keeps of the run's answer.
+///
+/// A run without a plan, and a run whose mode passes the cache by, goes on to the next stage.
+struct CacheStage: Sendable {
+    /// What follows an answer that was made into a reply, or could not be.
+    enum Next {
+        /// It is the run's.
+        case end
+        /// A hit did not pass the checks: the network is asked.
+        case again
+        /// It is the run's when it is on the disk.
+        case write(KeptResponse)
+    }
+
+    let core: AgentCore
+    /// `nil` when nothing is kept of it.
+    let plan: CachePlan?
+    private(set) var mode: CacheMode
+
+    init(_ plan: CachePlan?, _ mode: CacheMode, by core: AgentCore) {
+        (self.plan, self.mode, self.core) = (plan, mode, core)
+    }
+
+    init<R: Request>(_ request: R, _ target: CacheTarget, _ mode: CacheMode, by core: AgentCore) {
+        self.init(CachePlan(for: request, target, in: core.cache), mode, by: core)
+    }
+
+    /// Whether the cache or other runs have a part in a request.
+    static func applies<R: Request>(to request: R, in core: AgentCore) -> Bool {
+        (core.cache != nil && request.cachePolicy.terms != nil) || request.coalesces
+    }
+
+    // MARK: Before the network
+
+    /// A fresh answer from memory, if the mode lets it be used.
+    func recall<R: Request>(for request: R) -> Answer? {
+        guard mode.reads, let plan, let cache = core.cache, let stored = cache.recall(plan.key) else { return nil }
+        let now = cache.clock()
+        guard case .fresh(_, let trace) = verdict(on: stored, plan, of: request, now: now) else { return nil }
+        cache.counters.hit(fromMemory: true, isStale: false)
+        cache.used(stored, under: plan.key, now: now)
+        return Answer(stored, trace, plan)
+    }
+
+    /// What the cache has, in memory or on the disk, and whether it was in memory. `nil` when the run was ended
+    /// meanwhile, or the deadline has passed.
+    func find<R: Request>(
+        for request: R, _ plan: CachePlan, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async -> (verdict: ResponseCache.Verdict, isInMemory: Bool)? {
+        guard let cache = core.cache else { return (.miss(.notConfigured), false) }
+        var remembered: ResponseCache.Verdict?
+        var rememberedStored = CacheTime.min
+        if let stored = cache.recall(plan.key) {
+            let found = verdict(on: stored, plan, of: request, now: cache.clock())
+            if case .fresh = found { return (counted(found, fromMemory: true), true) }
+            // Another process may have a newer one on the disk.
+            remembered = found
+            rememberedStored = stored.marks.stored
+        }
+        let loaded = await control.wait(until: deadline) { done in
+            cache.load(plan.key) { done((stored: $0, miss: $1)) }
+        }
+        guard let loaded else { return nil }
+        // What is still to be written, or cannot be, is in memory only.
+        // So is what is newer than the disk's.
+        guard let stored = loaded.stored, stored.marks.stored >= rememberedStored else {
+            return (remembered ?? .miss(loaded.miss), remembered != nil)
+        }
+        let now = cache.clock()
+        cache.used(stored, under: plan.key, now: now)
+        return (counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false), false)
+    }
+
+    private func counted(_ verdict: ResponseCache.Verdict, fromMemory: Bool) -> ResponseCache.Verdict {
+        if case .fresh = verdict { core.cache?.counters.hit(fromMemory: fromMemory, isStale: false) }
+        return verdict
+    }
+
+    /// For a run that is given the kept answer and then the network's: the first of them. `nil` when there is none that
+    /// is fresh.
+    func first(_ call: Call, _ control: RunControl) async -> Answer? {
+        guard let plan else { return nil }
+        switch await find(for: call.request, plan, control, until: call.end)?.verdict {
+        case .fresh(let stored, let trace)?: return Answer(stored, trace, plan)
+        case .stale?: core.cache?.counters.missed(.expired)
+        case .miss(let reason)?: core.cache?.counters.missed(reason)
+        case nil: break
+        }
+        return nil
+    }
+
+    /// The answer of a run: from the cache, the network, or none.
+    func answer(_ call: Call, _ control: RunControl) async -> Answer {
+        core.enter(control)
+        if control.end != nil { return .refused(control.error(url: call.url)) }
+        var miss = plan == nil ? CacheMiss.notConfigured : .reload
+        var past: (answer: Answer, time: Int64, isInMemory: Bool)?
+        if let plan, mode.reads {
+            guard let found = await find(for: call.request, plan, control, until: call.end) else {
+                return .refused(control.overdue(url: call.url))
+            }
+            switch found.verdict {
+            case .fresh(let stored, let trace): return Answer(stored, trace, plan)
+            case .stale(let stored, let time, let trace):
+                (miss, past) = (.expired, (Answer(stored, trace, plan), time, found.isInMemory))
+            case .miss(let reason): miss = reason
+            }
+        }
+        if let past, past.time <= mode.staleWhileRevalidate, mode.asksNetwork, let plan {
+            revalidate(call.request, plan)
+            core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
+            return past.answer
+        }
+        if plan != nil { core.cache?.counters.missed(miss) }
+        if !mode.asksNetwork { return .refused(.notCached(miss, url: call.url)) }
+        // Somebody may log out while it is under way.
+        let hadCookies = plan != nil && core.hasCookies
+        let fetched = await fetch(call, control)
+        if let past, past.time <= mode.staleIfError, fetched.isServersFault {
+            core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
+            return past.answer
+        }
+        if plan == nil { return fetched }
+        return fetched.traced(miss, url: call.url, hasUnknownCredentials: hadCookies, call.watch)
+    }
+
+    private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
+        var call = call
+        if call.snapshot == nil {
+            call.snapshot = Result { () throws(RequestError) in
+                try core.builder.snapshot(of: call.request, at: call.servers)
+            }
+        }
+        return await SharingStage(core: core).answer(call, control)
+    }
+
+    /// Fetches an entry anew, in a run of its own, unless that is under way.
+    private func revalidate<R: Request>(_ request: R, _ plan: CachePlan) {
+        guard let cache = core.cache, cache.beginsRevalidating(plan.key) else { return }
+        RequestRun<R>.start(
+            request, on: core.processingQueue, .closure { _ in cache.endRevalidating(plan.key) }, mode: .reload,
+            by: core)
+    }
+
+    // MARK: Behind the network
+
+    /// What follows an answer. `response` is `nil` when no reply could be made of it.
+    mutating func next<R: Request>(after answer: Answer, _ response: Response?, of request: R) -> Next {
+        guard let response else {
+            guard answer.isHit, mode.asksNetwork else { return .end }
+            // An entry that does not pass the request's checks any more goes.
+            if let plan {
+                core.cache?.counters.missed(.invalid)
+                core.cache?.remove(plan.key)
+            }
+            mode = .reload
+            return .again
+        }
+        guard let plan, !answer.isHit, let kept = kept(response, of: request, plan) else { return .end }
+        if plan.writing == .synchronous { return .write(kept) }
+        core.cache?.keep(kept, under: plan.key)
+        return .end
+    }
+
+    /// Waits for the disk, unless the run is cancelled, and no longer than until its deadline: the answer is there.
+    func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
+        guard let cache = core.cache, let plan else { return }
+        _ = await control.wait(until: deadline) { cache.keep(kept, under: plan.key, $0) }
+    }
+}
+
+extension Answer {
+    init(_ stored: StoredResponse, _ trace: CacheTrace, _ plan: CachePlan) {
+        self = .arrived(
+            stored.result,
+            ResponseOrigin(
+                url: stored.attributes.url ?? plan.url, isIntercepted: true, isFromCache: true, cache: trace))
+    }
+
+    /// Whether it comes from the cache.
+    var isHit: Bool { if case .arrived(_, let origin) = self { origin.cache?.isHit == true } else { false } }
+
+    /// A failure that an older answer may stand in for: the network's, or the server's own (RFC 5861, 4).
+    fileprivate var isServersFault: Bool {
+        switch self {
+        case .result(let result), .arrived(let result, _):
+            if let failure = result.failure { return failure.code != .cancelled && failure.code != .shutdown }
+            return [500, 502, 503, 504].contains(result.status)
+        case .refused(let error):
+            return error.phase != .preparing && error.code != .cancelled && error.code != .shutdown
+        case .unsent: return false
+        }
+    }
+
+    /// The same, of a run that had looked into the cache.
+    fileprivate func traced(
+        _ miss: CacheMiss, url: String, hasUnknownCredentials: Bool, _ watch: RunWatch?
+    ) -> Answer {
+        let trace = CacheTrace(outcome: .miss(miss))
+        switch self {
+        case .result(let result):
+            watch?.received(result)
+            return .arrived(
+                result, ResponseOrigin(url: url, cache: trace, hasUnknownCredentials: hasUnknownCredentials))
+        case .arrived(let result, let origin):
+            return .arrived(result, origin.traced(trace, hasUnknownCredentials: hasUnknownCredentials))
+        case .refused, .unsent: return self
+        }
+    }
+}
+
+extension ResponseOrigin {
+    fileprivate func traced(_ trace: CacheTrace, hasUnknownCredentials: Bool) -> ResponseOrigin {
+        ResponseOrigin(
+            url: url, redirects: redirects, earlier: earlier, isIntercepted: isIntercepted, isFromCache: isFromCache,
+            cache: trace, hasUnknownCredentials: self.hasUnknownCredentials || hasUnknownCredentials, added: added,
+            start: start)
+    }
+}

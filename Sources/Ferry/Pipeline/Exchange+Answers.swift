@@ -1,0 +1,233 @@
+import FerryTransport
+import FoundationEssentials
+
+extension Exchange {
+    /// Looks at an answer: is it the last?
+    mutating func next(after answer: Answer) async -> Next {
+        let result: TransferResult
+        let isFromCache: Bool
+        switch answer {
+        case .unsent: return .again
+        case .refused: return .deliver(answer)
+        case .result(let plain): (result, isFromCache) = (plain, false)
+        case .arrived(let last, let origin): (result, isFromCache) = (last, origin.isFromCache)
+        }
+        hasLeft = false
+        call.watch?.received(result)
+        do throws(RequestError) {
+            if result.succeeded {
+                if let next = try redirected(by: result) { return next }
+                if let next = try await refused(by: result) { return next }
+            }
+            if let next = try await challenged(by: result) { return next }
+            var last = result
+            if let carrier, result.succeeded {
+                let head = Response(result, url: url, origin: origin(isFromCache: isFromCache))
+                switch try await carrier.take(head, of: control, by: core) {
+                case .left: break
+                case .ended(let ended): last = ended
+                case .again:
+                    leave(result)
+                    // It may be long since: a signature or a token of that time would not be accepted any more.
+                    return .again
+                }
+            }
+            return try await retried(after: last) ?? .deliver(.arrived(last, origin(isFromCache: isFromCache)))
+        } catch {
+            leave(result)
+            return .deliver(.refused(error))
+        }
+    }
+
+    /// The answer is not the run's.
+    mutating func leave(_ result: TransferResult) {
+        if hasLeft { return }
+        hasLeft = true
+        if !isIntercepted {
+            earlier.add(result)
+            left = RequestMetrics(result)
+        }
+        carrier?.goOn(from: result)
+    }
+
+    func asked() throws(RequestError) -> OutgoingRequest {
+        if let leg { return leg }
+        return try call.read().outgoing
+    }
+
+    private mutating func redirected(by result: TransferResult) throws(RequestError) -> Next? {
+        guard (300..<400).contains(result.status) else { return nil }
+        let asked = try asked()
+        let action = redirects.answered(
+            status: result.status, locations: RedirectMachine.locations(of: result),
+            to: RedirectMachine.Asked(
+                url: asked.url, method: asked.method, hasBody: asked.body != nil,
+                isBodyReplayable: asked.body?.isReplayable ?? true, isBodyBound: hasAlteredBody))
+        switch action {
+        case .deliver: return nil
+        case .fail(let code, let message):
+            let error = RequestError(code, message: message, response: Response(result, url: url, origin: origin()))
+            throw isIntercepted ? error.ofApplication : error
+        case .follow(let next):
+            // An interceptor's was sent nowhere.
+            if !isIntercepted { earlier.addRedirect() }
+            leave(result)
+            core.log?.redirected(call.info, to: next.url, status: result.status)
+            leg = asked.following(next, without: next.dropsSecrets ? added : [])
+            if next.dropsSecrets { (credential, token) = (nil, nil) }
+            return .goOn
+        }
+    }
+
+    /// The token was not accepted: it is refreshed, once for all, and this is sent again, once.
+    private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
+        guard let token, let session = core.tokens else { return nil }
+        guard session.isRefused(Response(result, url: url, origin: origin())) else {
+            if (200..<300).contains(result.status), !isIntercepted {
+                session.accepted(generation: token, after: refusal?.refresh)
+                // The next refusal is another matter: the token was good, and has expired since.
+                refusal = nil
+            }
+            return nil
+        }
+        let asked = try asked()
+        let next = try await session.refused(
+            url, generation: token, wasReplayed: refusal != nil, isReplayable: asked.body?.isReplayable ?? true,
+            for: control, until: deadline)
+        // Once until it is accepted, whatever comes of it: also where it is sent again for another reason.
+        refusal = TokenRefusal(isReplayed: next.isReplayed, refresh: next.refresh ?? refusal?.refresh)
+        guard next.isReplayed else { return nil }
+        leave(result)
+        if redirects.history.isEmpty { return .again }
+        leg = try await withToken(asked)
+        // The new token is meant for the first server, too.
+        added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
+        if leg?.changes != asked.changes { hasAlteredBody = true }
+        return .goOn
+    }
+
+    private mutating func retried(after result: TransferResult) async throws(RequestError) -> Next? {
+        if retries.isOff { return nil }
+        let outcome: FailedAttempt.Outcome
+        if let failure = result.failure {
+            outcome = .fault(RequestError(failure, of: result, url: url))
+        } else if result.status >= 400 {
+            outcome = .answer(status: result.status, headers: Headers(result))
+        } else {
+            return nil
+        }
+        let asked = try asked()
+        let attempt = FailedAttempt(
+            outcome, attempt: retries.retries + 1, method: asked.method, url: url,
+            isIdempotent: asked.method == call.info.method ? call.isIdempotent : asked.method.isIdempotent,
+            headers: asked.headers)
+        let (host, accounts) = (HostKey(url: url)?.authority ?? "", core.retryAccounts)
+        let action = retries.failed(
+            attempt,
+            RetryMachine.Surroundings(
+                remaining: remaining, isBodyReplayable: asked.body?.isReplayable ?? true,
+                now: HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))),
+            random: { Double.random(in: 0...1) }, withdraw: { accounts.withdraw(host) })
+        guard case .retry(let wait) = action else { return nil }
+        leave(result)
+        core.log?.retrying(
+            call.info, attempt: attempt.attempt, after: attempt.code ?? .invalidStatusCode(result.status),
+            delay: wait)
+        guard await control.pause(wait) else { throw control.error(url: url) }
+        return .again
+    }
+}
+
+extension OutgoingRequest {
+    fileprivate func following(_ next: RedirectMachine.Next, without added: [Headers.Field]) -> OutgoingRequest {
+        OutgoingRequest(
+            method: next.method, url: next.url,
+            headers: Headers(headers.filter { !next.drops($0.name) && !added.contains($0) }),
+            body: next.dropsBody ? nil : body)
+    }
+}
+
+extension Exchange {
+    /// A credential, and what it may be used for.
+    struct Granted: Sendable {
+        var credential: Credential
+        var schemes: CredentialSchemes
+        /// The proxy that it is for, `host:port`; `nil` when it is for the server.
+        var proxy: String?
+    }
+
+    /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy. Behind a
+    /// redirect each may be another one.
+    mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
+        guard let provider = core.configuration.credentialProvider, let asker = Self.challenger(of: result) else {
+            return nil
+        }
+        let isAnswered = asker == .server ? credential != nil : proxyCredential != nil
+        let asked = try asked()
+        guard !isAnswered, asked.body?.isReplayable ?? true, let place = try place(of: asker, for: asked.url) else {
+            return nil
+        }
+        let challenge = CredentialChallenge(
+            asker: asker, host: place.host, port: place.port, fields: Headers(result).values(of: asker.field))
+        // Of a tunnel that was refused nothing is left but that: libcurl finds out what is offered.
+        let schemes = asker == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
+        if schemes.isEmpty { return nil }
+        let info = call.info
+        guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else { return nil }
+        guard found.isUsable else { throw .unusableCredential(url: url) }
+        leave(result)
+        hasUnknownCredentials = true
+        switch asker {
+        case .server: credential = Granted(credential: found, schemes: schemes)
+        case .proxy:
+            proxyCredential = Granted(credential: found, schemes: schemes, proxy: "\(place.host):\(place.port)")
+        }
+        leg = asked
+        return .again
+    }
+
+    /// Who asks for credentials by this answer, or by this failure.
+    static func challenger(of result: TransferResult) -> CredentialChallenge.Asker? {
+        // A 407 that is no failure is the server's own word: a proxy's never comes through.
+        guard let failure = result.failure else { return result.status == 401 ? .server : nil }
+        return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
+    }
+
+    private func place(
+        of asker: CredentialChallenge.Asker, for url: String
+    ) throws(RequestError) -> (host: String, port: Int)? {
+        if asker == .proxy {
+            return try call.proxy.route(for: url).map { ($0.host, Int($0.port)) }
+        }
+        return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
+    }
+
+    /// What the next transfer carries: without the field that a provider's credential has taken the place of. That one
+    /// was not accepted, and would stand in the way, also where the request was asked anew.
+    func authorized(_ leg: OutgoingRequest) -> OutgoingRequest {
+        if credential == nil || call.digest != nil || leg.headers["Authorization"] == nil { return leg }
+        var leg = leg
+        leg.headers["Authorization"] = nil
+        return leg
+    }
+
+    /// Sends along what was granted, each to who asked for it.
+    mutating func authorize(_ transfer: inout TransferRequest) {
+        if let credential {
+            transfer.credentials = TransferCredentials(
+                user: credential.credential.user, password: credential.credential.password,
+                schemes: .init(rawValue: credential.schemes.rawValue))
+        }
+        // Behind a redirect the way may be another one: that proxy may ask for itself.
+        if transfer.proxy?.kind != .http || transfer.proxy?.address != proxyCredential?.proxy { proxyCredential = nil }
+        guard let proxyCredential else { return }
+        transfer.proxy?.user = proxyCredential.credential.user
+        transfer.proxy?.password = proxyCredential.credential.password
+        transfer.proxy?.schemes = .init(rawValue: proxyCredential.schemes.rawValue)
+    }
+}
+
+extension CredentialChallenge.Asker {
+    /// The field of its challenges.
+    fileprivate var field: String { self == .server ? "WWW-Authenticate" : "Proxy-Authenticate" }
+}

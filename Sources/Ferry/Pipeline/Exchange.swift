@@ -1,0 +1,245 @@
+import FerryTransport
+
+/// The last stage of the pipeline before the transport: prepares a request with adapters and the authenticator, sends
+/// it, looks at the answer, and sends again until there is one to deliver.
+///
+/// Redirects, retries, refreshed tokens and answered challenges all come down to that. What to do next is decided by
+/// the machines in it; this drives them. A run whose first plain transfer settles it never comes here.
+struct Exchange {
+    let core: AgentCore
+    let call: Call
+    let control: RunControl
+    /// `nil` when the body is collected.
+    let carrier: (any BodyCarrier)?
+    private let start: ContinuousClock.Instant
+    let deadline: ContinuousClock.Instant?
+    var redirects: RedirectMachine
+    var retries: RetryMachine
+    /// What was sent last, or follows a redirect; `nil` when adapters have to be asked anew.
+    var leg: OutgoingRequest?
+    /// What challenges of the server and of the proxy are met with.
+    var credential: Granted?
+    var proxyCredential: Granted?
+    /// Of the token that the leg carries; `nil` without one.
+    var token: UInt64?
+    /// What followed when its token was refused; `nil` when it was not, or was accepted since.
+    var refusal: TokenRefusal?
+    /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
+    var added: [Headers.Field] = []
+    /// Some of what was sent carried credentials that are not the request's own: a token, a provider's credential,
+    /// a cookie, a secret field of an adapter, or whatever an adapter put elsewhere. It stays set until the end of the
+    /// run: a redirect drops the credentials, but its target can still be the answer to the user who sent them.
+    var hasUnknownCredentials = false
+    /// They have set the body, which then is meant for the first server only, too.
+    var hasAlteredBody = false
+    var earlier = EarlierAttempts()
+    /// Of the last of them.
+    var left: RequestMetrics?
+    /// It has paid for its retries, with the first that was sent.
+    private var hasPaid: Bool
+    /// Nothing more is wanted of the answer at hand.
+    var hasLeft = false
+    /// The answer at hand came from an interceptor.
+    var isIntercepted = false
+    var url: String
+
+    enum Next {
+        case deliver(Answer)
+        /// Ask adapters and the authenticator anew.
+        case again
+        /// Send what `leg` holds.
+        case goOn
+    }
+
+    init(
+        _ core: AgentCore, _ call: Call, _ control: RunControl, _ carrier: (any BodyCarrier)?,
+        after first: Answer
+    ) {
+        self.core = core
+        self.call = call
+        self.control = control
+        self.carrier = carrier
+        redirects = RedirectMachine(call.redirectPolicy)
+        retries = RetryMachine(call.retryPolicy)
+        url = call.url
+        credential = call.digest.map { Granted(credential: $0, schemes: .digest) }
+        let elapsed: Duration =
+            if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
+        if case .unsent = first { hasPaid = false } else { hasPaid = true }
+        start = call.start ?? .now - elapsed
+        deadline = call.end(from: start)
+    }
+
+    mutating func run(after first: Answer) async -> Answer {
+        var answer = first
+        while true {
+            switch await next(after: answer) {
+            case .deliver(.refused(let error)):
+                let error = error.after(earlier, redirects.history)
+                return .refused(error.measured(start.duration(to: .now), left, earlier))
+            case .deliver(let answer): return answer
+            // What follows a redirect is sent as it is: the adapters meant the first server.
+            case .again: if redirects.history.isEmpty { leg = nil }
+            case .goOn: break
+            }
+            isIntercepted = false
+            do throws(RequestError) {
+                answer = try await send()
+            } catch {
+                answer = .refused(error)
+            }
+        }
+    }
+
+    // MARK: Entry
+
+    /// One plain transfer, and more only where it takes more. Who calls it lets the run go in the end.
+    static func answer(_ call: Call, _ control: RunControl, by core: AgentCore) async -> Answer {
+        if isNeeded(for: call.request, by: core) || control.group != nil {
+            return await run(call, control, after: .unsent, by: core)
+        }
+        var built: BuiltRequest
+        do throws(RequestError) {
+            built = try call.read().open()
+        } catch {
+            return .refused(error)
+        }
+        built.meter = call.meter
+        // A transfer that is shared has none. Of any other, what went before the transfer counts.
+        built.transfer.timeouts.deadline = 0
+        if let end = call.end {
+            let remaining = ContinuousClock.now.duration(to: end)
+            if remaining <= .zero { return .refused(.deadlinePassed(url: call.url)) }
+            built.transfer.timeouts.deadline = milliseconds(remaining)
+        }
+        call.watch?.sends(built)
+        if core.builder.mayRetry(call.request) { core.payForRetries(call.url) }
+        let answer = await control.carry(built, by: core)
+        if isSettled(answer, of: call.request, by: core) { return answer }
+        return await run(call, control, after: answer, by: core)
+    }
+
+    /// Takes a run on that is more than one plain transfer, until it has its answer.
+    static func run(
+        _ call: Call, _ control: RunControl, after first: Answer, _ carrier: (any BodyCarrier)? = nil,
+        by core: AgentCore
+    ) async -> Answer {
+        defer { core.leave(control) }
+        core.enter(control)
+        var exchange = Exchange(core, call, control, carrier, after: first)
+        return await exchange.run(after: first)
+    }
+
+    /// Whether code of the application's has a say before anything is sent.
+    static func isNeeded<R: Request>(for request: R, by core: AgentCore) -> Bool {
+        core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator)
+    }
+
+    /// Whether this is the end of a run, as nearly every first answer is.
+    static func isSettled<R: Request>(_ answer: Answer, of request: R, by core: AgentCore) -> Bool {
+        switch answer {
+        case .refused, .arrived: return true
+        case .unsent: return false
+        case .result(let result):
+            if result.succeeded && result.status < 300 { return true }
+            if result.succeeded && result.status < 400 { return core.builder.redirectPolicy(of: request).limit == nil }
+            // A proxy's challenge may be a failure: that of a tunnel always is.
+            if core.asksBack && challenger(of: result) != nil { return false }
+            return !core.builder.mayRetry(request)
+        }
+    }
+
+    // MARK: There
+
+    private mutating func send() async throws(RequestError) -> Answer {
+        if leg == nil { leg = try await prepared() }
+        guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
+        // Without user and password: from here on it is shown, and is the response's.
+        url = try core.builder.checked(leg.url)
+        for interceptor in core.configuration.interceptors {
+            let info = call.info
+            let answer = try await ask { try await interceptor.intercept(leg, of: info) }
+            if let answer { return try intercepted(answer) }
+        }
+        var built = try call.build(leg, by: core.builder)
+        built.meter = call.meter
+        authorize(&built.transfer)
+        // The jar can be filled by one response of this run, and emptied by the next.
+        if core.hasCookies { hasUnknownCredentials = true }
+        call.watch?.sends(built)
+        if let remaining {
+            // Whatever held it up until now: too late it is not sent at all.
+            if remaining <= .zero { throw .deadlinePassed(url: url) }
+            built.transfer.timeouts.deadline = milliseconds(remaining)
+        }
+        if !hasPaid && !retries.isOff { core.payForRetries(url) }
+        hasPaid = true
+        if let carrier { return await control.carry(built, streamedBy: carrier, by: core) }
+        return await control.carry(built, by: core)
+    }
+
+    func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        try await control.ask(url, until: deadline, question)
+    }
+
+    /// The request as the adapters leave it.
+    private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
+        let bare = try call.read().outgoing
+        var outgoing = bare
+        let info = call.info
+        for adapter in core.configuration.adapters {
+            outgoing = try await ask { [outgoing] in
+                var adapted = outgoing
+                try await adapter.adapt(&adapted, of: info)
+                return adapted
+            }
+        }
+        // By where it goes now: an adapter may have sent it to another server.
+        if call.usesAuthenticator, call.takesToken(to: try core.builder.checked(outgoing.url)) {
+            outgoing = try await withToken(outgoing)
+        }
+        added = outgoing.headers.filter { !bare.headers.contains($0) }
+        hasAlteredBody = outgoing.changes != bare.changes
+        if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {
+            hasUnknownCredentials = true
+        }
+        return outgoing
+    }
+
+    /// With the token of the moment, if the agent has an authenticator.
+    mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
+        guard let session = core.tokens, !control.isRefresh else { return outgoing }
+        let prepared = try await session.prepared(outgoing, for: control, until: deadline)
+        token = prepared.generation
+        hasUnknownCredentials = true
+        return prepared.request
+    }
+
+    private mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+        isIntercepted = true
+        do throws(TransferFailure) {
+            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
+            return .arrived(result, origin(isFromCache: answer.isFromCache))
+        } catch {
+            throw RequestError(error, url: url).ofApplication
+        }
+    }
+
+    /// Until the deadline; `nil` when there is none.
+    var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
+
+    func origin(isFromCache: Bool = false) -> ResponseOrigin {
+        ResponseOrigin(
+            url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
+            isFromCache: isFromCache, hasUnknownCredentials: hasUnknownCredentials, added: added.map(\.name),
+            start: start)
+    }
+
+    private func hasSecrets(_ fields: [Headers.Field]) -> Bool {
+        // With those of the configuration.
+        let declared = call.redirectPolicy.sensitiveHeaders
+        return fields.contains { SecretHeaders.contains($0.name, declared: declared) }
+    }
+}

@@ -1,0 +1,174 @@
+import Dispatch
+import FerryTransport
+import Synchronization
+
+/// A run whose result goes to a closure or a delegate. What is not the same for every type of request is in the
+/// subclass.
+///
+/// Sendable like every ``Run``: what changes is behind its lock, but for `pending` and `figures`, which are handed from
+/// the loop's thread to the queues and touched by one of them after another.
+class CallbackRun: Run, @unchecked Sendable {
+    private struct Life {
+        var machine = RunMachine()
+        /// Until the result is delivered, so that the run can be steered as long as it lives, and no longer.
+        var core: AgentCore?
+        /// When it left the queue, and what was measured in the end.
+        var left: ContinuousClock.Instant?
+        var measured: RequestMetrics?
+        var isFromCache = false
+        /// While it is more than one plain transfer.
+        var control: RunControl?
+        /// Its place among those that wait, where it was changed before that: for all transfers that follow.
+        var priority: RequestPriority?
+    }
+
+    private let life: Mutex<Life>
+    /// Its deadline counts from here.
+    let start = ContinuousClock.now
+    /// Set when the transport has answered, by the thread that got the run from the table; the queues go on in order.
+    private var pending: Answer?
+    /// What was measured of the run as a whole. Written on the processing queue.
+    final var figures: RequestMetrics?
+    let number: UInt64
+    let queue: DispatchQueue
+
+    init(
+        url: String, tag: String?, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
+        control: RunControl? = nil
+    ) {
+        life = Mutex(Life(core: core, control: control))
+        self.number = number
+        self.queue = queue
+        super.init(url: url, tag: tag, watch: watch, goesByQueues: true)
+    }
+
+    final var state: RunState { life.withLock { $0.machine.state } }
+
+    final var isFromCache: Bool { life.withLock { $0.isFromCache } }
+
+    final var metrics: RequestMetrics {
+        let (left, measured) = life.withLock { ($0.left, $0.measured) }
+        if let measured { return measured }
+        var metrics = RequestMetrics()
+        metrics.total = start.duration(to: .now)
+        metrics.queue = left.map { start.duration(to: $0) } ?? metrics.total
+        return metrics
+    }
+
+    override final func started() {
+        life.withLock { life in
+            life.machine.started()
+            if life.left == nil { life.left = .now }
+        }
+    }
+
+    override final func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
+        // One that is yet to be sent waits on.
+        if case .unsent = answer {} else { life.withLock { $0.machine.answered() } }
+        pending = answer
+        turn.append(self)
+    }
+
+    override final func cancelled() -> TransferID? {
+        let (action, control) = life.withLock { ($0.machine.cancel(), $0.control) }
+        if let control {
+            control.end(.cancelled)
+            return nil
+        }
+        switch action {
+        case .stopTransfer: return noteCancel()
+        case .replaceResult, .none: return nil
+        }
+    }
+
+    final func cancel() {
+        guard let core = life.withLock({ $0.core }) else { return }
+        core.cancel(self)
+    }
+
+    final func setPriority(_ priority: RequestPriority) {
+        let (core, control) = life.withLock { life in
+            life.priority = priority
+            return (life.core, life.control)
+        }
+        guard let core else { return }
+        if let control {
+            control.setPriority(priority, in: core)
+        } else if id != 0 {
+            core.transport.setRing(priority.ring, of: id)
+        }
+    }
+
+    /// [processing queue] Validates and makes the value, or goes on as a run: then it is not ready yet.
+    final func process(_ core: AgentCore) -> Bool {
+        guard let answer = pending.take() else { preconditionFailure("a run was processed before it was answered") }
+        if state == .cancelled {
+            if let control = life.withLock({ $0.control.take() }) { core.leave(control) }
+            // One that was cancelled after it was processed keeps what was measured.
+            if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
+            fail(Self.cancellation(answer, url: url), answer)
+            return true
+        }
+        guard let call = call(after: answer, core) else {
+            finish(answer, core)
+            return true
+        }
+        let (control, priority, isWanted) = life.withLock { life in
+            let control = life.control ?? RunControl(tag: tag, of: core)
+            life.control = control
+            return (control, life.priority, life.machine.wentOn())
+        }
+        if let priority { control.setPriority(priority, in: core) }
+        if !isWanted { control.end(.cancelled) }
+        Task {
+            self.pending = await self.carry(call, control, after: answer, by: core)
+            self.life.withLock { life in
+                life.control = nil
+                life.machine.answered()
+            }
+            core.process([self])
+        }
+        return false
+    }
+
+    private static func cancellation(_ answer: Answer, url: String) -> RequestError {
+        switch answer {
+        case .refused(let error): error
+        case .result(let result): .cancelled(result, url: url)
+        case .arrived(let result, let origin): .cancelled(result, url: url, origin: origin)
+        case .unsent: .cancelled(nil, url: url)
+        }
+    }
+
+    /// [callback queue] Hands the result over. False when it was cancelled on its way here: then it has to be processed
+    /// again, as what sees a failure first does so on the processing queue.
+    final func deliver() -> Bool {
+        dispatchPrecondition(condition: .onQueue(queue))
+        let end = end
+        let (action, core) = life.withLock { life in
+            let action = life.machine.deliver(end)
+            if action == .result { (life.measured, life.isFromCache) = (figures, cameFromCache) }
+            return (action, action == .cancelled ? nil : life.core.take())
+        }
+        switch action {
+        case .result: callBack()
+        case .cancelled: pending = .refused(cancellation)
+        case .none: break
+        }
+        withExtendedLifetime(core) {}
+        return action != .cancelled
+    }
+
+    /// The subclass's part: take the answer, say how it ends, call back once.
+    func call(after answer: Answer, _ core: AgentCore) -> Call? { nil }
+    func carry(_ call: Call, _ control: RunControl, after answer: Answer, by core: AgentCore) async -> Answer {
+        await Exchange.run(call, control, after: answer, by: core)
+    }
+    func finish(_ answer: Answer, _ core: AgentCore) {}
+    func fail(_ error: RequestError, _ answer: Answer) {}
+    var end: RunState { .failed }
+    var cameFromCache: Bool { false }
+    /// Cancelled when its result was on its way.
+    var cancellation: RequestError { .cancelled(nil, url: url) }
+    func callBack() {}
+}

@@ -1,0 +1,257 @@
+import Dispatch
+import FerryTransport
+
+/// Where the result of a started run goes.
+enum Receiver<Success: Sendable>: Sendable {
+    case closure(@Sendable (Result<Success, RequestError>) -> Void)
+    case delegate(WeakDelegate)
+}
+
+struct WeakDelegate: Sendable {
+    weak let object: (any RequestDelegate)?
+
+    init(_ object: any RequestDelegate) { self.object = object }
+}
+
+/// The run of one request type: makes its value and calls the closure or the delegate.
+///
+/// `reply` is written on the processing queue and read on the callback queue, which comes after it. So is what
+/// `caching` holds, and in the task that goes between two visits to the processing queue.
+final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
+    private let request: R
+    private let servers: Servers
+    /// The request as it was at the start; `nil` of one that is answered without it.
+    private let snapshot: Result<RequestSnapshot, RequestError>?
+    /// `nil` when neither the cache nor other runs have a part in it. Set before the run begins.
+    private var caching: Caching?
+    private var receiver: Receiver<Reply<R.Value>>?
+    private var reply: Result<Reply<R.Value>, RequestError>?
+
+    private init(
+        _ request: R, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore, control: RunControl? = nil,
+        servers: Servers, snapshot: Result<RequestSnapshot, RequestError>? = nil, receiver: Receiver<Reply<R.Value>>
+    ) {
+        self.request = request
+        self.servers = servers
+        self.snapshot = snapshot
+        self.receiver = receiver
+        super.init(
+            url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, number: number, by: core),
+            number: number, queue: queue, core: core, control: control)
+    }
+
+    // MARK: Its start
+
+    /// Starts a run. `mode` replaces the request's own; `cached` is given what the cache has, before the network is
+    /// asked.
+    @discardableResult
+    static func start(
+        _ request: R, on queue: DispatchQueue?, _ receiver: Receiver<Reply<R.Value>>,
+        progress: UploadMeter.Report? = nil, mode: CacheMode? = nil,
+        cached: (@Sendable (Reply<R.Value>) -> Void)? = nil,
+        by core: AgentCore
+    ) -> RequestRun {
+        let queue = queue ?? core.callbackQueue
+        let number = core.nextNumber
+        let servers = core.builder.servers
+        func made(
+            _ url: String, _ control: RunControl? = nil, _ snapshot: Result<RequestSnapshot, RequestError>? = nil
+        ) -> RequestRun {
+            RequestRun(
+                request, url: url, number: number, queue: queue, core: core, control: control, servers: servers,
+                snapshot: snapshot, receiver: receiver)
+        }
+        do throws(RequestError) {
+            if mode != nil || CacheStage.applies(to: request, in: core) {
+                let target = try core.builder.cacheTarget(request, at: servers)
+                let stage = CacheStage(request, target, mode ?? request.cacheMode, by: core)
+                if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
+                    let run = made(target.url)
+                    run.caching = Caching(stage, nil)
+                    core.answer(run, hit)
+                    return run
+                }
+                // Here, as it may see what only the caller's thread or task has.
+                let snapshot = Result { () throws(RequestError) in try core.builder.snapshot(of: request, at: servers) }
+                let control = RunControl(tag: request.tag, of: core)
+                let run = made(target.url, control, snapshot)
+                run.caching = Caching(stage, cached)
+                run.meter = meter(of: request, snapshot, on: queue, progress)
+                core.handOver(run, to: control)
+                return run
+            }
+            // An exchange builds it anew: what can be read once is left for that.
+            let needsExchange = Exchange.isNeeded(for: request, by: core)
+            var built = try core.builder.build(request, at: servers, opensBody: !needsExchange)
+            built.transfer.reportsStart = true
+            built.meter = UploadMeter(of: built.transfer, on: queue, progress)
+            let control = needsExchange ? RunControl(tag: request.tag, of: core) : nil
+            let run = made(built.transfer.url, control, .success(RequestSnapshot(built)))
+            if let control {
+                run.meter = built.meter
+                core.handOver(run, to: control)
+            } else {
+                core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
+            }
+            return run
+        } catch {
+            // The same way as any other result.
+            let run = made(error.url)
+            core.refuse(run, error)
+            return run
+        }
+    }
+
+    /// Counts a body that the run sends itself; what may share its transfer only where somebody is to be told.
+    private static func meter(
+        of request: R, _ snapshot: Result<RequestSnapshot, RequestError>, on queue: DispatchQueue,
+        _ progress: UploadMeter.Report?
+    ) -> UploadMeter? {
+        guard let snapshot = try? snapshot.get(),
+            progress != nil || !snapshot.transfer.body.isNone && (!request.coalesces || snapshot.isPulled)
+        else { return nil }
+        return UploadMeter(of: snapshot.transfer, on: queue, progress)
+    }
+
+    // MARK: Its way
+
+    override func call(after answer: Answer, _ core: AgentCore) -> Call? {
+        if let caching {
+            if case .unsent = answer {} else if !goesOn(caching, after: answer, core) { return nil }
+        } else if Exchange.isSettled(answer, of: request, by: core) {
+            return nil
+        }
+        return Call(
+            request, snapshot, at: servers, url: url, watch: watch, number: number, meter: meter, since: start,
+            by: core)
+    }
+
+    override func carry(
+        _ call: Call, _ control: RunControl, after answer: Answer, by core: AgentCore
+    ) async -> Answer {
+        if let caching { return await carry(caching, call, control, after: answer, core) }
+        return await super.carry(call, control, after: answer, by: core)
+    }
+
+    // MARK: Its end
+
+    override func finish(_ answer: Answer, _ core: AgentCore) {
+        let answered = caching.map { _ in ContinuousClock.now }
+        var made = caching?.made.take() ?? make(answer, core)
+        RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &made.times)
+        reply = made.reply
+        figures = RequestMetrics(answer, made.times, from: start, to: answered)
+    }
+
+    override func fail(_ error: RequestError, _ answer: Answer) {
+        request.failurePreprocessor(error)
+        reply = .failure(error)
+    }
+
+    override var end: RunState { reply.map { RunState($0) } ?? .failed }
+    override var cameFromCache: Bool { (try? reply?.get())?.isFromCache ?? false }
+
+    override var cancellation: RequestError {
+        switch reply {
+        case .success(let reply): .cancelled(reply.response.result, url: url, origin: reply.response.origin)
+        case .failure(let error): error.cancelled
+        case nil: super.cancellation
+        }
+    }
+
+    override func callBack() {
+        guard let receiver = receiver.take(), let reply = reply.take() else { return }
+        // It holds the core, which a handle on a run that has ended must not keep.
+        caching = nil
+        RunEnd.deliver(watch, RunOutcome(reply), figures ?? RequestMetrics()) {
+            request.filter(reply)
+            switch receiver {
+            case .closure(let closure): closure(reply)
+            case .delegate(let delegate): tell(delegate.object, reply)
+            }
+        }
+    }
+
+    private func tell(_ delegate: (any RequestDelegate)?, _ reply: Result<Reply<R.Value>, RequestError>) {
+        guard let delegate else { return }
+        let task = RequestTask<R.Value>(run: self)
+        switch reply {
+        case .success(let reply): delegate.requestFinished(task, request, reply: reply)
+        case .failure(let error): delegate.requestFailed(task, request, error: error)
+        }
+    }
+
+    // MARK: By the cache
+
+    /// What the cache has to do with a run. On the heap: runs that wait by the thousand have none.
+    fileprivate final class Caching {
+        var stage: CacheStage
+        /// Gets what the cache has, before the network is asked.
+        var cached: (@Sendable (Reply<R.Value>) -> Void)?
+        /// Made before the run came to its end.
+        var made: Made?
+        /// To be on the disk before the run ends.
+        var kept: KeptResponse?
+
+        init(_ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?) {
+            self.stage = stage
+            self.cached = cached
+        }
+    }
+
+    fileprivate struct Made {
+        var reply: Result<Reply<R.Value>, RequestError>
+        var times: ProcessingTimes
+    }
+
+    private func make(_ answer: Answer, _ core: AgentCore) -> Made {
+        var times = ProcessingTimes(isMeasured: watch != nil)
+        times.begin()
+        let reply = Result { () throws(RequestError) in try core.builder.validated(request, answer, url: url, &times) }
+        return Made(reply: reply, times: times)
+    }
+
+    /// [processing queue] Whether the run goes on behind this answer: to the network, or to the disk.
+    private func goesOn(_ caching: Caching, after answer: Answer, _ core: AgentCore) -> Bool {
+        // It has been to the disk.
+        if caching.made != nil { return false }
+        let made = make(answer, core)
+        switch caching.stage.next(after: answer, (try? made.reply.get())?.response, of: request) {
+        case .end: caching.made = made
+        case .again: return true
+        case .write(let kept): (caching.made, caching.kept) = (made, kept)
+        }
+        return caching.kept != nil
+    }
+
+    /// [in a task] The cache, the network, or both; or up to the disk.
+    private func carry(
+        _ caching: Caching, _ call: Call, _ control: RunControl, after answer: Answer, _ core: AgentCore
+    ) async -> Answer {
+        defer { core.leave(control) }
+        core.enter(control)
+        if let kept = caching.kept.take() {
+            await caching.stage.write(kept, control, until: call.end)
+            return answer
+        }
+        if let cached = caching.cached.take(), let found = await caching.stage.first(call, control) {
+            await onQueue(core.processingQueue) { [self] in
+                guard case .success(let reply) = make(found, core).reply else { return }
+                // The closure stands in the callback queue before any result of the network's. The run may be cancelled
+                // meanwhile: then it stays away, and the result says so.
+                queue.async { if self.state != .cancelled { cached(reply) } }
+            }
+        }
+        return await caching.stage.answer(call, control)
+    }
+}
+
+/// Runs `work` on a queue, or here where there is none.
+nonisolated(nonsending) func onQueue<Value: Sendable>(
+    _ queue: DispatchQueue?, _ work: @escaping @Sendable () -> Value
+) async -> Value {
+    guard let queue else { return work() }
+    return await withCheckedContinuation { continuation in
+        queue.async { continuation.resume(returning: work()) }
+    }
+}
