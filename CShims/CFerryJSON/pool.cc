@@ -217,7 +217,12 @@ void ferry__json_give(ferry_json *document) noexcept {
   look(time);
 }
 
-void ferry_json_pool_look(int64_t seconds) { look(now() + seconds * 1000); }
+// Whenever the last look was: that one may have been of a time to come.
+void ferry_json_pool_look(int64_t seconds) {
+  next_look = 0;
+  look(now() + seconds * 1000);
+  next_look = 0;
+}
 
 void ferry_json_pool_wait(int64_t milliseconds) {
   most_idle = milliseconds;

@@ -2,8 +2,8 @@ import FerryTransport
 
 /// The end of every run, whatever started it.
 ///
-///     answer ─▶ process: validation ▸ value ▸ preprocessors ▸ host health
-///            ─▶ deliver: willStop ▸ filters ▸ delivery ▸ didStop
+///     answer ──▶ process: validation ▸ value ▸ preprocessors ▸ host health
+///            ──▶ deliver: willStop ▸ filters ▸ delivery ▸ didStop
 ///
 /// `process` runs on the processing queue and `deliver` on the callback queue. Where a task awaits the run, both run in
 /// that task.

@@ -46,6 +46,7 @@ import Testing
                 certificateFile: "/etc/shop/client.pem", keyFile: "/etc/shop/client.key"),
             minimumVersion: .v13)
         configuration.http2 = .negotiated
+        configuration.engine = .automatic
         configuration.keepsCookies = true
         configuration.limits.concurrentTransfers = 256
         configuration.limits.transfersPerHost = 32

@@ -217,3 +217,39 @@ private enum PolicyReference {
         #expect(RequestReference.arguments(id: 1, name: "n")["a"] == 1)
     }
 }
+
+/// A hierarchy whose classes name their values.
+private enum TypedHierarchyReference {
+    class ShopRequest<Value: Sendable>: TypedBaseRequest<Value>, @unchecked Sendable {
+        override var baseURL: String? { "https://shop.example.com/v1" }
+    }
+    final class Price: ShopRequest<Int>, @unchecked Sendable {
+        override var path: String { "/price" }
+    }
+}
+
+/// The ways to tell errors apart.
+private enum ErrorCodeReference {
+    static func retryLater() {}
+    static func giveUp() {}
+    static func complain() {}
+
+    static func tellApart(_ error: RequestError) throws -> Int? {
+        switch error.code {
+        case .timeout(.connect): retryLater()  // no connection in time
+        case .timeout: giveUp()  // any other timeout
+        case .invalidStatusCode(500...599): complain()
+        default: throw error
+        }
+        if error.is(.invalidStatusCode(404)) { return nil }
+        return 0
+    }
+}
+
+@Suite struct ErrorCodeReferenceTests {
+    @Test func theCodesOfTheReferenceAreToldApart() throws {
+        #expect(try ErrorCodeReference.tellApart(RequestError(.timeout(.connect))) == 0)
+        #expect(throws: RequestError.self) { try ErrorCodeReference.tellApart(RequestError(.invalidStatusCode(404))) }
+        #expect(TypedHierarchyReference.Price().path == "/price")
+    }
+}
