@@ -82,15 +82,24 @@ extension CoreTests {
 
             deinit { unlink(path) }
 
-            /// Whether the core asked for pieces, each time.
+            /// Whether the core ever asked for pieces.
             var wasTaken: Bool { state.withLock { $0.taken } }
-            var areClosed: Bool { state.withLock { $0.given.allSatisfy { fcntl($0, F_GETFD) < 0 } } }
+            /// Whether no descriptor of the file is open. A number may have been given to another file since.
+            var areClosed: Bool { state.withLock { $0.given.allSatisfy { Self.target(of: $0) != path } } }
+
+            private static func target(of descriptor: Int32) -> String {
+                var bytes = [UInt8](repeating: 0, count: 256)
+                let length = bytes.withUnsafeMutableBytes {
+                    readlink("/proc/self/fd/\(descriptor)", $0.baseAddress!, $0.count)
+                }
+                return String(decoding: bytes.prefix(max(length, 0)), as: UTF8.self)
+            }
 
             func shorten(to size: Int) { truncate(path, size) }
 
             func fill(_ space: UnsafeMutableRawBufferPointer, whole: Int? = nil) -> Int {
                 state.withLock { state in
-                    state.taken = ferry_takes_piece(space.baseAddress) != 0
+                    if ferry_takes_piece(space.baseAddress) != 0 { state.taken = true }
                     let count = min(piece, (whole ?? size) - state.at)
                     if count == 0 { return 0 }
                     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

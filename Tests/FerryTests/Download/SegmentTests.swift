@@ -160,7 +160,8 @@ import Testing
                 Get("/f"), to: .file(folder.file("f")), options: four, progress: progresses.take)
             #expect(folder.bytes("f") == new && folder.names == ["f"] && file.resumedFrom == 0)
             #expect(server.ranges("/f").filter { $0 == nil }.count == 1 && server.ranges("/f").last == .some(nil))
-            #expect(file.response.metrics.attempts >= 3)
+            // Its first piece, and the whole file; in between it may be broken off before it asks for its next segment.
+            #expect(file.response.metrics.attempts >= 2)
             #expect(progresses.all.last?.received == 40_000 && progresses.all.last?.total == 40_000)
         }
     }
