@@ -149,12 +149,15 @@ static void frame(ferry__response *r) {
 }
 
 /* What has come of a status line is none of HTTP's, whatever follows. A
- * server of another protocol may wait for us before it ends its line. */
-static bool is_foreign(const ferry__response *r) {
-  static const char start[] = "HTTP/";
-  size_t length = r->line_length < sizeof start - 1 ? r->line_length
-                                                    : sizeof start - 1;
-  return !r->head->in_fields && memcmp(r->line, start, length);
+ * server of another protocol may wait for us before it ends its line. What is
+ * kept of the line has been looked at already. */
+static bool is_foreign(const ferry__response *r, const char *at,
+                       const char *end) {
+  static const char start[] = {'H', 'T', 'T', 'P', '/'};
+  for (uint32_t i = r->line_length; i < sizeof start && at < end; i++)
+    if (*at++ != start[i])
+      return true;
+  return false;
 }
 
 static enum ferry__event head_lines(ferry__response *r, const char **at,
@@ -162,13 +165,11 @@ static enum ferry__event head_lines(ferry__response *r, const char **at,
   ferry__head *head = r->head;
   while (*at < end) {
     size_t length;
+    if (!head->in_fields && is_foreign(r, *at, end))
+      return fail(r, FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE);
     const char *line = next_line(r, at, end, &length);
-    if (!line && r->fault.code)
-      return FERRY__EVENT_FAULT;
     if (!line)
-      return r->line_length && is_foreign(r)
-                 ? fail(r, FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE)
-                 : FERRY__EVENT_MORE;
+      return r->fault.code ? FERRY__EVENT_FAULT : FERRY__EVENT_MORE;
     uint16_t status = head->status;
     bool in_fields = head->in_fields;
     ferry__fault fault = ferry__head_line(head, line, length);

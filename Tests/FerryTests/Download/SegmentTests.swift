@@ -144,6 +144,10 @@ import Testing
             )
             // The one that asks for the last segment is sent another file, the only one from there on.
             server.handle("GET", "/f") { request in
+                // Not before each of the four has asked for its segment, the one that leads too.
+                if request.headers["Range"].map({ !$0.hasPrefix("bytes=0-") }) ?? false {
+                    try? await server.waitForRequests(5)
+                }
                 guard let text = request.headers["Range"], let range = ContentRange(text.asContentRange(40_000))?.bytes,
                     range.lowerBound < 30_000
                 else {
@@ -160,8 +164,7 @@ import Testing
                 Get("/f"), to: .file(folder.file("f")), options: four, progress: progresses.take)
             #expect(folder.bytes("f") == new && folder.names == ["f"] && file.resumedFrom == 0)
             #expect(server.ranges("/f").filter { $0 == nil }.count == 1 && server.ranges("/f").last == .some(nil))
-            // Its first piece, and the whole file; in between it may be broken off before it asks for its next segment.
-            #expect(file.response.metrics.attempts >= 2)
+            #expect(file.response.metrics.attempts >= 3)
             #expect(progresses.all.last?.received == 40_000 && progresses.all.last?.total == 40_000)
         }
     }

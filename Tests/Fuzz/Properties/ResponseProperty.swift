@@ -25,12 +25,11 @@ private func expectSame(_ split: ParsedResponse, _ whole: ParsedResponse) throws
     try promise(
         a.code == b.code && a.detail == b.detail && a.status == b.status && a.complete == b.complete
             && a.ended == b.ended && a.ended_by_close == b.ended_by_close && a.persistent == b.persistent
-            && a.informational == b.informational,
+            && a.informational == b.informational && a.head_received == b.head_received,
         "split bytes are read as another response: \(a.code) \(a.detail), whole \(b.code) \(b.detail)")
     // A fault in the middle of a piece may leave another count of bytes before it.
     if a.code == 0 {
         try promise(a.taken == b.taken && split.body == whole.body, "split bytes give another body")
-        try promise(a.head_received == b.head_received, "split bytes give a head of another length")
     }
 }
 
