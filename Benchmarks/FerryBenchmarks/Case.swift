@@ -10,6 +10,8 @@ struct Case: Sendable {
     /// What a round takes, and counting the system calls: for the estimate at the start.
     var seconds: Double
     var secondsOfSystemCalls: Double
+    /// Every how many rounds it is measured.
+    var interval = 1
     /// As many connections as requests at once, where it is not 64.
     var connections = 64
     var isSecure = false
@@ -20,13 +22,23 @@ struct Case: Sendable {
     private static let all = Rival.senders
     private static let ours = Rival.senders.filter { $0 != .urlSession }
 
-    static let every: [Case] = closed + low + atWork + secure + open
+    static let every: [Case] = closed + (low + atWork + secure + open).map(inEveryThirdRound)
+
+    /// So that a whole run stays below a quarter of an hour.
+    private static func inEveryThirdRound(_ one: Case) -> Case {
+        var one = one
+        one.interval = 3
+        return one
+    }
+
+    /// Of so many rounds, those in which it is measured.
+    func rounds(of all: Int) -> Int { (all + interval - 1) / interval }
 
     /// Few at once, where threads sleep and wake for each answer.
     private static let low = [4, 8, 16, 32].map { count in
         Case(
-            name: "get12@\(count)", path: "/hello", length: 12, concurrency: count, total: 40_000,
-            rivals: [.executorNative, .awaitNative, .go], seconds: 4, secondsOfSystemCalls: 0)
+            name: "get12@\(count)", path: "/hello", length: 12, concurrency: count, total: 20_000,
+            rivals: [.executorNative, .awaitNative, .go], seconds: 2, secondsOfSystemCalls: 0)
     }
 
     /// A connection for each that is at once, all of them at work.
@@ -41,8 +53,8 @@ struct Case: Sendable {
 
     private static let secure = [
         Case(
-            name: "https12@64", path: "/hello", length: 12, concurrency: 64, total: 50_000,
-            rivals: [.bare, .coreNative, .awaitNative, .wrk], seconds: 6, secondsOfSystemCalls: 0, isSecure: true),
+            name: "https12@64", path: "/hello", length: 12, concurrency: 64, total: 30_000,
+            rivals: [.bare, .coreNative, .awaitNative, .wrk], seconds: 4, secondsOfSystemCalls: 0, isSecure: true),
         Case(
             name: "https12@1000", path: "/hello", length: 12, concurrency: 1000, total: 50_000,
             rivals: [.coreNative, .awaitNative, .wrk], seconds: 8, secondsOfSystemCalls: 0, connections: 1000,
@@ -61,23 +73,23 @@ struct Case: Sendable {
             rivals: all + [.executorNative, .awaitNative, .go], seconds: 4,
             secondsOfSystemCalls: 10),
         Case(
-            name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 100_000,
+            name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 60_000,
             rivals: all + Rival.native + [
                 .dressed, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
             ],
-            seconds: 42, secondsOfSystemCalls: 20),
+            seconds: 26, secondsOfSystemCalls: 20),
         Case(
-            name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000,
-            rivals: ours + [.wrk, .go], seconds: 18, secondsOfSystemCalls: 9),
+            name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 60_000,
+            rivals: ours + [.wrk, .go], seconds: 11, secondsOfSystemCalls: 9),
         Case(
             name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours,
-            seconds: 18, secondsOfSystemCalls: 30),
+            seconds: 18, secondsOfSystemCalls: 30, interval: 2),
         Case(
-            name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 20_000,
-            rivals: all + [.coreNative, .awaitNative, .wrk, .go, .curlParallel], seconds: 13, secondsOfSystemCalls: 30),
+            name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 14_000,
+            rivals: all + [.coreNative, .awaitNative, .wrk, .go, .curlParallel], seconds: 9, secondsOfSystemCalls: 30),
         Case(
-            name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 50_000,
-            rivals: [.core, .await, .schema, .convertible, .codable, .foundation], seconds: 13, secondsOfSystemCalls: 14
+            name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 30_000,
+            rivals: [.core, .await, .schema, .convertible, .codable, .foundation], seconds: 8, secondsOfSystemCalls: 14
         ),
     ]
 

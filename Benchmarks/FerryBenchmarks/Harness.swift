@@ -25,7 +25,7 @@ struct Harness {
             defer { server.stop() }
             serverName = server.name
             for round in 0..<options.rounds {
-                for one in cases {
+                for one in cases where round % one.interval == 0 {
                     guard let url = one.isSecure ? server.secureURL : server.url else {
                         note("\(one.name)  left out: it needs nginx and the openssl command")
                         continue

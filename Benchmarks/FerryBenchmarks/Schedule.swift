@@ -7,7 +7,7 @@ struct Schedule {
     var seconds: Double {
         let cases = Case.every.filter { options.includes($0.name) }
         let rounds = Double(options.rounds)
-        var sum = cases.reduce(0) { $0 + $1.seconds * rounds * options.scale }
+        var sum = cases.reduce(0) { $0 + $1.seconds * Double($1.rounds(of: options.rounds)) * options.scale }
         if findsSystemCalls { sum += cases.reduce(0) { $0 + $1.secondsOfSystemCalls } }
         for special in SpecialCase.allCases where options.includes(special.rawValue) {
             sum += special.seconds * (special.isRepeated ? rounds * Double(special.timesARound) : 1)

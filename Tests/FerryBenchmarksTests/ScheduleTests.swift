@@ -7,7 +7,7 @@ import Testing
 
     @Test func aWholeRunIsSomethingThatAPersonWaitsFor() throws {
         let schedule = try schedule()
-        #expect(schedule.seconds < 25 * 60)
+        #expect(schedule.seconds < 15 * 60)
         #expect(schedule.text.contains(#/^\d+ cases, 5 rounds: about \d+ minutes, and 4 GB of disk/#))
     }
 
