@@ -2,6 +2,7 @@
 #include "http1/http1.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,13 @@ ssize_t ferry__connection_write(ferry__connection *c, const char *bytes,
     n = send(c->fd, bytes, length, MSG_NOSIGNAL);
   while (n < 0 && errno == EINTR);
   return n < 0 ? -errno : n;
+}
+
+bool ferry__connection_is_reset(const ferry__connection *c) {
+  struct tcp_info info = {0};
+  socklen_t size = sizeof info;
+  return !getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) &&
+         info.tcpi_state == TCP_CLOSE;
 }
 
 int ferry__connection_watch(ferry__connection *c, bool in, bool out) {

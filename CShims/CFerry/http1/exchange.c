@@ -152,6 +152,9 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
   bool is_told = os_errno; /* and by OpenSSL's queue, too */
   if (!os_errno && c->broken) /* the system tells of a reset once */
     os_errno = c->end_errno;
+  if (!os_errno && c->sending == FERRY__SEND_BODY &&
+      ferry__connection_is_reset(c))
+    os_errno = ECONNRESET;
   if (t->receiving == FERRY__RECEIVE_COMPLETE) {
     c->sending = FERRY__SEND_STOPPED;
     c->broken = true;

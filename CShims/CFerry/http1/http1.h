@@ -80,6 +80,9 @@ ssize_t ferry__connection_read(ferry__connection *connection, char *bytes,
                                size_t size);
 ssize_t ferry__connection_write(ferry__connection *connection,
                                 const char *bytes, size_t length);
+/* Whether the peer has reset it: sendfile(2) that moved some bytes meets that
+ * and does not tell, and then the system tells of an end only. */
+bool ferry__connection_is_reset(const ferry__connection *connection);
 /* Registers what is waited for; -errno where the system refuses. */
 int ferry__connection_watch(ferry__connection *connection, bool in, bool out);
 void ferry__connection_release_fd(ferry_loop *loop, int fd);

@@ -91,6 +91,7 @@ static bool send_piece(ferry__connection *c) {
     return false;
   }
   if (n <= 0) { /* it has become shorter, or cannot be read */
+    t->result.os_errno = n < 0 ? errno : 0;
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0});
     return false;
   }

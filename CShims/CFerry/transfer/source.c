@@ -59,7 +59,8 @@ static int64_t read_piece(ferry__transfer *t, char *space, size_t size) {
   do
     n = pread(t->piece.fd, space, size, t->piece.offset);
   while (n < 0 && errno == EINTR);
-  if (n <= 0) { /* the file has become shorter */
+  if (n <= 0) { /* the file has become shorter, or cannot be read */
+    t->result.os_errno = n < 0 ? errno : 0;
     t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
     return FERRY_ABORT;
   }

@@ -10,8 +10,9 @@ protocol BodySource: AnyObject, Sendable {
     /// How many bytes there will be; `nil` when that is not known beforehand.
     var length: UInt64? { get }
 
-    /// Why `fill` said `failed`.
-    var failure: (any Error)? { get }
+    /// Why `fill` said `failed`, or why the loop could not send the last piece: with the `errno` of that, or 0 when
+    /// the file has no such bytes any more.
+    func failure(sending errno: Int32) -> (any Error)?
 
     /// Called once, before the first `fill`. After a `later`, `resume` makes the loop ask again; it may be called on
     /// any thread, and once too often.
@@ -39,6 +40,9 @@ extension PulledBody {
 }
 
 extension BodySource {
+    /// Why `fill` said `failed`.
+    var failure: (any Error)? { failure(sending: 0) }
+
     /// All bytes of a source that has them at hand.
     var wholeInMemory: [UInt8] {
         let size = Int(length ?? 0)
@@ -72,7 +76,7 @@ final class MemorySource<Bytes: ContiguousBytes & Sendable>: BodySource {
         length = bytes.withUnsafeBytes { UInt64($0.count) }
     }
 
-    var failure: (any Error)? { nil }
+    func failure(sending errno: Int32) -> (any Error)? { nil }
 
     func open(resume: @escaping @Sendable () -> Void) {}
 
@@ -118,7 +122,7 @@ final class StreamSource: BodySource {
 
     deinit { close() }
 
-    var failure: (any Error)? { pipe.failure }
+    func failure(sending errno: Int32) -> (any Error)? { pipe.failure }
 
     func open(resume: @escaping @Sendable () -> Void) { pipe.open(resume: resume) }
 
@@ -171,7 +175,9 @@ final class SourceSequence: BodySource {
         length = Self.sum(sources.lazy.map(\.length))
     }
 
-    var failure: (any Error)? { sources.lazy.compactMap(\.failure).first }
+    func failure(sending errno: Int32) -> (any Error)? {
+        sources.lazy.compactMap { $0.failure(sending: errno) }.first
+    }
 
     func open(resume: @escaping @Sendable () -> Void) {
         for source in sources { source.open(resume: resume) }

@@ -33,6 +33,8 @@ final class FileSource: BodySource {
         var isReading = false
         var isAwaited = false
         var isClosed = false
+        /// Whether the loop has a piece that it may not have sent: it asks for more only when it has.
+        var lendsPiece = false
         var failure: BodyFault?
         var resume: (@Sendable () -> Void)?
     }
@@ -57,7 +59,12 @@ final class FileSource: BodySource {
 
     deinit { close() }
 
-    var failure: (any Error)? { state.withLock { $0.failure } }
+    func failure(sending errno: Int32) -> (any Error)? {
+        state.withLock { state in
+            state.failure ?? (state.lendsPiece ? .sending(path, errno: errno) : nil)
+        }
+    }
+
     var isReading: Bool { state.withLock { $0.isReading } }
 
     func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
@@ -126,12 +133,14 @@ extension FileSource.State {
     /// The next bytes for the loop.
     fileprivate mutating func give(to space: UnsafeMutableRawBufferPointer, _ path: String) -> TransferFill {
         if isClosed { return .failed }
+        lendsPiece = false
         if left == 0 { return .end }
         guard let block = ready.first else {
             if failure != nil { return .failed }
             if let piece = piece(for: space) {
                 advance(by: Int(piece.length), isWhole: true, path)
                 left -= piece.length
+                lendsPiece = true
                 return .piece(piece)
             }
             if let count = readFromMemory(into: space) {
@@ -221,7 +230,7 @@ extension FileSource.State {
     /// A file that has become shorter must not end as a message that looks whole.
     private mutating func advance(by count: Int, isWhole: Bool, _ path: String) {
         unread = unread.lowerBound + UInt64(count)..<unread.upperBound
-        if !isWhole { failure = BodyFault(message: "\(path) became shorter while it was sent") }
+        if !isWhole { failure = .sending(path, errno: 0) }
     }
 
     /// How to wake the loop, if it waits.
@@ -236,5 +245,12 @@ extension FileSource.State {
         if !isClosed || isReading || descriptor < 0 { return nil }
         defer { descriptor = -1 }
         return descriptor
+    }
+}
+
+extension BodyFault {
+    /// A file that could be opened, and then not be sent: the system says why, or (0) it has become shorter.
+    fileprivate static func sending(_ path: String, errno code: Int32) -> BodyFault {
+        code == 0 ? BodyFault(message: "\(path) became shorter while it was sent") : BodyFault(file: path, errno: code)
     }
 }

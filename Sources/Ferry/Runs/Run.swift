@@ -114,9 +114,9 @@ extension Run {
         if let meter { meter.end(sent: result.bodyBytesSent) }
         guard let source else { return .result(result) }
         source.close()
-        guard let failure = result.failure, failure.code == .uploadSource, let cause = source.failure else {
-            return .result(result)
-        }
+        guard let failure = result.failure, failure.code == .uploadSource,
+            let cause = source.failure(sending: failure.errno)
+        else { return .result(result) }
         return .refused(RequestError(failure, of: result, url: url).explained(by: cause))
     }
 }

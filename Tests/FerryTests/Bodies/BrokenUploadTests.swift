@@ -80,9 +80,9 @@ import Testing
         }
     }
 
-    @Test("R48: a file that becomes shorter while it is sent", arguments: [false, true]) func shrinking(inForm: Bool)
-        async throws
-    {
+    /// Many times: the bytes that vanish may be asked for, read ahead, or lent to the loop, which cannot send them yet.
+    @Test("R48: a file that becomes shorter while it is sent", arguments: [false, true], 1...8)
+    func shrinking(inForm: Bool, time: Int) async throws {
         let server = try LoopbackServer()
         server.script(path: "/upload", [.mark("head"), .wait("cut"), .expectBody, .send(answer("no"))])
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
@@ -159,7 +159,7 @@ import Testing
         let file = try TemporaryFile(size: 50_000_000)
         let error = try #require(
             await fault { () throws(RequestError) in try await agent.send(Put("/upload", .file(file.path))) })
-        #expect(error.code == .connectionReset && error.mayHaveBeenProcessed)
+        #expect(error.code == .connectionReset && error.mayHaveBeenProcessed, "\(error)")
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
         await agent.shutdown()
     }
