@@ -14,8 +14,6 @@ SANITIZED = SWIFT_BACKTRACE=enable=no
 # Only Swift Testing is used; without this every run ends with a second, empty report.
 # One after another: many of the tests are about times, and a server of theirs that cannot run is late.
 SUITES = .ci/suites $(SWIFT) test --disable-xctest --no-parallel
-# Those that need real servers run by themselves.
-TEST = $(SUITES) --skip FerryIntegrationTests
 SOURCES = Package.swift Sources Tests Benchmarks Examples
 # What the tests of faults note, and the suites that do.
 NOTES = $(CURDIR)/.build/faults.jsonl
@@ -28,7 +26,7 @@ LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|
 LIBCURL := $(LIBCURL)|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-package test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
+.PHONY: help setup build run test test-long test-package test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,10 +46,19 @@ run: setup ## Builds in release, shows what works, then measures for five second
 test: build ## Runs all tests that need no servers, those of transfers on both engines, then the examples as a package
 	@.ci/setup tests
 	@rm -f $(NOTES)
-	FERRY_FAULTS=$(NOTES) $(TEST) --skip-build
+	@.ci/groups \
+	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\."' \
+	    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
+	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
+	    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
-	FERRY_ENGINE=automatic $(SUITES) --skip-build --filter '$(ENGINE)'
 	@$(MAKE) --no-print-directory test-package
+
+test-long: build ## Runs the tests that repeat something many times, with all repetitions; make test plays a share of them
+	@.ci/setup tests
+	@.ci/groups \
+	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
+	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"'
 
 test-package: setup ## Builds and runs the examples, copied out of the tree
 	@Tests/Examples/run
@@ -66,7 +73,7 @@ test-integration: ## Tests against nginx, squid and other real servers; installs
 test-libcurl: ## Tests what depends on libcurl with one of 8.x, from Debian's backports, in the place of the system's
 	@.ci/setup integration
 	$(SWIFT) build --build-tests
-	@.ci/libcurl $(SUITES) --skip-build --filter '$(LIBCURL)'
+	FERRY_ENGINE=libcurl .ci/libcurl $(SUITES) --skip-build --filter '$(LIBCURL)'
 
 faults: ## Plays every fault of the manual's table, and writes the table anew
 	@.ci/setup integration

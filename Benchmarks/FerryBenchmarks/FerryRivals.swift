@@ -27,7 +27,7 @@ enum FerryRivals {
     private static func makeAgent(_ load: Load) -> NetworkAgent {
         var configuration = NetworkConfiguration(baseURL: load.origin, userAgent: nil, acceptedEncodings: [])
         configuration.limits.transfersPerHost = load.connections
-        configuration.limits.concurrentTransfers = max(1024, load.connections)
+        configuration.limits.maxConcurrentTransfers = max(1024, load.connections)
         if load.isSecure { configuration.tls.verification = .none }
         return NetworkAgent(configuration: configuration)
     }

@@ -64,7 +64,7 @@ enum GroupRivals {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
         var configuration = NetworkConfiguration(baseURL: load.origin, userAgent: nil, acceptedEncodings: [])
-        configuration.limits.concurrentTransfers = max(configuration.limits.concurrentTransfers, load.concurrency)
+        configuration.limits.maxConcurrentTransfers = max(configuration.limits.maxConcurrentTransfers, load.concurrency)
         let agent = NetworkAgent(configuration: configuration)
         let tickets = Tickets(load.total)
         let results = await withTaskGroup(of: SenderResult.self) { group in

@@ -7,7 +7,7 @@ private let crowd = 10_000
 /// An agent that lets 10,000 exchanges be at work at once.
 private func makeAgent() -> NetworkAgent {
     var configuration = NetworkConfiguration()
-    configuration.limits.concurrentTransfers = crowd
+    configuration.limits.maxConcurrentTransfers = crowd
     configuration.limits.transfersPerHost = crowd
     return NetworkAgent(configuration: configuration)
 }

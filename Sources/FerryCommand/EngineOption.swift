@@ -6,9 +6,11 @@ enum EngineOption {
     static let name = "engine"
     static let words = ["automatic", "libcurl"]
 
-    /// With the engine that counts without it.
-    static func option(usual: String) -> CommandOption {
-        CommandOption(name, value: "NAME", words: words, "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(usual))")
+    /// Its help names the engine that counts without it.
+    static var option: CommandOption {
+        CommandOption(
+            name, value: "NAME", words: words,
+            "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(TransferEngine.standard.word))")
     }
 
     /// `nil` when it is not given.
@@ -21,10 +23,6 @@ enum EngineOption {
         }
     }
 
-    /// Of a load: Ferry's own engine, unless the command line or the environment says otherwise.
-    static func engineOfLoad(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine {
-        try engine(arguments) ?? (getenv("FERRY_ENGINE") == nil ? .automatic : .standard)
-    }
 }
 
 extension TransferEngine {

@@ -14,7 +14,7 @@ package final class Transport: Transporting {
     package init(_ configuration: TransportConfiguration = .init()) throws(TransferFailure) {
         // Limits hold for all loops together: none has less than one.
         let (most, mostPerHost) = (max(1, configuration.maxTransfers), max(1, configuration.maxTransfersPerHost))
-        let count = min(max(1, configuration.loops), 256, most)
+        let count = min(max(1, configuration.eventLoopCount), 256, most)
         let jar = configuration.keepsCookies ? try CookieJar() : nil
         var loops: [Loop] = []
         for index in 0..<count {
@@ -102,7 +102,7 @@ extension TransportStatistics {
 /// What a transport is made with; fixed for its life.
 package struct TransportConfiguration: Sendable, Equatable {
     /// Threads, each with a libuv loop and connections of its own. The default is 1.
-    package var loops = 1
+    package var eventLoopCount = 1
     /// Transfers at work at once, over all loops. The default is 1,024.
     package var maxTransfers = 1024
     /// Of these for one scheme, host and port, over all loops. The default is 64.
@@ -149,12 +149,12 @@ package struct TransportConfiguration: Sendable, Equatable {
         case http1 = 1
         case libcurl
 
-        /// What the environment variable `FERRY_ENGINE` names, `automatic` or `libcurl`; without it, libcurl. It is
-        /// read once, so that all agents of a process have the same default.
+        /// What the environment variable `FERRY_ENGINE` names, `automatic` or `libcurl`; without it, the native one. It
+        /// is read once, so that all agents of a process have the same default.
         package static let standard: Engine = engine(named: getenv("FERRY_ENGINE").map { String(cString: $0) })
 
         package static func engine(named name: String?) -> Engine {
-            name == "automatic" ? .http1 : .libcurl
+            name == "libcurl" ? .libcurl : .http1
         }
     }
 

@@ -16,7 +16,7 @@ import Testing
     @Test("R100: a process killed in the middle of writing leaves whole entries", .timeLimit(.minutes(5)))
     func aProcessKilledInTheMiddleOfWritingLeavesWholeEntries() async throws {
         var found = 0
-        for round in 0..<200 {
+        for round in 0..<LongTests.count(200, share: 50) {
             let probe = try ChildProcess([probeProgram, "write", folder.store])
             let pid = try #require(probe.readLine().flatMap { pid_t($0) })
             // Some are killed while they open the database, some in a transaction, some while they tidy the log up.
@@ -43,8 +43,9 @@ import Testing
 
     @Test("R101: two processes of eight tasks read whole entries only", .timeLimit(.minutes(5)))
     func twoProcessesOfEightTasksReadWholeEntriesOnly() throws {
+        let seconds = LongTests.count(60, share: 10)
         let probes = try (0..<2).map { _ in
-            try ChildProcess([probeProgram, "mix", folder.store, "60", "8"])
+            try ChildProcess([probeProgram, "mix", folder.store, "\(seconds)", "8"])
         }
         for probe in probes {
             let end = probe.finish()

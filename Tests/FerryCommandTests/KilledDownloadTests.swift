@@ -27,9 +27,10 @@ import Testing
         FileManager.default.contents(atPath: path).map { SHA256.hexadecimal(of: Array($0)) }
     }
 
-    @Test("R95: killed fifty times at random places, each time gone on with, and whole in the end", arguments: [1, 4])
+    @Test(
+        "R95: killed again and again at random places, each time gone on with, and whole in the end", arguments: [1, 4])
     func killed(segments: Int) async throws {
-        let (kills, size) = (25, 26_000_000)
+        let (kills, size) = (LongTests.count(25, share: 8), 26_000_000)
         let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
         try await withFolder { folder in
             try await withLoopbackServer { server in

@@ -71,7 +71,7 @@ import Testing
                      {"a": {"path": "/hello", "expect": {"headers": {"X-Not": "there"}}, "cache": {"ttl": 60}}},
                      "run": "a"}
                     """#, on: server)
-                #expect(report.rows.first?.code == .userError && report.rows.first?.isFromCache == false)
+                #expect(report.rows.first?.code == .applicationError && report.rows.first?.isFromCache == false)
             }
             #expect(server.requestCount == 2)
         }

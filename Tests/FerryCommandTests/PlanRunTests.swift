@@ -55,11 +55,11 @@ import Testing
 
     @Test(arguments: [
         (#""expect": {"status": 201}"#, ExitCode.statusNotAccepted, "invalidStatusCode"),
-        (#""expect": {"headers": {"Content-Type": "text/plain"}}"#, .validationFailed, "userError"),
-        (#""expect": {"json": {"/a": 2}}"#, .validationFailed, "userError"),
+        (#""expect": {"headers": {"Content-Type": "text/plain"}}"#, .validationFailed, "applicationError"),
+        (#""expect": {"json": {"/a": 2}}"#, .validationFailed, "applicationError"),
         (#""expect": {"schema": {"type": "array"}}"#, .validationFailed, "schemaMismatch"),
-        (#""capture": {"x": "/nothing"}"#, .validationFailed, "userError"),
-        (#""query": {"x": "{{a.json.nothing}}"}"#, .validationFailed, "userError"),
+        (#""capture": {"x": "/nothing"}"#, .validationFailed, "applicationError"),
+        (#""query": {"x": "{{a.json.nothing}}"}"#, .validationFailed, "applicationError"),
     ])
     func whatIsNotAsExpectedEndsThePlan(_ member: String, _ code: ExitCode, _ name: String) async throws {
         let (report, requests) = try await perform(

@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""a""#, Int32(0), "ok: "), (#""gone""#, 5, "invalidStatusCode(404)"), (#""other""#, 4, "userError"),
+        (#""a""#, Int32(0), "ok: "), (#""gone""#, 5, "invalidStatusCode(404)"), (#""other""#, 4, "applicationError"),
         (#""nobody""#, 3, "connect"), (#"{"chain": ["a", "gone", "nobody"]}"#, 5, "skipped"),
     ]) func itEndsByWhatFailedFirst(_ step: String, _ code: Int32, _ word: String) throws {
         let end = try run(

@@ -51,8 +51,18 @@ final class TLSClient: @unchecked Sendable {
         Self.find("SSL_CTX_free", Free.self)(context)
     }
 
+    /// Calls libssl on a thread of its own. What an earlier call left in that thread's queue of errors would be taken
+    /// for the fault of this one (SSL_get_error(3)).
+    private func calling<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await blocking {
+            typealias Clear = @convention(c) () -> Void
+            Self.find("ERR_clear_error", Clear.self)()
+            return try body()
+        }
+    }
+
     func handshake() async throws {
-        try await blocking { [self] in
+        try await calling { [self] in
             typealias Call = @convention(c) (Pointer?) -> Int32
             typealias Result = @convention(c) (Pointer?) -> Int
             guard Self.find("SSL_connect", Call.self)(ssl) == 1 else {
@@ -73,7 +83,7 @@ final class TLSClient: @unchecked Sendable {
     }
 
     func send(_ bytes: [UInt8]) async throws {
-        try await blocking { [self] in
+        try await calling { [self] in
             typealias Write = @convention(c) (Pointer?, UnsafeRawPointer?, Int32) -> Int32
             guard Self.find("SSL_write", Write.self)(ssl, bytes, Int32(bytes.count)) == bytes.count else {
                 throw SocketError("SSL_write")
@@ -83,7 +93,7 @@ final class TLSClient: @unchecked Sendable {
 
     /// Up to `limit` bytes; empty after close_notify, an error after a bare FIN.
     func receive(_ limit: Int) async throws -> [UInt8] {
-        try await blocking { [self] in
+        try await calling { [self] in
             typealias Read = @convention(c) (Pointer?, Pointer?, Int32) -> Int32
             typealias Call = @convention(c) (Pointer?, Int32) -> Int32
             var bytes = [UInt8](repeating: 0, count: limit)

@@ -39,7 +39,7 @@ struct Halting: Request {
         switch course {
         case .plain: break
         case .retried:
-            configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+            configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
             answers = [.response(status: 503), .response()]
         case .adapted: configuration.adapters = [Adapt { _, _ in }]
         case .cached: break
@@ -69,7 +69,7 @@ struct Halting: Request {
     @Test("A run whose answer waits for its processing is not sent again", arguments: [nil, "mine"])
     func notSentAgain(tag: String?) async throws {
         var configuration = NetworkConfiguration.test
-        configuration.retryPolicy = .exponential(attempts: 3, base: .zero)
+        configuration.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero)
         let stub = StubTransport { $0.url.hasSuffix("/halting") ? .response() : .response(status: 503) }
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let (entered, gate) = (Gate(), DispatchSemaphore(value: 0))
@@ -103,7 +103,7 @@ struct Halting: Request {
     @Test("A task that is about to go on does not", arguments: [(nil, true), ("mine", true), ("other", false)])
     func awaited(tag: String?, isMeant: Bool) async throws {
         var configuration = NetworkConfiguration.test
-        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         let stub = StubTransport { $0.number == 1 ? .hold : .response() }
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let executor = Holdup()
@@ -171,7 +171,7 @@ struct Halting: Request {
     @Test("One that is answered while the others are cancelled does not go on", arguments: [nil, "mine"], [503, 302])
     func answeredMeanwhile(tag: String?, status: Int) async throws {
         var configuration = NetworkConfiguration.test
-        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         let stub = StubTransport { $0.number <= 2 ? .hold : .response() }
         let transport = Interrupted(stub, status: status)
         let agent = NetworkAgent(configuration: configuration, transport: transport)

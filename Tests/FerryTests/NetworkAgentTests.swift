@@ -88,7 +88,7 @@ import Testing
             #expect(error.cause is DecodingError)
         }
         do throws(RequestError) { try await agent.send(Failing()) } catch {
-            #expect(error.code == .userError)
+            #expect(error.code == .applicationError)
             #expect(error.cause is Oops)
         }
     }
@@ -196,7 +196,7 @@ import Testing
         #expect(try await screen.outcome.result.get().value.nick == "kim")
         let other = Screen()
         agent.start(Failing(), delegate: other)
-        #expect(await other.outcome.code == .userError)
+        #expect(await other.outcome.code == .applicationError)
         #expect(screen.states.withLock { $0 } == [.finished])
         #expect(other.states.withLock { $0 } == [.failed])
     }
@@ -235,7 +235,7 @@ import Testing
 
     @Test func queueIsBounded() async {
         var configuration = NetworkConfiguration.test
-        configuration.limits.concurrentTransfers = 2
+        configuration.limits.maxConcurrentTransfers = 2
         configuration.limits.queueLength = 1
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent(configuration: configuration, stub: stub)

@@ -98,7 +98,7 @@ struct Exchange: Request {
 func careful() -> NetworkConfiguration {
     var configuration = NetworkConfiguration(baseURL: "https://api.example.com/v1")
     configuration.redirectPolicy = .follow(upTo: 3)
-    configuration.retryPolicy = .exponential(attempts: 3)
+    configuration.retryPolicy = .exponential(maxAttempts: 3)
     configuration.addressPolicy = .publicOnly
     configuration.tls.minimumVersion = .v13
     configuration.tls.authorityFile = "/etc/ssl/ours.pem"  // in place of the system's

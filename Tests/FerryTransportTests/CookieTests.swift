@@ -17,7 +17,7 @@ import Testing
                     cookies.split(separator: "|").map { .init(name: "Set-Cookie", value: String($0)) }))
         }
         var configuration = TransportConfiguration()
-        configuration.loops = loops
+        configuration.eventLoopCount = loops
         configuration.keepsCookies = keeps
         let collector = try Collector(configuration)
         defer { collector.transport.shutdown() }

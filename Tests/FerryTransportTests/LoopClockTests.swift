@@ -67,7 +67,7 @@ import Testing
 
     @Test func eachLoopHasAClockOfItsOwn() async throws {
         var configuration = TransportConfiguration()
-        configuration.loops = 3
+        configuration.eventLoopCount = 3
         let transport = try Transport(configuration)
         #expect(Set(transport.clocks.map(ObjectIdentifier.init)).count == 3)
         for (index, clock) in transport.clocks.enumerated() {

@@ -12,7 +12,7 @@ extension SoakKind {
         },
         SoakKind(name: "retries") { client in
             var request = SoakRequest("/status/503?Retry-After=0")
-            request.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
+            request.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1))
             return await client.expect(request) { error in
                 error.code == .invalidStatusCode(503) && error.attempts >= 1
             }

@@ -31,7 +31,7 @@ extension NetworkAgent {
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil,
-        uploadProgress: @escaping @Sendable (TransferProgress) -> Void,
+        uploadProgress: @escaping @Sendable (UploadProgress) -> Void,
         completion: @escaping @Sendable (Result<Reply<R.Value>, RequestError>) -> Void
     ) -> RequestTask<R.Value> {
         RequestTask(
@@ -44,7 +44,7 @@ extension NetworkAgent {
     /// blocks.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
-        _ request: R, uploadProgress: @escaping @Sendable (TransferProgress) -> Void
+        _ request: R, uploadProgress: @escaping @Sendable (UploadProgress) -> Void
     ) async throws(RequestError) -> Reply<R.Value> {
         let reports = ReportQueue()
         let run = AwaitedRun.start(request, progress: (reports.queue, reports.gated(uploadProgress)), by: core)
@@ -58,7 +58,7 @@ extension NetworkAgent {
 extension RequestTask {
     /// How much of its body has been handed to the network; `nil` when it has none, or an empty one, or may share the
     /// transfer with others.
-    public var uploadProgress: TransferProgress? { run.meter?.progress }
+    public var uploadProgress: UploadProgress? { run.meter?.progress }
 }
 
 /// A run that was started: the handle to look at it and to end it. Copies name the same run.

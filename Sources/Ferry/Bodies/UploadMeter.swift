@@ -7,7 +7,7 @@ import Synchronization
 /// A report says what is so when it runs: while one is on its way no other follows, so a queue that is blocked gets one
 /// and not many. The one after the last byte is never left out.
 final class UploadMeter: Sendable {
-    typealias Report = @Sendable (TransferProgress) -> Void
+    typealias Report = @Sendable (UploadProgress) -> Void
 
     fileprivate struct State {
         var sent: UInt64 = 0
@@ -31,8 +31,8 @@ final class UploadMeter: Sendable {
         self.report = report
     }
 
-    var progress: TransferProgress {
-        state.withLock { TransferProgress(bytesSent: $0.sent, bytesToSend: $0.total) }
+    var progress: UploadProgress {
+        state.withLock { UploadProgress(bytesSent: $0.sent, bytesToSend: $0.total) }
     }
 
     /// An attempt begins. One without a body, behind a redirect that took it off, leaves what was counted as it is.
@@ -82,7 +82,7 @@ final class UploadMeter: Sendable {
         queue.async {
             let progress = self.state.withLock { state in
                 state.isReporting = false
-                return TransferProgress(bytesSent: state.sent, bytesToSend: state.total)
+                return UploadProgress(bytesSent: state.sent, bytesToSend: state.total)
             }
             report(progress)
         }
@@ -104,7 +104,7 @@ extension UploadMeter.State {
 /// How much of a request's body has been handed to the network.
 ///
 /// When a request is sent again, after a redirect or by a retry, it begins anew.
-public struct TransferProgress: Sendable, Hashable {
+public struct UploadProgress: Sendable, Hashable {
     /// Bytes handed over. A body that lies in memory counts when all of it has left.
     public let bytesSent: UInt64
     /// Bytes there are to send; `nil` while that is not known.

@@ -4,7 +4,7 @@ import FoundationEssentials
 extension RequestBuilder {
     /// Where a request goes, and its key: method, URL, arguments, body, the header fields it names, and credentials.
     func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
-        if let custom = request.custom {
+        if let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
             var target = CacheTarget(url: joined.url, isForeign: true)
             var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
@@ -55,7 +55,9 @@ extension RequestBuilder {
 
     /// The value of a header field as this request sends it, without what others may add; `nil` when it has none.
     func sentValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
-        if equalNames(name, "User-Agent"), request.custom == nil || request.custom?.headers[name] == nil {
+        if equalNames(name, "User-Agent"),
+            request.prebuiltRequest == nil || request.prebuiltRequest?.headers[name] == nil
+        {
             return request.headers[name] ?? userAgent
         }
         if let value = ownValue(of: name, by: request, isForeign: isForeign) { return value }
@@ -65,7 +67,7 @@ extension RequestBuilder {
     }
 
     private func ownValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
-        if let custom = request.custom { return custom.headers[name] }
+        if let custom = request.prebuiltRequest { return custom.headers[name] }
         if let own = request.headers[name] { return own }
         if equalNames(name, "Authorization"), let value = request.authorization?.value { return value }
         return (isForeign ? headers.publicFields : headers.fields)[name]

@@ -136,7 +136,7 @@ public struct CacheRefusal: RawRepresentable, Sendable, Hashable, CustomStringCo
     /// `Cache-Control: no-store`, in the answer or in the request.
     public static let noStore = CacheRefusal(rawValue: "noStore")
     /// `Cache-Control: private` or a `Set-Cookie`, and nothing in the request or its policy says whose it is.
-    public static let nobodysOwn = CacheRefusal(rawValue: "nobodysOwn")
+    public static let notShared = CacheRefusal(rawValue: "notShared")
     /// It was sent with credentials that the request does not show (of an adapter, an authenticator, a credential
     /// provider or a cookie jar), and the policy has no sensitive data. Nor is a response kept that such credentials
     /// led to, by a redirect that dropped them or past a proxy that asked for them.

@@ -40,7 +40,7 @@ public struct NetworkConfiguration: Sendable {
     public var limits: Limits
 
     /// Threads, each with a loop and connections of its own. The default is 1.
-    public var loops: Int
+    public var eventLoopCount: Int
 
     /// How long a kept connection may lie idle. The default is 60 seconds.
     public var idleConnectionTime: Duration
@@ -48,8 +48,8 @@ public struct NetworkConfiguration: Sendable {
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
-    /// Whether HTTP/2 is spoken. The default is ``HTTP2Use/never``.
-    public var http2: HTTP2Use = .never
+    /// Whether HTTP/2 is spoken. The default is ``HTTP2Policy/never``.
+    public var http2: HTTP2Policy = .never
 
     /// What carries requests over HTTP/1.1. The default is ``TransferEngine/standard``: libcurl, unless the environment
     /// says otherwise.
@@ -113,7 +113,8 @@ public struct NetworkConfiguration: Sendable {
     public init(
         baseURL: String? = nil, headers: Headers = Headers(), timeouts: Timeouts = Timeouts(),
         deadline: Duration? = nil, statusValidation: StatusValidation = .successful, limits: Limits = Limits(),
-        loops: Int = 1, idleConnectionTime: Duration = .seconds(60), tls: TLSConfiguration = TLSConfiguration(),
+        eventLoopCount: Int = 1, idleConnectionTime: Duration = .seconds(60),
+        tls: TLSConfiguration = TLSConfiguration(),
         callbackQueue: DispatchQueue? = nil, userAgent: String? = "Ferry",
         acceptedEncodings: [ContentEncoding] = [.gzip, .deflate]
     ) {
@@ -123,7 +124,7 @@ public struct NetworkConfiguration: Sendable {
         self.deadline = deadline
         self.statusValidation = statusValidation
         self.limits = limits
-        self.loops = loops
+        self.eventLoopCount = eventLoopCount
         self.idleConnectionTime = idleConnectionTime
         self.tls = tls
         self.callbackQueue = callbackQueue
@@ -145,12 +146,12 @@ public enum ContentEncoding: String, Sendable, Hashable {
 /// What is below 1 counts as 1, a ``queueLength`` below 0 as 0. Where an agent has several loops, each has its share.
 public struct Limits: Sendable, Hashable {
     /// Exchanges at work at once; the others wait. The default is 1,024, the most 1,048,576 for each loop.
-    public var concurrentTransfers = 1024
+    public var maxConcurrentTransfers = 1024
 
     /// Of these for one scheme, host and port; with several loops each has one at least. The default is 64.
     public var transfersPerHost = 64
 
-    /// Runs that may wait beyond ``concurrentTransfers``; one more fails with `queueFull`. The default is `nil`, no
+    /// Runs that may wait beyond ``maxConcurrentTransfers``; one more fails with `queueFull`. The default is `nil`, no
     /// bound.
     public var queueLength: Int?
 
@@ -158,7 +159,7 @@ public struct Limits: Sendable, Hashable {
     public var headerBytes = 64 * 1024
 
     /// Bytes of a body held in memory, after decoding; more is `responseTooLarge`. The default is 64 MiB.
-    public var bodyBytes = 64 * 1024 * 1024
+    public var maxBodyBytes = 64 * 1024 * 1024
 
     /// The defaults.
     public init() {}
@@ -168,7 +169,7 @@ public struct Limits: Sendable, Hashable {
 ///
 /// It is off unless it is asked for: libcurl before 8.0 may take a cut off body without a length for a whole one under
 /// load, and on a fast network one connection of 100 streams is slower than 64 connections of HTTP/1.1.
-public enum HTTP2Use: Sendable, Hashable {
+public enum HTTP2Policy: Sendable, Hashable {
     /// Never.
     case never
     /// Over TLS, with servers that offer it (ALPN); HTTP/1.1 with all others.
@@ -181,18 +182,17 @@ public enum HTTP2Use: Sendable, Hashable {
 public enum TransferEngine: Sendable, Hashable {
     /// libcurl carries every request.
     case libcurl
-    /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time. It is new: measure
-    /// and test before you rely on it.
+    /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time of libcurl.
     ///
     /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials for
     /// challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
     /// ``RequestMetrics/engine`` tells which one carried a run.
     case automatic
 
-    /// The default of ``NetworkConfiguration/engine``: ``libcurl``, unless the environment variable `FERRY_ENGINE` is
-    /// `automatic`. An operator can so change the engine of a service without a new build. The variable is read once.
+    /// The default of ``NetworkConfiguration/engine``: ``automatic``, unless the environment variable `FERRY_ENGINE` is
+    /// `libcurl`. An operator can so change the engine of a service without a new build. The variable is read once.
     public static var standard: TransferEngine {
-        TransportConfiguration.Engine.standard == .http1 ? .automatic : .libcurl
+        TransportConfiguration.Engine.standard == .libcurl ? .libcurl : .automatic
     }
 }
 
@@ -200,8 +200,8 @@ extension NetworkConfiguration {
     /// The part of it that the transport is made with.
     package var transport: TransportConfiguration {
         var made = TransportConfiguration()
-        made.loops = max(loops, 1)
-        made.maxTransfers = max(limits.concurrentTransfers, 1)
+        made.eventLoopCount = max(eventLoopCount, 1)
+        made.maxTransfers = max(limits.maxConcurrentTransfers, 1)
         made.maxTransfersPerHost = max(limits.transfersPerHost, 1)
         made.idleConnectionTime = milliseconds(idleConnectionTime)
         made.authorityFile = tls.authorityFile

@@ -63,7 +63,7 @@ final class AgentCore: TransferReceiver {
         cache = configuration.cache.map { ResponseCache($0) }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
-        maxRuns = limits.queueLength.map { Self.sum(max(limits.concurrentTransfers, 1), max($0, 0)) } ?? .max
+        maxRuns = limits.queueLength.map { Self.sum(max(limits.maxConcurrentTransfers, 1), max($0, 0)) } ?? .max
         tokens = configuration.authenticator.map { session(of: $0) }
         transport.attach(self)
     }

@@ -5,7 +5,7 @@ extension Download {
     /// Where a file is cut whose first piece has been asked for.
     func segments(of total: Int64, first: Int64) -> [DownloadMetadata.Segment] {
         let rest = total - first
-        let count = max(min(Int64(plan.options.segments), rest / plan.options.leastSegment), 1)
+        let count = max(min(Int64(plan.options.segments), rest / plan.options.minimumSegmentSize), 1)
         // The last ones are a byte longer, and no product is larger than the file.
         let (whole, over) = rest.quotientAndRemainder(dividingBy: count)
         func start(_ index: Int64) -> Int64 { first + index * whole + max(0, index - (count - over)) }
@@ -153,7 +153,7 @@ extension Download {
             }
             // A server that has sent something else before does not serve pieces.
             if plan.options.segments > 1, plan.isGet, !question.isRanged, !state.hasRestarted {
-                question = DownloadMachine.Question(end: plan.options.leastSegment, isFirst: true)
+                question = DownloadMachine.Question(end: plan.options.minimumSegmentSize, isFirst: true)
             }
             return question
         }

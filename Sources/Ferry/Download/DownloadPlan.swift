@@ -44,7 +44,7 @@ struct DownloadPlan: Sendable {
         self.target = target
         self.options = options
         self.url = String(url.prefix { $0 != "#" })
-        isGet = (request.custom?.method ?? request.method) == .get
+        isGet = (request.prebuiltRequest?.method ?? request.method) == .get
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
         acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
         let own = request.statusValidation
@@ -73,7 +73,7 @@ struct DownloadPlan: Sendable {
     func checkOptions() throws(RequestError) {
         let isDigest = options.sha256.map(SHA256.isHexadecimal) ?? true
         guard isDigest, (options.expectedLength ?? 0) >= 0, (options.bytesPerSecond ?? 1) > 0, options.segments > 0,
-            options.leastSegment > 0
+            options.minimumSegmentSize > 0
         else {
             throw RequestError(
                 preparing: .invalidRequest, message: "the options of the download make no sense", url: url)

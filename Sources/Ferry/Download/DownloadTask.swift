@@ -98,14 +98,14 @@ public struct DownloadOptions: Sendable, Hashable {
     /// default is `nil`, any.
     public var sha256: String?
 
-    /// How many parts of the file are loaded at once, each over a connection of its own. The first ``leastSegment``
+    /// How many parts of the file are loaded at once, each over a connection of its own. The first ``minimumSegmentSize``
     /// bytes are asked for by themselves; a server that answers with them, and with a strong validator, is asked for
     /// the rest in so many parts, or fewer. The default is 1.
     public var segments = 1
 
     /// Bytes of the first segment, and those that the others have at least, if there is more than one of them. The
     /// default is 1 MiB.
-    public var leastSegment: Int64 = 1 << 20
+    public var minimumSegmentSize: Int64 = 1 << 20
 
     /// Bytes a second, on average, of all segments together. The default is `nil`, as fast as can be.
     public var bytesPerSecond: Int?

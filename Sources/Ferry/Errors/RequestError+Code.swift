@@ -17,7 +17,7 @@ extension RequestError {
             case timeout, connectionReset, connectionClosed, incompleteBody, malformedResponse, headersTooLarge
             case responseTooLarge, contentDecoding, tooManyRedirects, redirectForbidden, bodyNotReplayable
             case http2Stream, resumeMismatch, contentMismatch, fileIO, uploadSource, invalidStatusCode
-            case invalidContentType, invalidJSON, schemaMismatch, decoding, userError, notCached, cancelled
+            case invalidContentType, invalidJSON, schemaMismatch, decoding, applicationError, notCached, cancelled
             case shutdown, queueFull, internalError
         }
 
@@ -165,7 +165,7 @@ extension RequestError {
         /// The body could not be made into the value.
         public static var decoding: Code { Code(.decoding) }
         /// The application's own code threw.
-        public static var userError: Code { Code(.userError) }
+        public static var applicationError: Code { Code(.applicationError) }
         /// The cache had no answer, and the network was not to be asked.
         public static var notCached: Code { Code(.notCached) }
         /// Likewise, for this reason.

@@ -43,9 +43,9 @@ extension RequestError {
         facts.mayHaveBeenProcessed = response.attempts > 0
         facts.redirects = response.redirects
         facts.measure(response.metrics)
-        facts.response = Part(
+        facts.response = RejectedResponse(
             status: response.status, headers: Headers(response.headers.fields),
-            body: Array((body ?? Array(result.body.prefix(Part.most))).prefix(Part.most)))
+            body: Array((body ?? Array(result.body.prefix(RejectedResponse.most))).prefix(RejectedResponse.most)))
         self.init(facts)
     }
 
@@ -201,7 +201,7 @@ extension RequestError.Code {
         case .invalidJSON: "the body is not JSON"
         case .schemaMismatch: "the body does not match its schema"
         case .decoding: "the body could not be decoded"
-        case .userError: "the application's code threw an error"
+        case .applicationError: "the application's code threw an error"
         case .notCached: "the cache has no response"
         case .queueFull: "the request queue is full"
         }

@@ -36,7 +36,7 @@ public struct RequestError: Error, Sendable {
     public var errno: Int { Int(storage.facts.errno) }
 
     /// What lies beneath: a `JSONSyntaxError` with its offset (`invalidJSON`), a `JSONMismatch` (`schemaMismatch`,
-    /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`userError`), the
+    /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`applicationError`), the
     /// `RequestError` of a refresh that brought no token.
     public var cause: (any Error)? { storage.facts.cause }
 
@@ -58,13 +58,13 @@ public struct RequestError: Error, Sendable {
     public var redirects: [Redirect] { storage.facts.redirects }
 
     /// What the server answered, where a whole answer came: `invalidStatusCode`, and faults of processing.
-    public var response: Part? { storage.facts.response }
+    public var response: RejectedResponse? { storage.facts.response }
 
     /// The status of the answer, where a whole one came.
     public var status: Int? { response?.status }
 
     /// Status, headers and the first bytes of an answer that was not accepted.
-    public struct Part: Sendable {
+    public struct RejectedResponse: Sendable {
         /// The status code.
         public let status: Int
         /// The header fields.
@@ -88,13 +88,13 @@ public struct RequestError: Error, Sendable {
         var attempts = 0
         var mayHaveBeenProcessed = false
         var redirects: [Redirect] = []
-        var response: Part?
+        var response: RejectedResponse?
         /// Code of the application's made it in the place of an answer: it says nothing of the host.
         var isOfApplication = false
         /// For observers; `nil` of a run that never left.
         var measured: RequestMetrics?
         /// In groups, outermost first.
-        var places: [GroupPlace] = []
+        var groupPath: [GroupPlace] = []
         /// What the others of a batch had brought.
         var finished: (@Sendable () -> [Int: any Sendable])?
 
@@ -127,7 +127,7 @@ extension RequestError: CustomStringConvertible {
     public var description: String {
         var line = code.description
         if !message.isEmpty { line += ": \(message)" }
-        if !places.isEmpty { line += ", " + places.map(\.description).joined(separator: ", ") }
+        if !groupPath.isEmpty { line += ", " + groupPath.map(\.description).joined(separator: ", ") }
         line += " (phase \(phase)"
         if !url.isEmpty { line += ", \(url)" }
         if attempts > 0 { line += ", attempt \(attempts), \(bytesSent) bytes sent, \(bytesReceived) received" }
@@ -175,7 +175,7 @@ public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
     public var description: String { rawValue }
 }
 
-extension RequestError.Part: CustomStringConvertible, CustomReflectable {
+extension RequestError.RejectedResponse: CustomStringConvertible, CustomReflectable {
     /// How much there is; never what.
     public var description: String { "\(status), \(headers.count) header fields, \(body.count) bytes of the body" }
 

@@ -8,7 +8,7 @@
 /// A step that returns a chain adds that one's steps in its place, while the chain runs; one that returns `nil` of an
 /// optional type runs nothing. The first failure ends the chain: later steps never start, and
 /// ``RequestError/failedIndex`` and ``RequestError/failedStep`` say which one it was. What a closure throws is
-/// `userError`, unless it is a `RequestError` already.
+/// `applicationError`, unless it is a `RequestError` already.
 ///
 /// Closures run in the chain's task, not on an actor of their own making. When the chain is cancelled or its deadline
 /// passes they are cancelled, and waited for: one that does not look at its cancellation holds up the result.

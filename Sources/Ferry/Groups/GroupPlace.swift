@@ -25,13 +25,13 @@ public struct GroupPlace: Sendable, Hashable, CustomStringConvertible {
 extension RequestError {
     /// Where in a batch or chain it happened, outermost first; empty for a request by itself, and when a group was
     /// cancelled as a whole.
-    public var places: [GroupPlace] { facts.places }
+    public var groupPath: [GroupPlace] { facts.groupPath }
 
     /// The member of the batch, or the step of the chain, that failed; `nil` for a request by itself.
-    public var failedIndex: Int? { places.first?.index }
+    public var failedIndex: Int? { groupPath.first?.index }
 
     /// The name of the step of the chain that failed; `nil` for a batch, or a request by itself.
-    public var failedStep: String? { places.first?.name }
+    public var failedStep: String? { groupPath.first?.name }
 
     /// What the other members of a fail-fast batch had brought when one failed, by their index. Of batches inside one
     /// another the outermost's.
@@ -40,7 +40,7 @@ extension RequestError {
     /// The same, as what failed a group.
     func at(_ place: GroupPlace, finished: (@Sendable () -> [Int: any Sendable])? = nil) -> RequestError {
         var facts = facts
-        facts.places.insert(place, at: 0)
+        facts.groupPath.insert(place, at: 0)
         if let finished { facts.finished = finished }
         return RequestError(facts)
     }
@@ -69,15 +69,15 @@ extension RequestError {
 
     /// Not of one member: the group was ended as a whole.
     var ofWhole: RequestError {
-        if facts.places.isEmpty { return self }
+        if facts.groupPath.isEmpty { return self }
         var facts = facts
-        (facts.places, facts.finished) = ([], nil)
+        (facts.groupPath, facts.finished) = ([], nil)
         return RequestError(facts)
     }
 
     private func along(_ other: RequestError) -> RequestError {
         var facts = facts
-        facts.places = other.places
+        facts.groupPath = other.groupPath
         facts.mayHaveBeenProcessed = other.mayHaveBeenProcessed
         return RequestError(facts)
     }

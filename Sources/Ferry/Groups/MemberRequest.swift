@@ -97,7 +97,7 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
             let measured = times
             queues.callback.async { [self] in
                 RunEnd.deliver(run.watch, RunOutcome(reply), RequestMetrics(answer, measured)) {
-                    request.filter(reply)
+                    request.willDeliver(reply)
                 }
                 done(reply.map(made))
             }

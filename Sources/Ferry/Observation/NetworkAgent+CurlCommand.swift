@@ -46,7 +46,7 @@ extension CurlCommand.Options {
         let encodings = request.acceptedEncodings ?? configuration.acceptedEncodings
         isCompressed = !encodings.isEmpty && !outgoing.headers.contains("Accept-Encoding")
         maxRedirects = (request.redirectPolicy ?? configuration.redirectPolicy).limit ?? 0
-        if request.custom == nil, !outgoing.headers.contains("Authorization") {
+        if request.prebuiltRequest == nil, !outgoing.headers.contains("Authorization") {
             digest = request.authorization?.digest
         }
         if isSecure {

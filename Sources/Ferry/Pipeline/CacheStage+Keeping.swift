@@ -95,7 +95,7 @@ extension CacheStage {
         if !plan.hasSensitiveData && (response.origin?.hasUnknownCredentials == true || core.hasCookies) {
             return .unknownCredentials
         }
-        if rules.isPersonal && !plan.isOwned { return .nobodysOwn }
+        if rules.isPersonal && !plan.isOwned { return .notShared }
         if response.bodyLength + Int(clamping: response.result.headBytesReceived) > core.cache?.maxEntryBytes ?? 0 {
             return .tooLarge
         }

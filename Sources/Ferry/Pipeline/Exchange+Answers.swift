@@ -159,25 +159,27 @@ extension Exchange {
     /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy. Behind a
     /// redirect each may be another one.
     mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
-        guard let provider = core.configuration.credentialProvider, let asker = Self.challenger(of: result) else {
+        guard let provider = core.configuration.credentialProvider, let challenger = Self.challenger(of: result) else {
             return nil
         }
-        let isAnswered = asker == .server ? credential != nil : proxyCredential != nil
+        let isAnswered = challenger == .server ? credential != nil : proxyCredential != nil
         let asked = try asked()
-        guard !isAnswered, asked.body?.isReplayable ?? true, let place = try place(of: asker, for: asked.url) else {
+        guard !isAnswered, asked.body?.isReplayable ?? true, let place = try place(of: challenger, for: asked.url)
+        else {
             return nil
         }
         let challenge = CredentialChallenge(
-            asker: asker, host: place.host, port: place.port, fields: Headers(result).values(of: asker.field))
+            challenger: challenger, host: place.host, port: place.port,
+            fields: Headers(result).values(of: challenger.field))
         // Of a tunnel that was refused nothing is left but that: libcurl finds out what is offered.
-        let schemes = asker == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
+        let schemes = challenger == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
         if schemes.isEmpty { return nil }
         let info = call.info
         guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else { return nil }
         guard found.isUsable else { throw .unusableCredential(url: url) }
         leave(result)
         hasUnknownCredentials = true
-        switch asker {
+        switch challenger {
         case .server: credential = Granted(credential: found, schemes: schemes)
         case .proxy:
             proxyCredential = Granted(credential: found, schemes: schemes, proxy: "\(place.host):\(place.port)")
@@ -187,16 +189,16 @@ extension Exchange {
     }
 
     /// Who asks for credentials by this answer, or by this failure.
-    static func challenger(of result: TransferResult) -> CredentialChallenge.Asker? {
+    static func challenger(of result: TransferResult) -> CredentialChallenge.Challenger? {
         // A 407 that is no failure is the server's own word: a proxy's never comes through.
         guard let failure = result.failure else { return result.status == 401 ? .server : nil }
         return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
     }
 
     private func place(
-        of asker: CredentialChallenge.Asker, for url: String
+        of challenger: CredentialChallenge.Challenger, for url: String
     ) throws(RequestError) -> (host: String, port: Int)? {
-        if asker == .proxy {
+        if challenger == .proxy {
             return try call.proxy.route(for: url).map { ($0.host, Int($0.port)) }
         }
         return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
@@ -227,7 +229,7 @@ extension Exchange {
     }
 }
 
-extension CredentialChallenge.Asker {
+extension CredentialChallenge.Challenger {
     /// The field of its challenges.
     fileprivate var field: String { self == .server ? "WWW-Authenticate" : "Proxy-Authenticate" }
 }

@@ -101,8 +101,8 @@ extension RetryPolicy {
     /// All of it but the rule.
     fileprivate var words: String {
         """
-        \(attempts) \(base) \(factor) \(cap) \(jitter) \(statuses.sorted()) \(faults) \(retriesNonIdempotent) \
-        \(retryAfterCap)
+        \(maxAttempts) \(baseDelay) \(factor) \(maxDelay) \(jitter) \(statuses.sorted()) \(retryableErrors) \
+        \(retriesNonIdempotent) \(maxRetryAfter)
         """
     }
 }

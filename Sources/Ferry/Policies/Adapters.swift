@@ -8,7 +8,7 @@ public import FoundationEssentials
 /// origin changes, header fields of theirs stay behind, and a body of theirs goes nowhere: a redirect that keeps the
 /// body ends the run with `redirectForbidden(policy)`.
 public protocol RequestAdapter: Sendable {
-    /// Changes `request`. What is thrown fails the run: a `RequestError` as it is, anything else as `userError`.
+    /// Changes `request`. What is thrown fails the run: a `RequestError` as it is, anything else as `applicationError`.
     func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws
 }
 
@@ -19,7 +19,7 @@ public protocol RequestAdapter: Sendable {
 /// redirects, retries, validation, hooks and callbacks.
 public protocol RequestInterceptor: Sendable {
     /// The answer, or `nil` to pass the request on. What is thrown fails the run: a `RequestError` as it is, anything
-    /// else as `userError`.
+    /// else as `applicationError`.
     func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse?
 }
 

@@ -34,14 +34,14 @@ extension Credential: CustomStringConvertible, CustomDebugStringConvertible, Cus
 /// the way there, get none of what was given before; for them it is asked anew.
 public protocol CredentialProvider: Sendable {
     /// The credential to try, or `nil` to let the run go on with the answer as it is. What is thrown fails the run: a
-    /// `RequestError` as it is, anything else as `userError`.
+    /// `RequestError` as it is, anything else as `applicationError`.
     func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential?
 }
 
 /// A server or a proxy asks who one is (401 or 407): what a provider of credentials decides on.
 public struct CredentialChallenge: Sendable, Hashable {
     /// Who asks.
-    public enum Asker: String, Sendable, Hashable {
+    public enum Challenger: String, Sendable, Hashable {
         /// The server, by 401 and `WWW-Authenticate`.
         case server
         /// The proxy, by 407 and `Proxy-Authenticate`.
@@ -62,7 +62,7 @@ public struct CredentialChallenge: Sendable, Hashable {
     }
 
     /// Who asks.
-    public let asker: Asker
+    public let challenger: Challenger
     /// The host that asks, as libcurl connected to it.
     public let host: String
     /// Its port.
@@ -70,8 +70,8 @@ public struct CredentialChallenge: Sendable, Hashable {
     /// What it offers, in its order.
     public let offers: [Offer]
 
-    init(asker: Asker, host: String, port: Int, fields: [String]) {
-        self.asker = asker
+    init(challenger: Challenger, host: String, port: Int, fields: [String]) {
+        self.challenger = challenger
         self.host = host
         self.port = port
         offers = Array(fields.lazy.flatMap { ChallengeParser.offers(in: $0) }.prefix(ChallengeParser.most))

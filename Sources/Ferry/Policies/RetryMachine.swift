@@ -43,7 +43,7 @@ struct RetryMachine: Sendable {
     init(_ policy: RetryPolicy) { self.policy = policy }
 
     /// Nothing needs to be kept for a retry.
-    var isOff: Bool { policy.attempts <= 1 }
+    var isOff: Bool { policy.maxAttempts <= 1 }
 
     /// An attempt failed. `random` gives numbers from 0 to 1; `withdraw` takes one retry out of the host's budget, and
     /// is asked last of all.
@@ -51,7 +51,7 @@ struct RetryMachine: Sendable {
         _ attempt: FailedAttempt, _ surroundings: Surroundings, random: () -> Double, withdraw: () -> Bool
     ) -> Action {
         if Self.isFinal(attempt) { return .deliver(.notRetried) }
-        if retries + 1 >= policy.attempts { return .deliver(.noAttemptsLeft) }
+        if retries + 1 >= policy.maxAttempts { return .deliver(.noAttemptsLeft) }
         switch policy.decide?(attempt) ?? .byPolicy {
         case .giveUp: return .deliver(.vetoed)
         case .retry: break
@@ -66,7 +66,7 @@ struct RetryMachine: Sendable {
         if case .answer(_, let headers) = attempt.outcome,
             let asked = RetryAfter.wait(headers.values(of: "Retry-After"), now: surroundings.now)
         {
-            if asked > policy.retryAfterCap { return .deliver(.waitTooLong) }
+            if asked > policy.maxRetryAfter { return .deliver(.waitTooLong) }
             // Those who were told the same moment do not all come at it.
             wait = policy.jitter == .none ? asked : asked + wait
         }
@@ -78,15 +78,15 @@ struct RetryMachine: Sendable {
 
     private func isRetried(_ attempt: FailedAttempt) -> Bool {
         switch attempt.outcome {
-        case .fault(let error): policy.faults.contains { $0 ~= error }
+        case .fault(let error): policy.retryableErrors.contains { $0 ~= error }
         case .answer(let status, _): policy.statuses.contains(status)
         }
     }
 
     private func backOff(_ random: () -> Double) -> Duration {
-        let cap = max(policy.cap.inSeconds, 0)
+        let cap = max(policy.maxDelay.inSeconds, 0)
         let factor = policy.factor.isFinite ? max(policy.factor, 1) : 1
-        var seconds = max(policy.base.inSeconds, 0)
+        var seconds = max(policy.baseDelay.inSeconds, 0)
         for _ in 0..<retries where seconds < cap { seconds *= factor }
         seconds = min(seconds, cap)
         switch policy.jitter {
@@ -106,7 +106,7 @@ struct RetryMachine: Sendable {
             case .cancelled, .shutdown, .queueFull, .invalidURL, .unsupportedScheme, .invalidRequest, .addressForbidden,
                 .tls(.expired), .tls(.hostname), .tls(.untrusted), .tls(.pinMismatch), .tls(.configuration),
                 .timeout(.deadline), .timeout(.queue), .tooManyRedirects, .redirectForbidden, .bodyNotReplayable,
-                .uploadSource, .fileIO, .userError, .internalError:
+                .uploadSource, .fileIO, .applicationError, .internalError:
                 return true
             default: return false
             }

@@ -10,14 +10,14 @@
 ///
 /// The wait doubles with each retry and is drawn at random (``Jitter``), so that clients that failed together do not
 /// come back together. A `Retry-After` of the answer is waited out before it, so that clients that were told the same
-/// moment do not all come at it; with ``Jitter/none`` in its place. If it asks for more than ``retryAfterCap``, the
+/// moment do not all come at it; with ``Jitter/none`` in its place. If it asks for more than ``maxRetryAfter``, the
 /// answer is delivered without a retry.
 ///
 /// Faults of trust (certificates, pins), faults of the request itself, a cancel, a shutdown, and a deadline are never
 /// retried, and neither is 401: fresh credentials are an authenticator's to bring.
 ///
 ///     var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
-///     configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(100))
+///     configuration.retryPolicy = .exponential(maxAttempts: 4, baseDelay: .milliseconds(100))
 public struct RetryPolicy: Sendable {
     /// How a wait is drawn at random.
     public enum Jitter: Sendable, Hashable, CaseIterable {
@@ -30,16 +30,16 @@ public struct RetryPolicy: Sendable {
     }
 
     /// How often a request is sent at most, the first time included. 1: never again.
-    public var attempts: Int
+    public var maxAttempts: Int
 
     /// The wait before the first retry. The default is 200 milliseconds.
-    public var base: Duration
+    public var baseDelay: Duration
 
     /// What each wait is multiplied by to make the next. The default is 2.
     public var factor: Double
 
     /// The longest wait, `Retry-After` aside. The default is 20 seconds.
-    public var cap: Duration
+    public var maxDelay: Duration
 
     /// The default is `.full`.
     public var jitter: Jitter
@@ -50,7 +50,7 @@ public struct RetryPolicy: Sendable {
     /// The faults that are retried; one without its finer cause stands for all of them. The default is `connect`,
     /// `dns(.temporary)`, `timeout(.dns)`, `timeout(.connect)`, `timeout(.tls)`, `connectionReset`, `connectionClosed`,
     /// `incompleteBody` and `http2Stream`.
-    public var faults: [RequestError.Code] = [
+    public var retryableErrors: [RequestError.Code] = [
         .connect, .dns(.temporary), .timeout(.dns), .timeout(.connect), .timeout(.tls), .connectionReset,
         .connectionClosed, .incompleteBody, .http2Stream,
     ]
@@ -59,7 +59,7 @@ public struct RetryPolicy: Sendable {
     public var retriesNonIdempotent = false
 
     /// The longest `Retry-After` that is waited for, the drawn wait behind it not counted. The default is 60 seconds.
-    public var retryAfterCap: Duration = .seconds(60)
+    public var maxRetryAfter: Duration = .seconds(60)
 
     /// A rule of one's own, asked about each failure for which attempts are left. It may veto a retry, or have one that
     /// the policy would not make; what is never retried it is not asked about. Called on a thread of Ferry's, so it
@@ -68,20 +68,22 @@ public struct RetryPolicy: Sendable {
 
     /// Waits that grow, up to a cap.
     public static func exponential(
-        attempts: Int = 3, base: Duration = .milliseconds(200), factor: Double = 2, cap: Duration = .seconds(20),
+        maxAttempts: Int = 3, baseDelay: Duration = .milliseconds(200), factor: Double = 2,
+        maxDelay: Duration = .seconds(20),
         jitter: Jitter = .full
     ) -> RetryPolicy {
-        RetryPolicy(attempts: max(attempts, 1), base: base, factor: factor, cap: cap, jitter: jitter)
+        RetryPolicy(
+            maxAttempts: max(maxAttempts, 1), baseDelay: baseDelay, factor: factor, maxDelay: maxDelay, jitter: jitter)
     }
 
     /// Never.
-    public static var none: RetryPolicy { .exponential(attempts: 1) }
+    public static var none: RetryPolicy { .exponential(maxAttempts: 1) }
 
-    private init(attempts: Int, base: Duration, factor: Double, cap: Duration, jitter: Jitter) {
-        self.attempts = attempts
-        self.base = base
+    private init(maxAttempts: Int, baseDelay: Duration, factor: Double, maxDelay: Duration, jitter: Jitter) {
+        self.maxAttempts = maxAttempts
+        self.baseDelay = baseDelay
         self.factor = factor
-        self.cap = cap
+        self.maxDelay = maxDelay
         self.jitter = jitter
     }
 }

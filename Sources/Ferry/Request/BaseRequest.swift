@@ -50,7 +50,7 @@ open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     /// GET.
     open var method: HTTPMethod { .get }
     /// None.
-    open var custom: OutgoingRequest? { nil }
+    open var prebuiltRequest: OutgoingRequest? { nil }
 
     // MARK: What with
 
@@ -75,8 +75,8 @@ open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     open var deadline: Duration? { nil }
     /// Normal.
     open var priority: RequestPriority { .normal }
-    /// The method's, of ``custom`` if there is one.
-    open var isIdempotent: Bool { (custom?.method ?? method).isIdempotent }
+    /// The method's, of ``prebuiltRequest`` if there is one.
+    open var isIdempotent: Bool { (prebuiltRequest?.method ?? method).isIdempotent }
     /// The configuration's.
     open var redirectPolicy: RedirectPolicy? { nil }
     /// The configuration's.
@@ -85,8 +85,8 @@ open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     open var addressPolicy: AddressPolicy? { nil }
     /// The configuration's.
     open var proxy: ProxyConfiguration? { nil }
-    /// Yes, but for a ``custom`` one.
-    open var usesAuthenticator: Bool { custom == nil }
+    /// Yes, but for a ``prebuiltRequest``.
+    open var usesAuthenticator: Bool { prebuiltRequest == nil }
 
     // MARK: What is kept
 
@@ -137,7 +137,5 @@ open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     /// Nothing.
     open func failurePreprocessor(_ error: RequestError) {}
     /// Nothing.
-    open func completionFilter(_ reply: Reply<Value>) {}
-    /// Nothing.
-    open func failureFilter(_ error: RequestError) {}
+    open func willDeliver(_ result: Result<Reply<Value>, RequestError>) {}
 }

@@ -1,7 +1,7 @@
 import FerryTransport
 import FoundationEssentials
 
-/// One HTTP request as it is about to leave: what adapters change, interceptors look at, and ``Request/custom`` gives
+/// One HTTP request as it is about to leave: what adapters change, interceptors look at, and ``Request/prebuiltRequest`` gives
 /// whole.
 ///
 /// What cannot be sent (a URL that is none, a line break in a header) fails the run before anything is sent, whoever

@@ -75,7 +75,7 @@ public protocol Request<Value>: Runnable {
     /// credentials are passed by, the configuration's too; priority, timeouts, validation, hooks and policies hold as
     /// for any other. Adapters see it; the authenticator does where ``usesAuthenticator`` says so, and then its token
     /// takes the place of an `Authorization` that stands here. The default is `nil`.
-    var custom: OutgoingRequest? { get }
+    var prebuiltRequest: OutgoingRequest? { get }
 
     /// Which status codes are a success. The default is `nil`, the configuration's (200 to 299).
     var statusValidation: StatusValidation? { get }
@@ -143,7 +143,7 @@ public protocol Request<Value>: Runnable {
     var proxy: ProxyConfiguration? { get }
 
     /// Whether the configuration's authenticator has a say in it. The default is `true`, and `false` where there is a
-    /// ``custom`` request; the request that fetches a token says `false`.
+    /// ``prebuiltRequest``; the request that fetches a token says `false`.
     var usesAuthenticator: Bool { get }
 
     /// Observers of its runs, besides the configuration's. The default is none.
@@ -159,7 +159,7 @@ public protocol Request<Value>: Runnable {
     /// the status was accepted.
     ///
     /// What it throws fails the run: a `RequestError` as it is, a `DecodingError` or `JSONMismatch` as `decoding`, a
-    /// `JSONSyntaxError` as `invalidJSON`, others as `userError`.
+    /// `JSONSyntaxError` as `invalidJSON`, others as `applicationError`.
     func value(from response: Response) throws -> Value
 
     /// Sees a reply before the callbacks do. Runs on the processing queue, by `await` in the caller's task. The default
@@ -170,13 +170,10 @@ public protocol Request<Value>: Runnable {
     /// The default does nothing.
     func failurePreprocessor(_ error: RequestError)
 
-    /// Sees a reply right before the delegate and the closure. Runs on the callback queue, by `await` in the caller's
-    /// task. The default does nothing.
-    func completionFilter(_ reply: Reply<Value>)
-
-    /// Sees a failure right before the delegate and the closure, cancellation included. Runs where
-    /// ``completionFilter(_:)`` does. The default does nothing.
-    func failureFilter(_ error: RequestError)
+    /// Sees the result right before the delegate and the closure get it: a reply, or the error, cancellation included.
+    /// Runs on the callback queue, by `await` in the caller's task. Of a stream or a download only an error comes here.
+    /// The default does nothing.
+    func willDeliver(_ result: Result<Reply<Value>, RequestError>)
 }
 
 /// What a request says of itself unless it says otherwise.
@@ -202,7 +199,7 @@ extension Request {
     /// The configuration's.
     public var acceptedEncodings: [ContentEncoding]? { nil }
     /// None.
-    public var custom: OutgoingRequest? { nil }
+    public var prebuiltRequest: OutgoingRequest? { nil }
     /// The configuration's.
     public var timeouts: Timeouts? { nil }
     /// The configuration's.
@@ -239,14 +236,14 @@ extension Request {
     public var addressPolicy: AddressPolicy? { nil }
     /// The configuration's.
     public var proxy: ProxyConfiguration? { nil }
-    /// Yes, unless there is a ``custom`` request.
-    public var usesAuthenticator: Bool { custom == nil }
+    /// Yes, unless there is a ``prebuiltRequest``.
+    public var usesAuthenticator: Bool { prebuiltRequest == nil }
     /// None.
     public var observers: [any RequestObserver] { [] }
     /// The configuration's.
     public var maxBodyBytes: Int? { nil }
-    /// The method's, of ``custom`` if there is one.
-    public var isIdempotent: Bool { (custom?.method ?? method).isIdempotent }
+    /// The method's, of ``prebuiltRequest`` if there is one.
+    public var isIdempotent: Bool { (prebuiltRequest?.method ?? method).isIdempotent }
     /// None.
     public var tag: String? { nil }
     /// Empty.
@@ -256,9 +253,7 @@ extension Request {
     /// Nothing.
     public func failurePreprocessor(_ error: RequestError) {}
     /// Nothing.
-    public func completionFilter(_ reply: Reply<Value>) {}
-    /// Nothing.
-    public func failureFilter(_ error: RequestError) {}
+    public func willDeliver(_ result: Result<Reply<Value>, RequestError>) {}
 }
 
 // `Value` and not the concrete type stands in each signature: with the concrete type the default of the associated

@@ -31,7 +31,7 @@ final class RequestBuilder: Sendable {
         statusValidation = configuration.statusValidation
         redirectPolicy = configuration.redirectPolicy
         retryPolicy = configuration.retryPolicy
-        retries = configuration.retryPolicy.attempts > 1
+        retries = configuration.retryPolicy.maxAttempts > 1
         addressPolicy = configuration.addressPolicy
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.declaredSecrets
@@ -56,14 +56,14 @@ final class RequestBuilder: Sendable {
         timeouts.deadline = milliseconds(configuration.deadline)
         self.timeouts = timeouts
         maxHeadBytes = UInt32(clamping: max(configuration.limits.headerBytes, 1))
-        maxBodyBytes = UInt64(max(configuration.limits.bodyBytes, 1))
+        maxBodyBytes = UInt64(max(configuration.limits.maxBodyBytes, 1))
     }
 
     /// Base, CDN and filters, as they are now.
     var servers: Servers { liveServers.withLock { $0 } }
 
     /// Exchanges them for what `change` makes of them; no other exchange comes in between.
-    func exchangeServers(_ change: (Servers) -> Servers) {
+    func updateServers(_ change: (Servers) -> Servers) {
         let old = liveServers.withLock { servers in
             let old = servers
             servers = change(old)
@@ -79,7 +79,7 @@ final class RequestBuilder: Sendable {
     func build<R: Request>(
         _ request: R, at servers: Servers, opensBody: Bool = true
     ) throws(RequestError) -> BuiltRequest {
-        if let custom = request.custom { return try build(custom, as: request, opensBody: opensBody) }
+        if let custom = request.prebuiltRequest { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
         let joined = try servers.join(request.path, of: request)
         var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)

@@ -87,7 +87,7 @@ extension RequestError {
     }
 }
 
-/// Base, CDN and filters, as ``NetworkAgent/exchangeServers(_:)`` changes them together.
+/// Base, CDN and filters, as ``NetworkAgent/updateServers(_:)`` changes them together.
 public struct ServerSelection: Sendable {
     /// Where paths are joined to.
     public var baseURL: String?

@@ -81,7 +81,7 @@ extension RequestBuilder {
             RequestError(.cancelled, message: "the run was cancelled", cause: error, response: response)
         default:
             RequestError(
-                .userError, message: "value(from:) threw \(type(of: error))", cause: error, response: response)
+                .applicationError, message: "value(from:) threw \(type(of: error))", cause: error, response: response)
         }
     }
 }

@@ -55,13 +55,15 @@ struct CachedRun<R: Request>: Sendable {
         do throws(RequestError) {
             let reply = try core.builder.validated(request, hit, url: url, &times)
             RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
-            RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) { request.completionFilter(reply) }
+            RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
+                request.willDeliver(.success(reply))
+            }
             return reply
         } catch {
             // Where the network may be asked, it is.
             if case .again = stage.next(after: hit, nil, of: request) { return nil }
             RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
-            RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.failureFilter(error) }
+            RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
             throw error
         }
     }
@@ -91,7 +93,7 @@ struct CachedRun<R: Request>: Sendable {
             return times
         }
         await onQueue(group?.queues?.callback) {
-            RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.filter(made.reply) }
+            RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.willDeliver(made.reply) }
         }
         return try made.reply.get()
     }

@@ -116,7 +116,7 @@ struct Call: Sendable {
 
 extension RequestBuilder {
     /// Whether there is a policy that retries; without looking at all of it.
-    func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.attempts > 1 } ?? retries }
+    func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.maxAttempts > 1 } ?? retries }
 
     /// The request as it is now. Its body is not opened.
     func snapshot<R: Request>(of request: R, at servers: Servers) throws(RequestError) -> RequestSnapshot {
@@ -127,7 +127,7 @@ extension RequestBuilder {
 extension RunInfo {
     init<R: Request>(_ request: R, url: String, number: UInt64, in group: GroupRun?) {
         self.init(
-            id: number, method: request.custom?.method ?? request.method, url: url, tag: request.tag,
+            id: number, method: request.prebuiltRequest?.method ?? request.method, url: url, tag: request.tag,
             userInfo: request.userInfo, group: group?.number)
     }
 }

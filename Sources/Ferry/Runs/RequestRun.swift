@@ -164,7 +164,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         // It holds the core, which a handle on a run that has ended must not keep.
         caching = nil
         RunEnd.deliver(watch, RunOutcome(reply), figures ?? RequestMetrics()) {
-            request.filter(reply)
+            request.willDeliver(reply)
             switch receiver {
             case .closure(let closure): closure(reply)
             case .delegate(let delegate): tell(delegate.object, reply)

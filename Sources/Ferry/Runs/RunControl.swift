@@ -268,7 +268,7 @@ extension RequestError {
         case is CancellationError:
             RequestError(preparing: .cancelled, message: "the run was cancelled", url: url, cause: error)
         default:
-            RequestError(preparing: .userError, message: "\(type(of: error)) was thrown", url: url, cause: error)
+            RequestError(preparing: .applicationError, message: "\(type(of: error)) was thrown", url: url, cause: error)
         }
     }
 }

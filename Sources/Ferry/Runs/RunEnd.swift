@@ -86,18 +86,18 @@ enum RunEnd {
         watch.didStop(outcome)
     }
 
-    /// The same for a download: of the filters only the one for failures sees it.
+    /// The same for a download: the request sees only its failure.
     static func deliver<R: Request>(
         _ request: R, _ file: Result<DownloadedFile, RequestError>, _ watch: RunWatch?, _ metrics: RequestMetrics,
         _ delivery: () -> Void = {}
     ) {
         deliver(watch, RunOutcome(file), metrics) {
-            if case .failure(let error) = file { request.failureFilter(error) }
+            if case .failure(let error) = file { request.willDeliver(error) }
             delivery()
         }
     }
 
-    /// The same for the result of a request that a task awaits: its filters are all there is to call.
+    /// The same for the result of a request that a task awaits: there is no callback but the request's own.
     @inline(__always)
     static func conclude<R: Request>(
         _ request: R, _ answer: Answer, url: String, _ watch: RunWatch?, by core: AgentCore
@@ -106,11 +106,11 @@ enum RunEnd {
         do throws(RequestError) {
             let reply = try process(request, answer, url: url, watch, by: core, &times)
             deliver(watch, RunOutcome(reply.response), RequestMetrics(answer, times)) {
-                request.completionFilter(reply)
+                request.willDeliver(.success(reply))
             }
             return reply
         } catch {
-            deliver(watch, RunOutcome(error), RequestMetrics(answer, times)) { request.failureFilter(error) }
+            deliver(watch, RunOutcome(error), RequestMetrics(answer, times)) { request.willDeliver(error) }
             throw error
         }
     }
@@ -134,6 +134,11 @@ extension RunOutcome {
     }
 }
 
+extension Request {
+    /// The same for a run that has no value to deliver, whatever the type of the request.
+    func willDeliver(_ error: RequestError) { willDeliver(.failure(error)) }
+}
+
 extension RunState {
     /// How a run with this result has ended.
     init<Value>(_ result: Result<Value, RequestError>) {
@@ -141,16 +146,6 @@ extension RunState {
         case .success: self = .finished
         case .failure(.cancelled): self = .cancelled
         case .failure: self = .failed
-        }
-    }
-}
-
-extension Request {
-    /// The filters, right before the callback.
-    func filter(_ result: Result<Reply<Value>, RequestError>) {
-        switch result {
-        case .success(let reply): completionFilter(reply)
-        case .failure(let error): failureFilter(error)
         }
     }
 }

@@ -50,7 +50,7 @@ extension NetworkAgent {
                 head: head, body: ResponseBody(BodyReader(source, head: head, of: request, call.watch, by: core)))
         } catch {
             RunEnd.failed(request, error, answer, url: call.url, call.watch, by: core, &times)
-            RunEnd.deliver(call.watch, RunOutcome(error), metrics) { request.failureFilter(error) }
+            RunEnd.deliver(call.watch, RunOutcome(error), metrics) { request.willDeliver(error) }
             throw error
         }
     }
@@ -61,7 +61,7 @@ extension StreamRun {
     /// while they were waited for.
     func explained(_ error: RequestError, _ head: Response) async -> RequestError {
         var body: [UInt8] = []
-        reading: while body.count < RequestError.Part.most {
+        reading: while body.count < RequestError.RejectedResponse.most {
             switch await next() {
             case .chunk(let data): body += data
             case .end: break reading

@@ -137,7 +137,7 @@ final class BodyReader: Sendable {
         let failure = error()
         if let failure { request.failurePreprocessor(failure) }
         RunEnd.deliver(watch, failure.map { RunOutcome($0) } ?? RunOutcome(head), metrics) {
-            if let failure { request.failureFilter(failure) }
+            if let failure { request.willDeliver(failure) }
         }
         return true
     }

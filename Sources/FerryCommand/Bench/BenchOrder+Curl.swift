@@ -56,7 +56,7 @@ extension BenchOrder {
         if let proxy = line.proxy { configuration.proxy = .url(with(line.proxyUser, proxy)).except(line.noProxy) }
         if line.usesHTTP2 { configuration.http2 = .negotiated }
         if line.knowsHTTP2 { configuration.http2 = .priorKnowledge }
-        if line.retries > 0 { configuration.retryPolicy = .exponential(attempts: line.retries + 1) }
+        if line.retries > 0 { configuration.retryPolicy = .exponential(maxAttempts: line.retries + 1) }
         configuration.tls.authorityFile = line.authorities
         if line.isInsecure { configuration.tls.verification = .none }
         if line.requiresTLS13 { configuration.tls.minimumVersion = .v13 }

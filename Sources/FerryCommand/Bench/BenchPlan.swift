@@ -36,10 +36,10 @@ struct BenchPlan: Sendable {
         output = try BenchOutput(arguments)
         verdict = try BenchVerdict(arguments)
         order = try BenchOrder(arguments)
-        order.configuration.loops = loops
+        order.configuration.eventLoopCount = loops
         order.configuration.limits.transfersPerHost = connections
-        order.configuration.limits.concurrentTransfers = max(
-            connections, order.configuration.limits.concurrentTransfers)
+        order.configuration.limits.maxConcurrentTransfers = max(
+            connections, order.configuration.limits.maxConcurrentTransfers)
     }
 
     /// Senders of the closed model; of the open one there are none.

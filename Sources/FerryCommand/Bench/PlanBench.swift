@@ -49,10 +49,10 @@ enum PlanBench {
     /// Ends when the count or the time is reached, or its task is cancelled.
     static func perform(_ start: PlanStart, _ load: BenchPlan) async -> PlanBenchSummary {
         var configuration = start.configuration
-        configuration.loops = load.loops
+        configuration.eventLoopCount = load.loops
         configuration.engine = load.order.configuration.engine
         configuration.limits.transfersPerHost = load.connections
-        configuration.limits.concurrentTransfers = max(load.connections, configuration.limits.concurrentTransfers)
+        configuration.limits.maxConcurrentTransfers = max(load.connections, configuration.limits.maxConcurrentTransfers)
         let agent = NetworkAgent(configuration: configuration)
         if load.warmUp > .zero {
             await run(start, load, requests: nil, duration: load.warmUp, by: agent, PlanBenchRecorder(start.plan))

@@ -31,8 +31,8 @@ struct DownloadOrder: Sendable {
         atOnce = try arguments.integer("at-once", in: 1...1000) ?? 4
         configuration = try NetworkConfiguration(arguments)
         let retries = try arguments.integer("retries", in: 0...10_000) ?? 5
-        configuration.retryPolicy = retries == 0 ? .none : .exponential(attempts: retries + 1)
-        configuration.retryPolicy.faults.append(.timeout(.read))
+        configuration.retryPolicy = retries == 0 ? .none : .exponential(maxAttempts: retries + 1)
+        configuration.retryPolicy.retryableErrors.append(.timeout(.read))
         printsJSON = arguments.has("json")
         showsProgress = !arguments.has("quiet") && Console.isLive
     }

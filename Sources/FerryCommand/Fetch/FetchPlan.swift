@@ -65,7 +65,7 @@ extension NetworkConfiguration {
             redirectPolicy = limit == 0 ? .none : .follow(upTo: limit)
         }
         if let retries = try arguments.integer("retries", in: 0...10_000), retries > 0 {
-            retryPolicy = .exponential(attempts: retries + 1)
+            retryPolicy = .exponential(maxAttempts: retries + 1)
         }
         if arguments.has("public-only") { addressPolicy = .publicOnly }
         proxy = try Self.proxy(arguments)

@@ -73,7 +73,7 @@ struct PlanCall: Request {
     var cacheMode: CacheMode { plan.cache?.mode ?? .cacheElseNetwork }
     var cacheHeaders: [String] { plan.cache?.headers ?? [] }
     var retryPolicy: RetryPolicy? {
-        plan.retries.map { $0 == 0 ? .none : .exponential(attempts: $0 + 1) }
+        plan.retries.map { $0 == 0 ? .none : .exponential(maxAttempts: $0 + 1) }
     }
     var statusValidation: StatusValidation? {
         .custom { [ranges = plan.status] status in ranges.contains { $0.contains(status) } }
@@ -106,5 +106,5 @@ struct PlanCall: Request {
         wanted.hasSuffix("*") ? found.hasPrefix(wanted.dropLast()) : found == wanted
     }
 
-    private func fault(_ message: String) -> RequestError { RequestError(.userError, message: message) }
+    private func fault(_ message: String) -> RequestError { RequestError(.applicationError, message: message) }
 }

@@ -29,7 +29,7 @@ final class PlanRecorder: Sendable {
         change(row) { row in
             row.state = .failed
             (row.start, row.end) = (now, now)
-            (row.code, row.message) = (.userError, fault.description)
+            (row.code, row.message) = (.applicationError, fault.description)
         }
     }
 

@@ -18,7 +18,7 @@ struct PlanReport: Sendable {
         guard let first = failures.first, let code = first.code else { return isOK ? .success : .transferFailed }
         switch code {
         case .invalidStatusCode: return .statusNotAccepted
-        case .userError, .invalidJSON, .schemaMismatch, .decoding, .invalidContentType: return .validationFailed
+        case .applicationError, .invalidJSON, .schemaMismatch, .decoding, .invalidContentType: return .validationFailed
         default: return .transferFailed
         }
     }

@@ -76,7 +76,7 @@ struct PlanSteps: Sendable {
                 return try PlanCall(request, state, observedBy: PlanObserver(recorder: recorder, row: row))
             } catch {
                 recorder.failed(row, error)
-                throw RequestError(.userError, message: error.description)
+                throw RequestError(.applicationError, message: error.description)
             }
         }
     }

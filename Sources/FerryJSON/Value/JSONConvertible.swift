@@ -15,7 +15,7 @@ internal import CFerryJSON
 public protocol JSONConvertible {
     /// Creates the value, or throws. The methods of `JSON` throw a `JSONMismatch`, which says what was expected and
     /// where. A request whose value this is fails with `decoding` by it, and by a `DecodingError`; by any other error
-    /// but a `RequestError`, which stays as it is, with `userError`.
+    /// but a `RequestError`, which stays as it is, with `applicationError`.
     init(json: JSON) throws
 
     /// The value for an absent member. The default is nil: an absent member is an error.

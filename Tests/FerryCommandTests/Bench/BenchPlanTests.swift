@@ -20,7 +20,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         let plan = try benchPlan("-n", "5", "-c", "2", "--loops", "3")
         #expect(plan.connections == 2)
         #expect(plan.requests == 5 && plan.duration == nil && plan.concurrency == 2)
-        #expect(!plan.order.hasServer && plan.order.configuration.loops == 3)
+        #expect(!plan.order.hasServer && plan.order.configuration.eventLoopCount == 3)
     }
 
     @Test func aRateMakesItTheOpenModelWithMoreConnections() throws {

@@ -124,9 +124,9 @@ import Testing
     @Test func retriesProxiesAndHTTP2AreTheEngines() throws {
         let order = try BenchOrder(
             curl: "curl h --retry 3 --http2-prior-knowledge -x http://old:pw@p:8080 -U 'kim:p@w'")
-        #expect(order.configuration.retryPolicy.attempts == 4 && order.configuration.http2 == .priorKnowledge)
+        #expect(order.configuration.retryPolicy.maxAttempts == 4 && order.configuration.http2 == .priorKnowledge)
         #expect(order.configuration.proxy == .http("p", port: 8080, credential: .init(user: "kim", password: "p@w")))
-        #expect(try BenchOrder(curl: "curl h").configuration.retryPolicy.attempts == 1)
+        #expect(try BenchOrder(curl: "curl h").configuration.retryPolicy.maxAttempts == 1)
     }
 
     @Test func formsHaveParts() throws {

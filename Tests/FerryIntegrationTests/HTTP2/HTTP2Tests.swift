@@ -3,7 +3,7 @@ import Testing
 
 /// HTTP/2 with nginx and with nghttp2's own server.
 @Suite(.timeLimit(.minutes(2))) struct HTTP2Tests {
-    private func configuration(_ use: HTTP2Use = .negotiated) throws -> NetworkConfiguration {
+    private func configuration(_ use: HTTP2Policy = .negotiated) throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting
         configuration.http2 = use
         return configuration

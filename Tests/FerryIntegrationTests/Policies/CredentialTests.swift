@@ -36,7 +36,7 @@ import Testing
             #expect(reply.text == "for ferry only")
             let challenge = try #require(provider.challenges.first)
             #expect(provider.challenges.count == 1)
-            #expect(challenge.asker == .server && challenge.realm == "ferry")
+            #expect(challenge.challenger == .server && challenge.realm == "ferry")
             #expect(challenge.host == "127.0.0.1" && challenge.port == nginx.port(.http))
         }
     }

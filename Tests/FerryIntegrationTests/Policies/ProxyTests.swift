@@ -225,7 +225,7 @@ import Testing
 
     private struct Provider: CredentialProvider {
         func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
-            challenge.asker == .proxy ? Credential(user: "ferry", password: "secret") : nil
+            challenge.challenger == .proxy ? Credential(user: "ferry", password: "secret") : nil
         }
     }
 }

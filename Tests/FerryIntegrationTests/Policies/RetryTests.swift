@@ -3,7 +3,7 @@ import Testing
 
 /// Servers that are busy for a while.
 @Suite(.timeLimit(.minutes(2))) struct RetryTests {
-    private static let policy = RetryPolicy.exponential(attempts: 3, base: .milliseconds(1))
+    private static let policy = RetryPolicy.exponential(maxAttempts: 3, baseDelay: .milliseconds(1))
 
     private func configuration(_ policy: RetryPolicy = Self.policy) -> NetworkConfiguration {
         var configuration = NetworkConfiguration()
@@ -55,7 +55,7 @@ import Testing
     func retryAfter() async throws {
         let nginx = try Nginx.shared
         let mark = token()
-        try await withAgent(configuration(.exponential(attempts: 2, base: .milliseconds(1)))) { agent in
+        try await withAgent(configuration(.exponential(maxAttempts: 2, baseDelay: .milliseconds(1)))) { agent in
             let start = ContinuousClock.now
             let error = await failure { () throws(RequestError) in
                 try await agent.send(Get(nginx.url("/busy?\(mark)")))
@@ -72,7 +72,7 @@ import Testing
         let upstream = try Upstream.shared
         let mark = token()
         var policy = Self.policy
-        policy.retryAfterCap = .seconds(5)
+        policy.maxRetryAfter = .seconds(5)
         try await withAgent(configuration(policy)) { agent in
             let error = await failure { () throws(RequestError) in
                 try await agent.send(Get(upstream.url + "/flaky?id=\(mark)&fail=9&after=6"))
@@ -127,7 +127,8 @@ import Testing
     @Test("a server that comes back is found by a retry")
     func comesBack() async throws {
         let port = try freePorts(1)[0]
-        try await withAgent(configuration(.exponential(attempts: 50, base: .milliseconds(50), factor: 1))) { agent in
+        try await withAgent(configuration(.exponential(maxAttempts: 50, baseDelay: .milliseconds(50), factor: 1))) {
+            agent in
             let run = Task { try await agent.send(Get("http://127.0.0.1:\(port)/")) }
             _ = try await eventually("a first attempt") { agent.statistics.finished > 0 ? true : nil }
             let (server, _) = try ServerProcess.start(ports: 0) { _, _ in

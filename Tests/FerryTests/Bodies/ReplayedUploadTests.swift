@@ -70,7 +70,7 @@ import Testing
 
     @Test func aRetrySendsAllOfItAgain() async throws {
         try await withAgent {
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             server.script(
                 path: "/upload", uses: 1,
@@ -85,7 +85,7 @@ import Testing
 
     @Test func aSourceThatFailsIsNotRetried() async throws {
         try await withAgent {
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             let made = Tally()
             let put = Put(

@@ -11,12 +11,12 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct UploadMeterTests {
     /// What was reported.
     private final class Reports: Sendable {
-        private let list = Mutex<[TransferProgress]>([])
+        private let list = Mutex<[UploadProgress]>([])
 
-        var all: [TransferProgress] { list.withLock { $0 } }
+        var all: [UploadProgress] { list.withLock { $0 } }
         var sent: [UInt64] { all.map(\.bytesSent) }
 
-        func take(_ progress: TransferProgress) { list.withLock { $0.append(progress) } }
+        func take(_ progress: UploadProgress) { list.withLock { $0.append(progress) } }
     }
 
     private let queue = DispatchQueue(label: "ferry.test.meter")
@@ -85,7 +85,7 @@ import Testing
         meter.begin(total: 10, now: 1)
         meter.count(.bytes(10), now: 2)
         meter.begin(total: 10, now: 3)
-        #expect(meter.progress == TransferProgress(bytesSent: 0, bytesToSend: 10))
+        #expect(meter.progress == UploadProgress(bytesSent: 0, bytesToSend: 10))
     }
 
     @Test func anAttemptWithoutABodyLeavesTheCountAlone() {
@@ -99,12 +99,12 @@ import Testing
         meter.begin(total: 0, hasBody: false, now: 4)
         settled()
         #expect(reports.sent == [0, 0, 10])
-        #expect(meter.progress == TransferProgress(bytesSent: 10, bytesToSend: 10))
+        #expect(meter.progress == UploadProgress(bytesSent: 10, bytesToSend: 10))
     }
 
     @Test func nothingToSendIsAllOfIt() {
-        #expect(TransferProgress(bytesSent: 0, bytesToSend: 0).fraction == 1)
-        #expect(TransferProgress(bytesSent: 1, bytesToSend: 4).fraction == 0.25)
+        #expect(UploadProgress(bytesSent: 0, bytesToSend: 0).fraction == 1)
+        #expect(UploadProgress(bytesSent: 1, bytesToSend: 4).fraction == 0.25)
     }
 
     // MARK: Of runs
@@ -171,7 +171,7 @@ import Testing
             #expect(sent.last == total && sent == sent.sorted())
             settled()
             #expect(reports.sent == sent)
-            #expect(task.uploadProgress == TransferProgress(bytesSent: total, bytesToSend: total))
+            #expect(task.uploadProgress == UploadProgress(bytesSent: total, bytesToSend: total))
         }
         await agent.shutdown()
     }
@@ -245,7 +245,7 @@ import Testing
             outcome.take($0)
         }
         #expect(try await outcome.result.get().redirects.count == 1)
-        #expect(reports.all.last == TransferProgress(bytesSent: 100_000, bytesToSend: 100_000))
+        #expect(reports.all.last == UploadProgress(bytesSent: 100_000, bytesToSend: 100_000))
         #expect(task.uploadProgress == reports.all.last)
         await agent.shutdown()
     }

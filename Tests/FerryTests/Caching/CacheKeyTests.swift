@@ -159,8 +159,8 @@ import Testing
     }
 
     @Test func aCompleteRequestHasAKeyToo() async throws {
-        let first = Kept(custom: OutgoingRequest(url: "http://h/a", headers: ["Authorization": "a"]))
-        let second = Kept(custom: OutgoingRequest(url: "http://h/a", headers: ["Authorization": "b"]))
+        let first = Kept(prebuiltRequest: OutgoingRequest(url: "http://h/a", headers: ["Authorization": "a"]))
+        let second = Kept(prebuiltRequest: OutgoingRequest(url: "http://h/a", headers: ["Authorization": "b"]))
         #expect(try await share(first, first))
         #expect(try await !share(first, second))
     }

@@ -39,17 +39,18 @@ import Testing
             return true
         }
         func completionPreprocessor(_ reply: Reply<String>) { notes.note("preprocessor") }
-        func completionFilter(_ reply: Reply<String>) { notes.note("filter") }
         func failurePreprocessor(_ error: RequestError) { notes.note("failurePreprocessor \(error.code)") }
-        func failureFilter(_ error: RequestError) { notes.note("failureFilter") }
+        func willDeliver(_ result: Result<Reply<String>, RequestError>) {
+            if case .success = result { notes.note("willDeliver") } else { notes.note("willDeliver failed") }
+        }
     }
 
     private let miss = [
-        "willStart", "shouldCache", "preprocessor", "metrics miss", "willStop finished 200", "filter", "closure",
+        "willStart", "shouldCache", "preprocessor", "metrics miss", "willStop finished 200", "willDeliver", "closure",
         "didStop",
     ]
     private let hit = [
-        "willStart", "preprocessor", "metrics hit", "willStop finished 200 from the cache", "filter", "closure",
+        "willStart", "preprocessor", "metrics hit", "willStop finished 200 from the cache", "willDeliver", "closure",
         "didStop",
     ]
 
@@ -120,7 +121,7 @@ import Testing
             var path: String { "/x" }
             var cachePolicy: CachePolicy { .timeToLive(.seconds(60), write: .synchronous) }
             func completionPreprocessor(_ reply: Reply<String>) { look() }
-            func completionFilter(_ reply: Reply<String>) { look() }
+            func willDeliver(_ result: Result<Reply<String>, RequestError>) { look() }
         }
         for byClosure in [true, false] {
             let tests = CacheOrderTests()

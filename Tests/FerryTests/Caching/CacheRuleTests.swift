@@ -43,7 +43,7 @@ import Testing
     @Test("R104: what is one user's is kept only where it is known whose")
     func whatIsOneUsersIsKeptOnlyWhereItIsKnownWhose() async throws {
         for headers: Headers in [["Cache-Control": "private"], ["Set-Cookie": "s=1"]] {
-            #expect(try await refusal(headers) == .nobodysOwn)
+            #expect(try await refusal(headers) == .notShared)
             #expect(try await refusal(headers, Kept(authorization: .bearer("a"))) == nil)
             let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "kim"))
             #expect(try await refusal(headers, owned) == nil)

@@ -67,7 +67,7 @@ struct Kept: Request {
     var timeouts: Timeouts?
     var deadline: Duration?
     var isWanted = true
-    var custom: OutgoingRequest?
+    var prebuiltRequest: OutgoingRequest?
 
     var cacheArguments: Arguments { counts ?? arguments }
     func shouldCache(_ response: Response) -> Bool { isWanted }

@@ -11,9 +11,9 @@ import Testing
     private let queue = DispatchQueue(label: "ferry.test.uploads")
 
     private final class Reports: Sendable {
-        private let list = Mutex<[TransferProgress]>([])
-        var all: [TransferProgress] { list.withLock { $0 } }
-        func take(_ progress: TransferProgress) { list.withLock { $0.append(progress) } }
+        private let list = Mutex<[UploadProgress]>([])
+        var all: [UploadProgress] { list.withLock { $0 } }
+        func take(_ progress: UploadProgress) { list.withLock { $0.append(progress) } }
     }
 
     private func post(_ body: RequestBody?, _ change: (inout Kept) -> Void = { _ in }) -> Kept {
@@ -33,7 +33,7 @@ import Testing
 
     @Test func aRunByTheCacheCountsWhatItSends() async throws {
         try await with { server, agent in
-            let all = TransferProgress(bytesSent: 3000, bytesToSend: 3000)
+            let all = UploadProgress(bytesSent: 3000, bytesToSend: 3000)
             for wants in [true, false] {
                 let request = post(.bytes([UInt8](repeating: 7, count: 3000))) { $0.coalesces = !wants }
                 let silent = Outcome<String>()
@@ -82,7 +82,7 @@ import Testing
             let second = Outcome<String>()
             agent.start(request, on: queue, uploadProgress: { reports.take($0) }, completion: second.take)
             #expect(try await second.result.get().value != "first")
-            #expect(reports.all.last == TransferProgress(bytesSent: 3000, bytesToSend: 3000))
+            #expect(reports.all.last == UploadProgress(bytesSent: 3000, bytesToSend: 3000))
             server.signal("go")
             #expect(try await first.result.get().value == "first")
         }

@@ -149,8 +149,8 @@ import Testing
         let requests = [
             request(), request { $0.timeouts = Timeouts(total: .seconds(5)) },
             request { $0.timeouts = Timeouts(idle: .seconds(5)) }, request { $0.redirectPolicy = RedirectPolicy.none },
-            request { $0.redirectPolicy = .follow(upTo: 1) }, request { $0.retryPolicy = .exponential(attempts: 2) },
-            request { $0.retryPolicy = .exponential(attempts: 3) },
+            request { $0.redirectPolicy = .follow(upTo: 1) }, request { $0.retryPolicy = .exponential(maxAttempts: 2) },
+            request { $0.retryPolicy = .exponential(maxAttempts: 3) },
             // Of two rules nobody knows whether they are the same.
             request { $0.redirectPolicy = .follow(decide: rule) },
             request { $0.redirectPolicy = .follow(decide: rule) },

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct DownloadEndTests {
     private let two: DownloadOptions = {
         var options = DownloadOptions(segments: 2)
-        options.leastSegment = 1000
+        options.minimumSegmentSize = 1000
         return options
     }()
 
@@ -36,7 +36,7 @@ import Testing
         let folder = try Folder()
         let target = DownloadTarget.file(folder.file("f"))
         try await withFlow {
-            $0.limits.concurrentTransfers = 1
+            $0.limits.maxConcurrentTransfers = 1
             $0.limits.queueLength = 0
         } _: { server, agent in
             func expectEnd(_ request: Get, _ code: RequestError.Code) async {

@@ -171,7 +171,7 @@ import Testing
             server.script(path: "/f", [.send(head("202 Accepted", "Content-Length: 4\r\n") + "wait"), .serve])
             server.script(path: "/e", [.send(head("404 X", "Content-Length: 4\r\n") + "none"), .serve])
             var segments = DownloadOptions(segments: 3)
-            segments.leastSegment = 5
+            segments.minimumSegmentSize = 5
             for (path, options, code) in [
                 ("/i", DownloadOptions(), 204), ("/f", segments, 202), ("/f", DownloadOptions(), 202),
                 ("/e", DownloadOptions(), 404),

@@ -24,7 +24,7 @@ import Testing
                     ], body: Array("01234".utf8))
             }
             var segments = DownloadOptions(segments: 2)
-            segments.leastSegment = 5
+            segments.minimumSegmentSize = 5
             for options in [DownloadOptions(), segments] {
                 try folder.leavePart(Array("01234".utf8), "f", of: server.baseURL + "/f", tag: "\"v\"")
                 if options.segments > 1 { unlink(folder.file("f.ferry-part")) }
@@ -41,7 +41,7 @@ import Testing
     @Test func whatWasThereWhenItBeganStaysTheSameInAllRetries() async throws {
         let folder = try Folder()
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1))
         } _: { server, agent in
             for have in [0, 100] {
                 let progresses = Progresses()

@@ -195,7 +195,7 @@ import Testing
     @Test func redirectsRetriesAndAuthenticationAreARunsOwn() async throws {
         let folder = try Folder()
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1))
         } _: { server, agent in
             let url = server.baseURL.replacingOccurrences(of: ":", with: "%3A").replacingOccurrences(
                 of: "/", with: "%2F")

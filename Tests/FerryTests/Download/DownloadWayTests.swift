@@ -27,7 +27,7 @@ import Testing
             #expect(
                 book.events.dropFirst(expected.count) == [
                     "agent willStart", "own willStart", "failurePreprocessor invalidStatusCode", "agent metrics",
-                    "own metrics", "agent willStop failed", "own willStop failed", "failureFilter invalidStatusCode",
+                    "own metrics", "agent willStop failed", "own willStop failed", "willDeliver invalidStatusCode",
                     "agent didStop failed", "own didStop failed",
                 ])
         }

@@ -35,7 +35,7 @@ import Testing
         try await withFlow { server, agent in
             server.handle("GET", "/f") { answer($0) }
             var options = DownloadOptions(segments: 3)
-            options.leastSegment = 2000
+            options.minimumSegmentSize = 2000
             _ = try await agent.download(Keyed(), to: .file(folder.file("f")), options: options)
             let keys = server.requests.map { $0.headers["Idempotency-Key"] }
             #expect(folder.bytes("f") == bytes && keys.count > 2 && Set(keys).count == 1)
@@ -69,10 +69,11 @@ import Testing
     @Test func whatAHelperFailsWithEndsTheLeadWhateverItDoes() async throws {
         let folder = try Folder()
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 3, base: .seconds(300), cap: .seconds(300), jitter: .none)
+            $0.retryPolicy = .exponential(
+                maxAttempts: 3, baseDelay: .seconds(300), maxDelay: .seconds(300), jitter: .none)
         } _: { server, agent in
             var two = DownloadOptions(segments: 2)
-            two.leastSegment = 1000
+            two.minimumSegmentSize = 1000
             let hasLeadFailed = OneShot<Void>()
             server.handle("GET", "/f") { request in
                 switch range(request).lowerBound {
@@ -99,10 +100,11 @@ import Testing
         let new = [UInt8](repeating: 7, count: 5000)
         for leadWaits in [true, false] {
             try await withFlow {
-                $0.retryPolicy = .exponential(attempts: 3, base: .seconds(300), cap: .seconds(300), jitter: .none)
+                $0.retryPolicy = .exponential(
+                    maxAttempts: 3, baseDelay: .seconds(300), maxDelay: .seconds(300), jitter: .none)
             } _: { server, agent in
                 var two = DownloadOptions(segments: 2)
-                two.leastSegment = 1000
+                two.minimumSegmentSize = 1000
                 let isLeadBusy = OneShot<Void>()
                 server.handle("GET", "/f") { request in
                     guard request.headers["Range"] != nil else {
@@ -131,7 +133,7 @@ import Testing
         let folder = try Folder()
         try await withFlow { server, agent in
             var two = DownloadOptions(segments: 2)
-            two.leastSegment = 1000
+            two.minimumSegmentSize = 1000
             server.handle("GET", "/f") { request in
                 if request.headers["Range"].map({ $0 != "bytes=0-999" }) ?? true {
                     // A piece also for who wants all of it.

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct SegmentTests {
     private let four: DownloadOptions = {
         var options = DownloadOptions(segments: 4)
-        options.leastSegment = 1000
+        options.minimumSegmentSize = 1000
         return options
     }()
 

@@ -31,7 +31,7 @@ import Testing
 
     struct Vault: CredentialProvider {
         func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
-            guard challenge.asker == .server, challenge.host == "intranet.example.com" else { return nil }
+            guard challenge.challenger == .server, challenge.host == "intranet.example.com" else { return nil }
             return Credential(user: "kim", password: try await secret(for: challenge.realm ?? ""))
         }
     }

@@ -46,13 +46,13 @@ import Testing
                 certificateFile: "/etc/shop/client.pem", keyFile: "/etc/shop/client.key"),
             minimumVersion: .v13)
         configuration.http2 = .negotiated
-        configuration.engine = .automatic
+        configuration.engine = .libcurl
         configuration.keepsCookies = true
-        configuration.limits.concurrentTransfers = 256
+        configuration.limits.maxConcurrentTransfers = 256
         configuration.limits.transfersPerHost = 32
         configuration.idleConnectionTime = .seconds(20)
         configuration.limits.queueLength = 10_000
-        configuration.loops = 2  // threads, each with connections of its own
+        configuration.eventLoopCount = 2  // threads, each with connections of its own
         #expect(configuration.tls.minimumVersion == .v13 && configuration.http2 == .negotiated)
         #expect(Preview(path: "http://127.0.0.1/").addressPolicy == .publicOnly)
     }

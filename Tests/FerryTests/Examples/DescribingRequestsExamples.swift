@@ -46,7 +46,7 @@ import Testing
         let signedURL: String
         let file: String
         var path: String { "" }
-        var custom: OutgoingRequest? {
+        var prebuiltRequest: OutgoingRequest? {
             OutgoingRequest(method: .put, url: signedURL, headers: ["X-Kind": "photo"], body: .file(file))
         }
     }
@@ -73,7 +73,7 @@ import Testing
 
     @Test func aCompleteRequestPassesTheBaseBy() throws {
         let request = SignedUpload(signedURL: "https://store.example.com/x?s=1", file: "/nonexistent")
-        #expect(request.custom?.method == .put && request.custom?.headers["X-Kind"] == "photo")
+        #expect(request.prebuiltRequest?.method == .put && request.prebuiltRequest?.headers["X-Kind"] == "photo")
     }
 }
 

@@ -7,7 +7,7 @@ import Testing
         let item: Int
         var path: String { "/stock/\(item)" }
         var retryPolicy: RetryPolicy? {
-            var policy = RetryPolicy.exponential(attempts: 5)
+            var policy = RetryPolicy.exponential(maxAttempts: 5)
             policy.statuses.insert(500)
             policy.decide = { failed in failed.attempt == 1 && failed.status == 404 ? .retry : .byPolicy }
             return policy
@@ -20,10 +20,10 @@ import Testing
         configuration.redirectPolicy = .follow(upTo: 3) { hop in
             hop.host.hasSuffix(".example.com") ? .follow : .refuse
         }
-        configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(100))
+        configuration.retryPolicy = .exponential(maxAttempts: 4, baseDelay: .milliseconds(100))
         configuration.retryBudget = RetryBudget(ratio: 0.1, minimumPerSecond: 1, burst: 20)
         #expect(configuration.retryBudget.burst == 20)
-        #expect(configuration.redirectPolicy.limit == 3 && configuration.retryPolicy.attempts == 4)
+        #expect(configuration.redirectPolicy.limit == 3 && configuration.retryPolicy.maxAttempts == 4)
         #expect(Stock(item: 7).retryPolicy?.statuses.contains(500) == true)
     }
 }

@@ -50,7 +50,7 @@ private enum RequestReference {
     }
 
     static func exchanges(_ agent: NetworkAgent) {
-        agent.exchangeServers { servers in
+        agent.updateServers { servers in
             servers.baseURL = "https://staging.example.com"
             servers.urlFilters.append(ArgumentsFilter(["staging": true]))
         }
@@ -181,7 +181,7 @@ private enum PolicyReference {
 
     static func retries() -> NetworkConfiguration {
         var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
-        configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(100))
+        configuration.retryPolicy = .exponential(maxAttempts: 4, baseDelay: .milliseconds(100))
         return configuration
     }
 
@@ -202,7 +202,7 @@ private enum PolicyReference {
 @Suite struct ReferenceExamples {
     @Test func policiesAreAsShown() throws {
         var configuration = PolicyReference.retries()
-        #expect(configuration.retryPolicy.attempts == 4)
+        #expect(configuration.retryPolicy.maxAttempts == 4)
         PolicyReference.filtersAndCaches(&configuration)
         PolicyReference.session(&configuration)
         #expect(configuration.urlFilters.count == 1 && configuration.authenticator != nil)

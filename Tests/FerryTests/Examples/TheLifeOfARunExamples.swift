@@ -20,7 +20,9 @@ import Testing
         var method: HTTPMethod { .post }
 
         func completionPreprocessor(_ reply: Reply<String>) { session.keep(reply.value) }
-        func failureFilter(_ error: RequestError) { session.forget() }
+        func willDeliver(_ result: Result<Reply<String>, RequestError>) {
+            if case .failure = result { session.forget() }
+        }
     }
 
     private func cancels(_ agent: NetworkAgent) {

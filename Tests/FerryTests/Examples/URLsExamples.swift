@@ -37,7 +37,7 @@ import Testing
         #expect(
             stub.requests.last?.url == "https://cdn.example.com/photos/1.jpg?platform=linux&version=1.2&key=7")
         agent.baseURL = "https://staging.example.com/v1"
-        agent.exchangeServers { servers in
+        agent.updateServers { servers in
             servers.cdnURL = nil
             servers.urlFilters.append(ArgumentsFilter(["staging": true]))
         }

@@ -106,7 +106,7 @@ import Testing
         let inside = try LoopbackServer()
         try await withFlow(next: .nowhere) {
             $0.addressPolicy = .publicOnly
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1))
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1))
         } _: { server, agent in
             for result in await agent.resultsOfBothWays(Get("/hello")) {
                 #expect(result.error?.code == .addressForbidden)

@@ -77,7 +77,7 @@ import Testing
         }
         try await expectFault([], .responseTooLarge, .body) {
             $0.path = "/chunked/8192"
-            $0.configuration.limits.bodyBytes = 1000
+            $0.configuration.limits.maxBodyBytes = 1000
             $0.isHeldInMemory()
         }
     }
@@ -87,7 +87,7 @@ import Testing
         let script: LoopbackScript = [.expectHead, .send(head()), .pattern(bytes: 1_000_000_000), .close]
         try await expectFault(script, .responseTooLarge, .body) { $0.probe.maxBodyBytes = 4_000_000 }
         try await expectFault(script, .responseTooLarge, .body) {
-            $0.configuration.limits.bodyBytes = 4_000_000
+            $0.configuration.limits.maxBodyBytes = 4_000_000
             $0.isHeldInMemory()
         }
     }

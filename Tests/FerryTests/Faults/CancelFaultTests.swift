@@ -17,7 +17,7 @@ import Testing
         var setup = FaultSetup()
         try setUp(&setup)
         // One place only: the next request shows that it was given free.
-        setup.configuration.limits.concurrentTransfers = 1
+        setup.configuration.limits.maxConcurrentTransfers = 1
         setup.ends(within: .milliseconds(50))
         let expected = ExpectedFault(code: .cancelled, phases: Set(phases), processed: processed, attempts: attempts)
         try await forEachPlay(script, setup, uses: 1, sourceLocation) { run, stage, agent in
@@ -53,7 +53,7 @@ import Testing
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
         var configuration = NetworkConfiguration()
-        configuration.limits.concurrentTransfers = 1
+        configuration.limits.maxConcurrentTransfers = 1
         let agent = NetworkAgent(configuration: configuration)
         let holder = Outcome<Response>()
         agent.start(Get(server.baseURL + "/hold"), completion: holder.take)

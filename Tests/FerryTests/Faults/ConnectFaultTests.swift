@@ -48,7 +48,7 @@ import Testing
     @Test("R50: the cause is the name's, however many wait and whatever their timeouts")
     func unknownNameForMany() async throws {
         var configuration = NetworkConfiguration()
-        configuration.limits.concurrentTransfers = 2
+        configuration.limits.maxConcurrentTransfers = 2
         configuration.deadline = .seconds(30)
         configuration.timeouts.connect = .seconds(30)
         let agent = NetworkAgent(configuration: configuration)

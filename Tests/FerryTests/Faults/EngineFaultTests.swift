@@ -147,7 +147,7 @@ import Testing
         try await withServer(
             engine,
             {
-                $0.limits.concurrentTransfers = count
+                $0.limits.maxConcurrentTransfers = count
                 $0.limits.transfersPerHost = count
             }
         ) { server, agent in

@@ -13,7 +13,7 @@ import Testing
 
     private struct Complete: Request {
         var path: String { "/never" }
-        var custom: OutgoingRequest?
+        var prebuiltRequest: OutgoingRequest?
     }
 
     /// Who spoils the request.
@@ -31,7 +31,7 @@ import Testing
         } _: { server, agent in
             var outgoing = OutgoingRequest(url: server.baseURL + "/hello")
             if spoiler == .custom { change(&outgoing) }
-            let results = try await agent.outcomes(of: Complete(custom: outgoing))
+            let results = try await agent.outcomes(of: Complete(prebuiltRequest: outgoing))
             for result in results {
                 let error = try #require(result.error, sourceLocation: sourceLocation)
                 #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)

@@ -106,7 +106,7 @@ import Testing
             // The first refusal ends its connection: only the second one is met on the same.
             let reply = try await agent.outcome(of: probe, play).get()
             #expect(reply.text == "Hello, ferry")
-            #expect(provider.challenges.map(\.asker) == [.proxy])
+            #expect(provider.challenges.map(\.challenger) == [.proxy])
             #expect(provider.challenges.first?.port == Int(server.port))
             let connects = server.requests.filter { $0.method == "CONNECT" }
             #expect(connects.last?.headers["Proxy-Authorization"] == Self.basic)

@@ -157,7 +157,7 @@ import Testing
     func retried() async throws {
         let file = try TemporaryFile(size: 5_000_000)
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 2, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             let busy = head("503 X", "Content-Length: 0\r\n")
             server.script(path: "/upload", uses: 1, [.send(busy), .reset])

@@ -61,7 +61,7 @@ import Testing
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .keepOpen])
         var configuration = NetworkConfiguration()
-        configuration.limits.concurrentTransfers = 1
+        configuration.limits.maxConcurrentTransfers = 1
         let agent = NetworkAgent(configuration: configuration)
         let held = Outcome<Response>()
         let task = agent.start(Get(server.baseURL + "/hold"), completion: held.take)

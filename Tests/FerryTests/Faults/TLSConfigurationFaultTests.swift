@@ -103,8 +103,8 @@ import Testing
         for kind in [ServerCertificate.Kind.expired, .wrongHost, .untrusted] {
             let certificate = try ServerCertificate(kind)
             try await withFlow(server: LoopbackServer.Options(certificate: certificate)) {
-                $0.retryPolicy = .exponential(attempts: 5, base: .milliseconds(1))
-                $0.retryPolicy.faults.append(.tls)
+                $0.retryPolicy = .exponential(maxAttempts: 5, baseDelay: .milliseconds(1))
+                $0.retryPolicy.retryableErrors.append(.tls)
                 $0.retryPolicy.decide = { _ in .retry }
             } _: { server, agent in
                 let error = try #require(await agent.result(Get("/hello")).error)

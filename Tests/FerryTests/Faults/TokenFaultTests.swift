@@ -69,7 +69,7 @@ import Testing
 
     private func options(_ segments: Int) -> DownloadOptions {
         var options = DownloadOptions(segments: segments)
-        options.leastSegment = 1000
+        options.minimumSegmentSize = 1000
         return options
     }
 

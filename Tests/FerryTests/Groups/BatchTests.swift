@@ -71,7 +71,7 @@ import Testing
         #expect(error.code == .invalidStatusCode(404))
         #expect(error.failedIndex == 4)
         #expect(error.failedStep == nil)
-        #expect(error.places == [GroupPlace(kind: .batch, index: 4)])
+        #expect(error.groupPath == [GroupPlace(kind: .batch, index: 4)])
         #expect(error.description.contains("member 4"))
         #expect(error.finished.mapValues { $0 as? Int } == [0: 0, 3: 3])
         #expect(stub.events.count { if case .cancelled = $0 { true } else { false } } == 7)

@@ -129,7 +129,7 @@ import Testing
         for (chain, step, sent) in chains {
             let before = stub.requests.count
             let error = await fault { () throws(RequestError) in try await agent.send(chain) }
-            #expect(error?.code == .userError)
+            #expect(error?.code == .applicationError)
             #expect(error?.cause is Oops)
             #expect(error?.failedIndex == step)
             #expect(stub.requests.count - before == sent)
@@ -153,7 +153,7 @@ import Testing
                 try await agent.send(ChainRequest(Echo("a")).then("both") { _ in BatchRequest(Echo("b"), inner) })
             })
         #expect(
-            error.places == [
+            error.groupPath == [
                 GroupPlace(kind: .chain, index: 1, name: "both"), GroupPlace(kind: .batch, index: 1),
                 GroupPlace(kind: .chain, index: 1, name: "worse"),
             ])

@@ -33,7 +33,7 @@ import Testing
         var coalesces: Bool { true }
         func value(from response: Response) throws -> Response { try logged.value(from: response) }
         func completionPreprocessor(_ reply: Reply<Response>) { logged.completionPreprocessor(reply) }
-        func completionFilter(_ reply: Reply<Response>) { logged.completionFilter(reply) }
+        func willDeliver(_ result: Result<Reply<Response>, RequestError>) { logged.willDeliver(result) }
     }
 
     private func group(_ kind: Kind) -> ChainRequest<Int> {
@@ -58,11 +58,11 @@ import Testing
         await agent.shutdown(grace: .seconds(3600))
         #expect(count == 6)
         let ends = book.entries.filter { !$0.event.contains("willStart") }
-        #expect(ends.count { $0.event.contains("Filter") } == (kind == .chain ? 3 : kind == .chainOfBatches ? 7 : 6))
+        #expect(ends.count { $0.event.contains("willDeliver") } == (kind == .chain ? 3 : kind == .chainOfBatches ? 7 : 6))
         for entry in ends { #expect(entry.place == (isProcessing(entry.event) ? .processing : .callbacks), "\(entry)") }
-        // Of each member what follows its filter is its end, and no other member comes in between.
+        // Of each member what follows `willDeliver` is its end, and no other member comes in between.
         for (index, event) in ends.map(\.event).filter({ !isProcessing($0) }).enumerated()
-        where event.contains("Filter") {
+        where event.contains("willDeliver") {
             let shown = ends.map(\.event).filter { !isProcessing($0) }
             #expect(shown[index - 1].hasPrefix("common willStop") && shown[index + 1].hasPrefix("common didStop"))
         }

@@ -228,7 +228,7 @@ import Testing
             try await agent.send(BatchRequest(Echo("b"), chain).deadline(.milliseconds(20)))
         }
         #expect(inner?.code == .timeout(.deadline))
-        #expect(inner?.places.map(\.index) == [1, 0])
+        #expect(inner?.groupPath.map(\.index) == [1, 0])
         #expect(stub.requests.count == 3)
     }
 
@@ -260,7 +260,7 @@ import Testing
     @Test(arguments: [true, false]) func retriesKeepToTheDeadline(isBatch: Bool) async throws {
         let stub = StubTransport(always: .response(status: 503))
         let agent = NetworkAgent.with(stub) {
-            $0.retryPolicy = .exponential(attempts: 1000, base: .milliseconds(5), cap: .milliseconds(5))
+            $0.retryPolicy = .exponential(maxAttempts: 1000, baseDelay: .milliseconds(5), maxDelay: .milliseconds(5))
             $0.retryBudget = RetryBudget(ratio: 1, minimumPerSecond: 1000, burst: 1000)
         }
         let error = await fault { () throws(RequestError) in

@@ -42,7 +42,7 @@ import Testing
 
     private func isExpected(_ error: RequestError) -> Bool {
         switch error.code {
-        case .cancelled, .shutdown, .userError, .timeout(.deadline), .timeout(.queue), .connectionClosed,
+        case .cancelled, .shutdown, .applicationError, .timeout(.deadline), .timeout(.queue), .connectionClosed,
             .invalidStatusCode(404):
             true
         default: false
@@ -60,7 +60,7 @@ import Testing
     @Test(arguments: 0..<6) func everyGroupEndsOnce(round: Int) async throws {
         let server = try server()
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.limits.concurrentTransfers = 16
+        configuration.limits.maxConcurrentTransfers = 16
         let agent = NetworkAgent(configuration: configuration)
         var random = SplitMix(state: UInt64(round) &* 104_729 &+ 3)
         let plan = (0..<120).map { _ in

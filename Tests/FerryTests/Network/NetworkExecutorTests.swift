@@ -57,7 +57,7 @@ import Glibc
 
     @Test func twoLoopsAreNamedInTurn() async throws {
         let server = try LoopbackServer()
-        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, loops: 2))
+        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, eventLoopCount: 2))
         var threads: [pthread_t] = []
         for _ in 0..<4 {
             threads.append(

@@ -14,8 +14,8 @@ import Glibc
     @Test(arguments: [1, 2])
     func cancelStormsGiveEachRunItsOneResult(loops: Int) async throws {
         let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL, loops: loops)
-        configuration.limits.concurrentTransfers = 100
+        var configuration = NetworkConfiguration(baseURL: server.baseURL, eventLoopCount: loops)
+        configuration.limits.maxConcurrentTransfers = 100
         let agent = NetworkAgent(configuration: configuration)
         server.script(path: "/hold", [.expectHead, .keepOpen])
         let paths = ["/hello", "/delay/3", "/bytes/300000", "/chunked/5000", "/gzip/100000", "/close", "/hold"]
@@ -104,7 +104,7 @@ import Glibc
     @Test func anAgentLetGoAtRestClosesItsConnections() async throws {
         let server = try LoopbackServer()
         for _ in 0..<20 {
-            let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, loops: 2))
+            let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, eventLoopCount: 2))
             #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
         }
         try await server.waitForOpenConnections(atMost: 0)

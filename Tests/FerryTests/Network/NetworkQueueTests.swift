@@ -9,7 +9,7 @@ import Testing
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.limits.concurrentTransfers = 1
+        configuration.limits.maxConcurrentTransfers = 1
         let agent = NetworkAgent(configuration: configuration)
         let outcomes = (0..<7).map { _ in Outcome<Response>() }
         agent.start(Get("/hold"), completion: outcomes[0].take)
@@ -35,14 +35,14 @@ import Testing
     func extremes(value: Int) async throws {
         try await withLoopbackServer { server in
             for change in [
-                { $0.queueLength = value }, { $0.concurrentTransfers = value }, { $0.transfersPerHost = value },
-                { ($0.concurrentTransfers, $0.queueLength) = (value, value) },
-                { ($0.concurrentTransfers, $0.queueLength) = (value, 1) },
-                { ($0.concurrentTransfers, $0.queueLength) = (1, value) },
+                { $0.queueLength = value }, { $0.maxConcurrentTransfers = value }, { $0.transfersPerHost = value },
+                { ($0.maxConcurrentTransfers, $0.queueLength) = (value, value) },
+                { ($0.maxConcurrentTransfers, $0.queueLength) = (value, 1) },
+                { ($0.maxConcurrentTransfers, $0.queueLength) = (1, value) },
             ] as [(inout Limits) -> Void] {
                 for loops in [1, 2] {
                     var configuration = NetworkConfiguration(baseURL: server.baseURL)
-                    configuration.loops = loops
+                    configuration.eventLoopCount = loops
                     change(&configuration.limits)
                     await withNetworkAgent(configuration: configuration) { agent in
                         let code = await code { () throws(RequestError) in try await agent.send(Get("/hello")) }
@@ -50,7 +50,7 @@ import Testing
                     }
                 }
             }
-            for part in [\Limits.headerBytes, \.bodyBytes] {
+            for part in [\Limits.headerBytes, \.maxBodyBytes] {
                 var configuration = NetworkConfiguration(baseURL: server.baseURL)
                 configuration.limits[keyPath: part] = value
                 await withNetworkAgent(configuration: configuration) { agent in
@@ -65,8 +65,8 @@ import Testing
     func limitOfSeveralLoops(most: Int, loops: Int) async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
-        var configuration = NetworkConfiguration(baseURL: server.baseURL, loops: loops)
-        configuration.limits.concurrentTransfers = most
+        var configuration = NetworkConfiguration(baseURL: server.baseURL, eventLoopCount: loops)
+        configuration.limits.maxConcurrentTransfers = most
         let agent = NetworkAgent(configuration: configuration)
         let outcomes = (0..<most + 4).map { _ in Outcome<Response>() }
         for outcome in outcomes { agent.start(Get("/hold"), completion: outcome.take) }
@@ -80,7 +80,7 @@ import Testing
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.limits.concurrentTransfers = 2
+        configuration.limits.maxConcurrentTransfers = 2
         configuration.limits.queueLength = 3
         let agent = NetworkAgent(configuration: configuration)
         let outcomes = (0..<5).map { _ in Outcome<Response>() }
@@ -107,7 +107,7 @@ import Testing
             server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
         }
         var configuration = NetworkConfiguration()
-        configuration.limits.concurrentTransfers = 5
+        configuration.limits.maxConcurrentTransfers = 5
         configuration.limits.transfersPerHost = 3
         let agent = NetworkAgent(configuration: configuration)
         let outcomes = (0..<20).map { _ in Outcome<Response>() }
@@ -200,7 +200,7 @@ import Testing
 
     @Test func twoLoopsShareTheWork() async throws {
         let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL, loops: 2)
+        var configuration = NetworkConfiguration(baseURL: server.baseURL, eventLoopCount: 2)
         configuration.limits.transfersPerHost = 4
         let agent = NetworkAgent(configuration: configuration)
         let outcomes = (0..<500).map { _ in Outcome<Response>() }

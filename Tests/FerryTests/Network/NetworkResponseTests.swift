@@ -20,7 +20,7 @@ import Testing
         try await agent.send(Nothing())
         #expect(await code { () throws(RequestError) in try await agent.send(Failing()) } == .invalidStatusCode(404))
         server.handle("/failing") { _ in LoopbackResponse(text: "x") }
-        #expect(await code { () throws(RequestError) in try await agent.send(Failing()) } == .userError)
+        #expect(await code { () throws(RequestError) in try await agent.send(Failing()) } == .applicationError)
         server.handle("GET", "/users/7") { _ in LoopbackResponse(text: "canary-body") }
         let error = try #require(await fault { () throws(RequestError) in try await agent.send(UserInfo(id: 7)) })
         #expect(error.code == .invalidJSON)

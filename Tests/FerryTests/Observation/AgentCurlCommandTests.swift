@@ -14,7 +14,7 @@ import Testing
         var body: RequestBody?
         var authorization: Authorization?
         var acceptedEncodings: [ContentEncoding]? = []
-        var custom: OutgoingRequest?
+        var prebuiltRequest: OutgoingRequest?
     }
 
     private func run(_ command: String, before: String = "") throws -> ChildProcess.End {
@@ -66,7 +66,7 @@ import Testing
     @Test func aCustomRequestIsTheSameExchange() async throws {
         try await withLoopbackServer { server in
             let request = Upload(
-                custom: OutgoingRequest(method: "PUT", url: server.baseURL + "/hello", body: .string("text")))
+                prebuiltRequest: OutgoingRequest(method: "PUT", url: server.baseURL + "/hello", body: .string("text")))
             let agent = NetworkAgent(configuration: .init(headers: ["X-Common": "1"]))
             try #require(run(agent.curlCommand(for: request, redacted: false)).code == 0)
             try await agent.send(request)

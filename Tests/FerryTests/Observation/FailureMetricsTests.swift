@@ -69,7 +69,7 @@ import Testing
         for host in ["127.0.0.1", "localhost"] {
             for retries in [1, 3] {
                 let (error, metrics) = try await measured("http://\(host):1/", way) {
-                    $0.retryPolicy = .exponential(attempts: retries, base: .milliseconds(1))
+                    $0.retryPolicy = .exponential(maxAttempts: retries, baseDelay: .milliseconds(1))
                 }
                 #expect(error.code == .connect(.refused) && error.attempts == retries && metrics.attempts == retries)
                 #expect(metrics.connect == nil && metrics.tls == nil && metrics.firstByte == nil, "\(metrics)")

@@ -39,7 +39,7 @@ import Testing
         let count = Logbook()
         let stub = StubTransport(always: .response(status: 503))
         let later = agent(stub) {
-            $0.retryPolicy = .exponential(attempts: 2, base: .zero)
+            $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
             $0.adapters = [
                 Adapt { _, _ in
                     count.note("asked")

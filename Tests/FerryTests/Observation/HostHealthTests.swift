@@ -100,7 +100,7 @@ private final class ManualClock: Sendable {
         (.timeout(.deadline), .body, .failed), (.connectionReset, .body, .failed),
         (.connectionClosed, .waitingHead, .failed), (.incompleteBody, .body, .failed),
         (.invalidStatusCode(503), .processing, .answered), (.decoding, .processing, .answered),
-        (.userError, .processing, .answered), (.malformedResponse(.chunk), .body, .answered),
+        (.applicationError, .processing, .answered), (.malformedResponse(.chunk), .body, .answered),
         (.responseTooLarge, .body, .answered), (.tooManyRedirects, .head, .answered),
         (.cancelled, .body, .nothing), (.cancelled, .processing, .nothing), (.shutdown, .body, .nothing),
         (.queueFull, .preparing, .nothing), (.invalidURL, .preparing, .nothing), (.fileIO, .body, .nothing),

@@ -73,7 +73,8 @@ import Testing
         let recorder = MetricsRecorder()
         try await withFlow {
             $0.observers = [recorder]
-            $0.retryPolicy = .exponential(attempts: 2, base: .seconds(3600), cap: .seconds(3600), jitter: .none)
+            $0.retryPolicy = .exponential(
+                maxAttempts: 2, baseDelay: .seconds(3600), maxDelay: .seconds(3600), jitter: .none)
         } _: { server, agent in
             server.script(path: "/x", unwanted(503))
             let run = Task { await agent.result(put("/x")).error }

@@ -92,16 +92,17 @@ import Testing
 
     @Test func severalFieldsAreOneChallenge() {
         let challenge = CredentialChallenge(
-            asker: .proxy, host: "h", port: 3128, fields: ["Negotiate", #"ntlm, Digest realm="room", x=y"#, "Custom"])
+            challenger: .proxy, host: "h", port: 3128,
+            fields: ["Negotiate", #"ntlm, Digest realm="room", x=y"#, "Custom"])
         #expect(challenge.schemes == [.negotiate, .ntlm, .digest])
         #expect(challenge.realm == "room")
         #expect(challenge.offers.map(\.scheme) == ["Negotiate", "ntlm", "Digest", "Custom"])
         #expect(challenge.offer(of: "DIGEST")?.parameters["x"] == "y")
         #expect(challenge.offer(of: "Basic") == nil)
         let many = CredentialChallenge(
-            asker: .server, host: "h", port: 80, fields: Array(repeating: "Basic, Digest", count: 100))
+            challenger: .server, host: "h", port: 80, fields: Array(repeating: "Basic, Digest", count: 100))
         #expect(many.offers.count == 32)
-        #expect(CredentialChallenge(asker: .server, host: "h", port: 80, fields: []).schemes == [])
+        #expect(CredentialChallenge(challenger: .server, host: "h", port: 80, fields: []).schemes == [])
     }
 
     @Test func schemesHaveNames() {

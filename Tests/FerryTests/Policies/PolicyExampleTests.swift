@@ -13,8 +13,8 @@ import Testing
 
     @Test func retriesWithBackOff() {
         var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
-        configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(100))
-        #expect(configuration.retryPolicy.attempts == 4)
+        configuration.retryPolicy = .exponential(maxAttempts: 4, baseDelay: .milliseconds(100))
+        #expect(configuration.retryPolicy.maxAttempts == 4)
     }
 
     @Test func proxiesOfAllKinds() {

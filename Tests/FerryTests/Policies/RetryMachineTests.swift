@@ -82,7 +82,7 @@ import Testing
     func lastingFaultsAreNotUnlessNamed(_ code: RequestError.Code) {
         #expect(decide(Self.fault(code)) == .deliver(.notRetried))
         var policy = RetryPolicy.exponential(jitter: .none)
-        policy.faults = [code]
+        policy.retryableErrors = [code]
         #expect(decide(Self.fault(code), by: policy) == .retry(after: .milliseconds(200)))
     }
 
@@ -90,11 +90,11 @@ import Testing
         RequestError.Code.cancelled, .shutdown, .queueFull, .invalidURL, .unsupportedScheme, .invalidRequest,
         .invalidRequest(.headerValue), .addressForbidden, .tls(.expired), .tls(.hostname), .tls(.untrusted),
         .tls(.pinMismatch), .tls(.configuration), .timeout(.deadline), .timeout(.queue), .tooManyRedirects,
-        .redirectForbidden(.downgrade), .bodyNotReplayable, .uploadSource, .fileIO, .userError,
+        .redirectForbidden(.downgrade), .bodyNotReplayable, .uploadSource, .fileIO, .applicationError,
     ])
     func someFaultsAreNeverRetried(_ code: RequestError.Code) {
         var policy = RetryPolicy.exponential()
-        policy.faults = [code]
+        policy.retryableErrors = [code]
         policy.decide = { _ in .retry }
         #expect(decide(Self.fault(code, processed: false), by: policy) == .deliver(.notRetried))
     }
@@ -130,7 +130,7 @@ import Testing
 
     @Test func waitsGrowUpToTheCap() {
         var machine = RetryMachine(
-            .exponential(attempts: 6, base: .seconds(1), factor: 3, cap: .seconds(20), jitter: .none))
+            .exponential(maxAttempts: 6, baseDelay: .seconds(1), factor: 3, maxDelay: .seconds(20), jitter: .none))
         var waits: [RetryMachine.Action] = []
         for _ in 0..<6 {
             waits.append(
@@ -149,14 +149,14 @@ import Testing
         (.equal, 0.25, 625), (.equal, 0, 500), (.equal, 1, 1000),
     ])
     func waitsAreDrawnAtRandom(_ jitter: RetryPolicy.Jitter, _ random: Double, _ milliseconds: Int) {
-        let policy = RetryPolicy.exponential(base: .seconds(1), jitter: jitter)
+        let policy = RetryPolicy.exponential(baseDelay: .seconds(1), jitter: jitter)
         #expect(decide(Self.answer(503), by: policy, random: random) == .retry(after: .milliseconds(milliseconds)))
     }
 
     @Test(arguments: [0, 0.5, -1, Double.nan, Double.infinity, 1e300])
     func oddFactorsMakeNoOddWaits(_ factor: Double) throws {
         let policy = RetryPolicy.exponential(
-            attempts: 2000, base: .milliseconds(1), factor: factor, cap: .seconds(2), jitter: .none)
+            maxAttempts: 2000, baseDelay: .milliseconds(1), factor: factor, maxDelay: .seconds(2), jitter: .none)
         var machine = RetryMachine(policy)
         for _ in 0..<1999 {
             let action = machine.failed(Self.answer(503), .init(now: Self.now), random: { 1 }, withdraw: { true })
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test func retryAfterIsSpreadByTheJitter() {
-        let policy = RetryPolicy.exponential(base: .seconds(2), jitter: .full)
+        let policy = RetryPolicy.exponential(baseDelay: .seconds(2), jitter: .full)
         let attempt = Self.answer(429, ["Retry-After": "10"])
         #expect(decide(attempt, by: policy, random: 0) == .retry(after: .seconds(10)))
         #expect(decide(attempt, by: policy, random: 0.5) == .retry(after: .seconds(11)))
@@ -224,7 +224,7 @@ import Testing
 
     @Test func budgetIsChargedForRetriesOnly() {
         var charged = 0
-        var machine = RetryMachine(.exponential(attempts: 2, jitter: .none))
+        var machine = RetryMachine(.exponential(maxAttempts: 2, jitter: .none))
         let surroundings = RetryMachine.Surroundings(remaining: .seconds(1), now: Self.now)
         for attempt in [
             Self.answer(200), Self.answer(503, ["Retry-After": "7"]), Self.fault(.cancelled), Self.answer(503),

@@ -160,7 +160,7 @@ import Testing
             $0.authenticator = Session(before: { _ in throw Oops() })
         } _: { server, agent in
             let error = try #require(await agent.result(Call("/data"), way).error)
-            #expect(error.code == .userError && error.cause is Oops && error.attempts == 0)
+            #expect(error.code == .applicationError && error.cause is Oops && error.attempts == 0)
             #expect(server.connectionCount == 0)
         }
     }
@@ -181,7 +181,7 @@ import Testing
     @Test("A refresh whose own request is refused does not wait for itself", arguments: [true, false])
     func refusedRefresh(hasToken: Bool) async throws {
         try await withFlow { configuration in
-            configuration.retryPolicy = .exponential(attempts: 2, base: .milliseconds(1))
+            configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1))
             configuration.authenticator = Session(token: hasToken ? TokenServer.expired : nil, path: "/data")
         } _: { server, agent in
             let tokens = TokenServer(on: server)

@@ -51,7 +51,7 @@ import Testing
             #expect(reply.status == 200 && reply.redirects.isEmpty)
             #expect(server.requests.first?.headers["Authorization"] == nil)
             let challenge = try #require(provider.challenges.first)
-            #expect(provider.challenges.count == 1 && challenge.asker == .server)
+            #expect(provider.challenges.count == 1 && challenge.challenger == .server)
             #expect(challenge.host == "127.0.0.1" && challenge.port == Int(server.port))
             #expect(challenge.schemes == .basic)
             // What is not challenged nobody is asked about.
@@ -88,7 +88,7 @@ import Testing
         try await withProvider(provider) { server, agent in
             for result in await agent.resultsOfBothWays(Call(Self.basicPath)) {
                 let error = try #require(result.error)
-                #expect(error.code == .userError && error.cause is Oops && error.attempts == 1)
+                #expect(error.code == .applicationError && error.cause is Oops && error.attempts == 1)
             }
             #expect(server.requestCount == 2)
         }
@@ -239,7 +239,7 @@ import Testing
         let provider = Provider { _ in Self.right }
         let count = Mutex(0)
         try await withProvider(provider) {
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             server.handle("/x") { request in
                 if request.headers["Authorization"] != Self.basicField {

@@ -175,7 +175,7 @@ extension NetworkAgent {
 
 extension RetryPolicy {
     /// Four attempts, without waits to speak of, and none at random.
-    static let quick = RetryPolicy.exponential(attempts: 4, base: .milliseconds(1), jitter: .none)
+    static let quick = RetryPolicy.exponential(maxAttempts: 4, baseDelay: .milliseconds(1), jitter: .none)
 
     /// Likewise, with a change.
     static func quick(_ change: (inout RetryPolicy) -> Void) -> RetryPolicy {

@@ -60,11 +60,11 @@ import Testing
             var call = Call("http://origin.invalid/x")
             let reply = try await agent.result(call, way).get()
             #expect(reply.text == "in")
-            #expect(provider.challenges.map(\.asker) == [.proxy, .server])
+            #expect(provider.challenges.map(\.challenger) == [.proxy, .server])
             call.authorization = .digest("canary-user", "canary-password")
             let second = try await agent.result(call, way).get()
             #expect(second.text == "in")
-            #expect(provider.challenges.map(\.asker) == [.proxy, .server, .proxy])
+            #expect(provider.challenges.map(\.challenger) == [.proxy, .server, .proxy])
         }
         for sent in proxy.requests {
             for field in ["Proxy-Authorization", "Authorization"] {

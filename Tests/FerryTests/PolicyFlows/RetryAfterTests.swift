@@ -59,7 +59,7 @@ import Testing
     @Test(
         "R78: the wait that is drawn at random comes behind it, so that not all come at once", arguments: Form.allCases)
     func retryAfterWithJitter(form: Form) async throws {
-        let policy = RetryPolicy.exponential(attempts: 9, base: .milliseconds(40), factor: 1, jitter: .equal)
+        let policy = RetryPolicy.exponential(maxAttempts: 9, baseDelay: .milliseconds(40), factor: 1, jitter: .equal)
         try await withLog(policy) { server, agent, told in
             server.script(path: "/hello", uses: 7, unwanted(503, "Retry-After: 0\r\n"))
             server.script(path: "/hello", uses: 1, unwanted(503, "Retry-After: 1\r\n"))
@@ -84,7 +84,8 @@ import Testing
     func retryAfterNow(value: String, form: Form) async throws {
         // With the policy's own wait the test would not end.
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 2, base: .seconds(600), cap: .seconds(600), jitter: .none)
+            $0.retryPolicy = .exponential(
+                maxAttempts: 2, baseDelay: .seconds(600), maxDelay: .seconds(600), jitter: .none)
         } _: { server, agent in
             server.script(path: "/hello", uses: 1, unwanted(429, "Retry-After: \(value)\r\n"))
             let reply = try await Play(form: form).outcome(Get("/hello"), agent).get()
@@ -97,7 +98,7 @@ import Testing
         arguments: ["2", "1000000000", "9223372036854775807", "Fri, 31 Dec 2100 23:59:59 GMT"], Form.allCases)
     func retryAfterTooLong(value: String, form: Form) async throws {
         try await withFlow {
-            $0.retryPolicy = .quick { $0.retryAfterCap = .seconds(1) }
+            $0.retryPolicy = .quick { $0.maxRetryAfter = .seconds(1) }
         } _: { server, agent in
             server.script(path: "/x", unwanted(503, "Retry-After: \(value)\r\n"))
             let error = try #require(await Play(form: form).outcome(Get("/x"), agent).error)
@@ -113,7 +114,7 @@ import Testing
         ], Form.allCases)
     func retryAfterGarbage(value: String, form: Form) async throws {
         try await withFlow {
-            $0.retryPolicy = .quick { $0.retryAfterCap = .zero }
+            $0.retryPolicy = .quick { $0.maxRetryAfter = .zero }
         } _: { server, agent in
             server.script(path: "/hello", uses: 2, unwanted(503, "Retry-After: \(value)\r\n"))
             let reply = try await Play(form: form).outcome(Get("/hello"), agent).get()

@@ -11,7 +11,7 @@ import Testing
         let bench = CacheBench()
         let stub = StubTransport { $0.url.hasSuffix("/down") ? .response(status: 503) : .response() }
         let agent = bench.agent(stub) {
-            $0.retryPolicy = .exponential(attempts: 2, base: .zero)
+            $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
             $0.retryBudget = RetryBudget(ratio: 1, minimumPerSecond: 0, burst: 1)
             $0.interceptors = [
                 Intercept { request, _ in request.url.hasSuffix("/own") ? InterceptedResponse() : nil }
@@ -96,7 +96,7 @@ import Testing
         server.script(path: "/x", unwanted(503))
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.retryPolicy = .exponential(
-            attempts: 6, base: .milliseconds(2), factor: 3, cap: .milliseconds(20), jitter: .none)
+            maxAttempts: 6, baseDelay: .milliseconds(2), factor: 3, maxDelay: .milliseconds(20), jitter: .none)
         configuration.logSink = log
         let agent = NetworkAgent(configuration: configuration)
         let start = ContinuousClock.now
@@ -119,7 +119,7 @@ import Testing
         let other = try LoopbackServer()
         other.script(path: "/hello", uses: 1, unwanted(503))
         try await withFlow {
-            $0.retryPolicy = .quick { $0.attempts = 10 }
+            $0.retryPolicy = .quick { $0.maxAttempts = 10 }
             $0.retryBudget = RetryBudget(ratio: 0, minimumPerSecond: 0, burst: 3)
         } _: { server, agent in
             server.script(path: "/x", unwanted(503))
@@ -147,7 +147,8 @@ import Testing
     @Test("A wait that the deadline would cut short is not begun")
     func deadlineBeforeWait() async throws {
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 3, base: .seconds(600), cap: .seconds(600), jitter: .none)
+            $0.retryPolicy = .exponential(
+                maxAttempts: 3, baseDelay: .seconds(600), maxDelay: .seconds(600), jitter: .none)
         } _: { server, agent in
             server.script(path: "/x", unwanted(503))
             var call = Call("/x")

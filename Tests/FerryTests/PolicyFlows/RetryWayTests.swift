@@ -57,7 +57,8 @@ import Testing
     func endedInBackOff(end: End, play: Play) async throws {
         let waits = Gate()
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 3, base: .seconds(600), cap: .seconds(600), jitter: .none)
+            $0.retryPolicy = .exponential(
+                maxAttempts: 3, baseDelay: .seconds(600), maxDelay: .seconds(600), jitter: .none)
             $0.retryPolicy.decide = { _ in
                 waits.open()
                 return .byPolicy

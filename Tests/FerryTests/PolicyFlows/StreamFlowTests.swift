@@ -152,7 +152,7 @@ import Testing
     @Test("An endless body is bounded where the request says so, and only there")
     func ownBound() async throws {
         try await withFlow {
-            $0.limits.bodyBytes = 1000
+            $0.limits.maxBodyBytes = 1000
         } _: { server, agent in
             var bytes = 0
             let end = try await agent.stream(Call("/chunked/5000")).body.failure(into: &bytes)
@@ -198,7 +198,7 @@ import Testing
     func policiesBefore() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             let tokens = TokenServer(on: server)
             server.script(
@@ -230,7 +230,7 @@ import Testing
     @Test("A fault in the stream knows the attempts before it")
     func attemptsBeforeFault() async throws {
         try await withFlow {
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             server.script(path: "/x", uses: 2, [.expectHead, .close])
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 10\r\n") + "abc"), .close])

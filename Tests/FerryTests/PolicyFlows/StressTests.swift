@@ -38,9 +38,10 @@ import Testing
 
     private func configure(_ configuration: inout NetworkConfiguration) {
         configuration.authenticator = Session(token: TokenServer.expired)
-        configuration.retryPolicy = .exponential(attempts: 4, base: .milliseconds(1), cap: .milliseconds(3))
+        configuration.retryPolicy = .exponential(
+            maxAttempts: 4, baseDelay: .milliseconds(1), maxDelay: .milliseconds(3))
         configuration.retryBudget = RetryBudget(ratio: 1, minimumPerSecond: 1000, burst: 1000)
-        configuration.limits.concurrentTransfers = 32
+        configuration.limits.maxConcurrentTransfers = 32
     }
 
     /// Codes that such a run may end with.

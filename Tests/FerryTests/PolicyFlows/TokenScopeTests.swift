@@ -36,7 +36,7 @@ import Testing
             let tokens = TokenServer(on: server)
             let error = await agent.result(Call(foreign.baseURL + "/there"), way).error
             #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
-            let complete = Whole(custom: OutgoingRequest(url: foreign.baseURL + "/there"))
+            let complete = Whole(prebuiltRequest: OutgoingRequest(url: foreign.baseURL + "/there"))
             #expect(await agent.result(complete, way).error?.attempts == 1)
             #expect(foreign.requestCount == 2 && tokens.count("/token") == 0)
             for sent in foreign.requests { expectNoSecret(in: sent) }
@@ -79,7 +79,7 @@ import Testing
     @Test("A custom request keeps its own credentials, unless it asks for the token", arguments: Way.allCases)
     func customRequest(way: Way) async throws {
         struct Asking: Request {
-            var custom: OutgoingRequest?
+            var prebuiltRequest: OutgoingRequest?
             let path = ""
             let usesAuthenticator = true
         }
@@ -88,11 +88,11 @@ import Testing
         } _: { server, agent in
             let tokens = TokenServer(on: server)
             let custom = OutgoingRequest(url: server.baseURL + "/data", headers: ["Authorization": "Basic own"])
-            let error = await agent.result(Whole(custom: custom), way).error
+            let error = await agent.result(Whole(prebuiltRequest: custom), way).error
             #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
             #expect(server.requests.map { $0.headers["Authorization"] } == ["Basic own"])
             #expect(tokens.count("/token") == 0)
-            let reply = try await agent.result(Asking(custom: custom), way).get()
+            let reply = try await agent.result(Asking(prebuiltRequest: custom), way).get()
             #expect(reply.text == "data ")
             #expect(tokens.issued == 1)
         }
@@ -114,7 +114,7 @@ import Testing
     }
 
     private struct Whole: Request {
-        var custom: OutgoingRequest?
+        var prebuiltRequest: OutgoingRequest?
         var path = ""
         var baseURL: String?
         var coalesces = false
@@ -283,7 +283,7 @@ import Testing
     func allTogether() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
-            $0.retryPolicy = .exponential(attempts: 3, base: .milliseconds(1), jitter: .none)
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             let tokens = TokenServer(on: server)
             server.handle("/start") { _ in LoopbackResponse(status: 302, headers: ["Location": "/data"]) }

@@ -116,7 +116,7 @@ struct RacePlayer: Sendable {
         _ request: RaceRequest, _ run: RaceRun, _ agent: NetworkAgent, _ token: RaceToken
     ) -> @Sendable () -> Void {
         var options = DownloadOptions(segments: 1 + run.choice % 4)
-        options.leastSegment = 1000
+        options.minimumSegmentSize = 1000
         let path = folder + "/" + run.name!
         if run.form == .download {
             return task(run, token) { [options] () throws(RequestError) in

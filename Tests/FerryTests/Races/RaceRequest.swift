@@ -40,8 +40,7 @@ struct RaceRequest: Request {
     var method: HTTPMethod { target.method }
     func completionPreprocessor(_ reply: Reply<Response>) { note("completionPreprocessor") }
     func failurePreprocessor(_ error: RequestError) { note("failurePreprocessor") }
-    func completionFilter(_ reply: Reply<Response>) { note("completionFilter") }
-    func failureFilter(_ error: RequestError) { note("failureFilter") }
+    func willDeliver(_ result: Result<Reply<Response>, RequestError>) { note("willDeliver") }
 
     private func note(_ hook: String) {
         if !isFetchedAgain { token.note(hook) }

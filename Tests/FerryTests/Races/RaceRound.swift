@@ -88,8 +88,8 @@ struct RaceRound {
     ) -> NetworkConfiguration {
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.observers = [record]
-        configuration.loops = Int.random(in: 1...2, using: &random)
-        configuration.limits.concurrentTransfers = Int.random(in: 2...64, using: &random)
+        configuration.eventLoopCount = Int.random(in: 1...2, using: &random)
+        configuration.limits.maxConcurrentTransfers = Int.random(in: 2...64, using: &random)
         configuration.cache = CacheConfiguration(directory: cache)
         return configuration
     }

@@ -139,7 +139,9 @@ struct Adapt: RequestAdapter {
     @Test func customRequestsPassThemToo() async throws {
         struct Own: Request {
             var path: String { "/ignored" }
-            var custom: OutgoingRequest? { OutgoingRequest(method: .patch, url: "http://own/x", body: .string("x")) }
+            var prebuiltRequest: OutgoingRequest? {
+                OutgoingRequest(method: .patch, url: "http://own/x", body: .string("x"))
+            }
         }
         let request = try await seen(Own(), [append("a")])
         #expect(request.method == .patch && request.url == "http://own/x" && request.text == "x")
@@ -156,7 +158,7 @@ struct Adapt: RequestAdapter {
             request.headers["X-Attempt"] = String(now)
         }
         let stub = StubTransport(answers: [.response(status: 503), .failure(.connectionReset), .response()])
-        let agent = agent([number], stub) { $0.retryPolicy = .exponential(attempts: 3, base: .zero) }
+        let agent = agent([number], stub) { $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero) }
         try await agent.send(Get())
         #expect(stub.requests.map { $0.headers["X-Attempt"] } == ["1", "2", "3"])
     }
@@ -186,7 +188,7 @@ struct Adapt: RequestAdapter {
             try await agent([Adapt { _, _ in throw Oops() }], stub).send(Get())
             Issue.record("it was sent")
         } catch {
-            #expect(error.code == .userError)
+            #expect(error.code == .applicationError)
             #expect(error.cause is Oops)
             #expect(error.url == "http://h/x")
             #expect(error.attempts == 0 && !error.mayHaveBeenProcessed)
@@ -214,12 +216,12 @@ struct Adapt: RequestAdapter {
             if now == 2 { throw Oops() }
         }
         let stub = StubTransport(always: .response(status: 503))
-        let agent = agent([second], stub) { $0.retryPolicy = .exponential(attempts: 3, base: .zero) }
+        let agent = agent([second], stub) { $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero) }
         do throws(RequestError) {
             try await agent.send(Get())
             Issue.record("it came through")
         } catch {
-            #expect(error.code == .userError)
+            #expect(error.code == .applicationError)
             #expect(error.attempts == 1 && error.mayHaveBeenProcessed)
         }
     }
@@ -238,13 +240,13 @@ struct Adapt: RequestAdapter {
         }
         let outcome = Outcome<Response>()
         let task = agent.start(LoggedRequest(book), completion: outcome.take)
-        #expect(await outcome.code == .userError)
+        #expect(await outcome.code == .applicationError)
         await agent.shutdown()
         #expect(task.state == .failed)
         #expect(
             book.events == [
-                "o willStart", "adapt", "failurePreprocessor userError", "o metrics", "o willStop failed",
-                "failureFilter userError", "o didStop failed",
+                "o willStart", "adapt", "failurePreprocessor applicationError", "o metrics", "o willStop failed",
+                "willDeliver applicationError", "o didStop failed",
             ])
     }
 
@@ -283,7 +285,7 @@ struct Adapt: RequestAdapter {
             if request.url.hasSuffix("/slow") { for await _ in gate.stream { break } }
         }
         let agent = agent([wait], stub) {
-            $0.limits.concurrentTransfers = 2
+            $0.limits.maxConcurrentTransfers = 2
             $0.limits.queueLength = 1
         }
         let outcomes = (0..<3).map { _ in Outcome<Response>() }

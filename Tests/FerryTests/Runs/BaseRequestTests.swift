@@ -36,7 +36,7 @@ private class Everything: BaseRequest, @unchecked Sendable {
     override var cdnURL: String? { "http://cdn/v2" }
     override var usesCDN: Bool { true }
     override var method: HTTPMethod { .post }
-    override var custom: OutgoingRequest? { nil }
+    override var prebuiltRequest: OutgoingRequest? { nil }
     override var headers: Headers { ["X-Own": "1"] }
     override var arguments: Arguments { ["a": 1] }
     override var argumentEncoding: ArgumentEncoding { .query }
@@ -67,8 +67,7 @@ private class Everything: BaseRequest, @unchecked Sendable {
     }
     override func completionPreprocessor(_ reply: Reply<Response>) { note("completionPreprocessor") }
     override func failurePreprocessor(_ error: RequestError) { note("failurePreprocessor") }
-    override func completionFilter(_ reply: Reply<Response>) { note("completionFilter") }
-    override func failureFilter(_ error: RequestError) { note("failureFilter") }
+    override func willDeliver(_ result: Result<Reply<Response>, RequestError>) { note("willDeliver") }
 }
 
 private final class Least: BaseRequest, @unchecked Sendable {
@@ -151,7 +150,7 @@ private final class Unknown: TypedItem<NoValue>, @unchecked Sendable {}
         #expect(seen.headers["X-Own"] == "1" && seen.headers["Authorization"] == "Bearer t")
         #expect(seen.timeouts.connect == 1000 && seen.timeouts.idle == nil && seen.timeouts.deadline == 3_600_000)
         #expect(seen.priority == .high && seen.isIdempotent)
-        #expect(request.calls.withLock { $0 } == ["value", "completionPreprocessor", "completionFilter"])
+        #expect(request.calls.withLock { $0 } == ["value", "completionPreprocessor", "willDeliver"])
 
         let redirecting = StubTransport(
             always: .response(
@@ -164,7 +163,7 @@ private final class Unknown: TypedItem<NoValue>, @unchecked Sendable {}
             stub: StubTransport(always: .response(status: 404, headers: ["Content-Type": "image/png"], body: "x")))
         let refused = Everything()
         #expect(await code { () throws(RequestError) in try await html.send(refused) } == .invalidContentType)
-        #expect(refused.calls.withLock { $0 } == ["failurePreprocessor", "failureFilter"])
+        #expect(refused.calls.withLock { $0 } == ["failurePreprocessor", "willDeliver"])
 
         let other = NetworkAgent(
             configuration: .test,

@@ -6,7 +6,7 @@ import Testing
 /// Complete requests of the user's own.
 @Suite struct CustomRequestTests {
     private struct Own: Request {
-        let custom: OutgoingRequest?
+        let prebuiltRequest: OutgoingRequest?
         var path = "/ignored"
         var baseURL: String? = "http://ignored"
         var usesCDN = true
@@ -22,12 +22,11 @@ import Testing
         var tag: String? = "custom"
         var book: Logbook?
 
-        init(_ custom: OutgoingRequest) { self.custom = custom }
+        init(_ prebuilt: OutgoingRequest) { prebuiltRequest = prebuilt }
 
         func completionPreprocessor(_ reply: Reply<Response>) { book?.note("completionPreprocessor") }
         func failurePreprocessor(_ error: RequestError) { book?.note("failurePreprocessor") }
-        func completionFilter(_ reply: Reply<Response>) { book?.note("completionFilter") }
-        func failureFilter(_ error: RequestError) { book?.note("failureFilter") }
+        func willDeliver(_ result: Result<Reply<Response>, RequestError>) { book?.note("willDeliver") }
     }
 
     private struct Append: URLFilter {
@@ -109,8 +108,8 @@ import Testing
         #expect(await code { () throws(RequestError) in try await agent.send(bad) } == nil)
         #expect(
             book.events == [
-                "completionPreprocessor", "completionFilter", "failurePreprocessor", "failureFilter",
-                "completionPreprocessor", "completionFilter",
+                "completionPreprocessor", "willDeliver", "failurePreprocessor", "willDeliver",
+                "completionPreprocessor", "willDeliver",
             ])
     }
 

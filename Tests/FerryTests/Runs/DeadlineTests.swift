@@ -12,7 +12,7 @@ import Testing
     ) async -> Result<Reply<Response>, RequestError> {
         var configuration = NetworkConfiguration.test
         configuration.deadline = .milliseconds(20)
-        configuration.retryPolicy = .exponential(attempts: 3, base: .zero)
+        configuration.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero)
         change(&configuration)
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let start = ContinuousClock.now

@@ -40,7 +40,7 @@ import Testing
 
     @Test func itIsReadyForEveryAttempt() async throws {
         let credentials = try await sent([.response(status: 503), .response()]) {
-            $0.retryPolicy = .exponential(attempts: 2, base: .zero)
+            $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         }
         #expect(credentials == [kim, kim])
     }

@@ -120,7 +120,7 @@ struct Intercept: RequestInterceptor {
         #expect(
             await code { () throws(RequestError) in
                 try await agent([Intercept { _, _ in throw Oops() }], stub).send(Get())
-            } == .userError)
+            } == .applicationError)
         #expect(
             await code { () throws(RequestError) in
                 try await agent([Intercept { _, _ in throw RequestError(.dns(.notFound)) }], stub).send(Get())
@@ -185,7 +185,7 @@ struct Intercept: RequestInterceptor {
             return now < 3 ? InterceptedResponse(status: 503) : nil
         }
         let stub = StubTransport(always: .response(body: "network"))
-        let agent = agent([busy], stub) { $0.retryPolicy = .exponential(attempts: 5, base: .zero) }
+        let agent = agent([busy], stub) { $0.retryPolicy = .exponential(maxAttempts: 5, baseDelay: .zero) }
         let reply = try await agent.send(Get())
         #expect(count.withLock { $0 } == 3 && stub.requests.count == 1)
         #expect(reply.text == "network" && reply.attempts == 1)

@@ -194,7 +194,8 @@ import Testing
 
     @Test func aPauseBeforeARetryIsBrokenOff() async {
         var configuration = NetworkConfiguration.test
-        configuration.retryPolicy = .exponential(attempts: 3, base: .seconds(3600), cap: .seconds(3600), jitter: .none)
+        configuration.retryPolicy = .exponential(
+            maxAttempts: 3, baseDelay: .seconds(3600), maxDelay: .seconds(3600), jitter: .none)
         let stub = StubTransport(always: .response(status: 503))
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let outcome = Outcome<Response>()

@@ -152,8 +152,12 @@ struct LoggedRequest: Request {
     }
     func completionPreprocessor(_ reply: Reply<Response>) { book.note("completionPreprocessor") }
     func failurePreprocessor(_ error: RequestError) { book.note("failurePreprocessor \(error.code.name)") }
-    func completionFilter(_ reply: Reply<Response>) { book.note("completionFilter") }
-    func failureFilter(_ error: RequestError) { book.note("failureFilter \(error.code.name)") }
+    func willDeliver(_ result: Result<Reply<Response>, RequestError>) {
+        switch result {
+        case .success: book.note("willDeliver")
+        case .failure(let error): book.note("willDeliver \(error.code.name)")
+        }
+    }
 }
 
 /// Notes that it was called.

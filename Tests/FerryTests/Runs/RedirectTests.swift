@@ -108,7 +108,7 @@ import Testing
     @Test func aPriorityThatWasChangedHoldsForWhatFollows() async throws {
         let stub = StubTransport(answers: [.hold, .redirect(to: "/z"), .response(status: 503), .response()])
         var configuration = NetworkConfiguration.test
-        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let outcome = Outcome<Response>()
         let task = agent.start(Get(priority: .low), completion: outcome.take)

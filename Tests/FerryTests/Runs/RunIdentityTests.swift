@@ -64,8 +64,8 @@ import Testing
         let counts = Dictionary(grouping: book.events, by: { $0 }).mapValues(\.count)
         #expect(
             counts == [
-                "value": 2, "completionPreprocessor": 2, "completionFilter": 2,
-                "failurePreprocessor invalidStatusCode": 2, "failureFilter invalidStatusCode": 2,
+                "value": 2, "completionPreprocessor": 2, "willDeliver": 2,
+                "failurePreprocessor invalidStatusCode": 2, "willDeliver invalidStatusCode": 2,
             ])
     }
 

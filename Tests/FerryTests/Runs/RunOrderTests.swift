@@ -94,7 +94,7 @@ import Testing
             case .cached: ("cached", nil)
             case .status: ("failed", "invalidStatusCode")
             case .transport: ("failed", "connectionReset")
-            case .value: ("failed", "userError")
+            case .value: ("failed", "applicationError")
             case .build: ("failed", "invalidURL")
             }
         let isAwaited = way == .await
@@ -109,7 +109,7 @@ import Testing
         for event in ["common metrics", "own metrics", "common willStop \(word)", "own willStop \(word)"] {
             script.append(.init(event: event, place: callbacks))
         }
-        script.append(.init(event: code.map { "failureFilter \($0)" } ?? "completionFilter", place: callbacks))
+        script.append(.init(event: code.map { "willDeliver \($0)" } ?? "willDeliver", place: callbacks))
         switch way {
         case .closure: script.append(.init(event: "closure \(code ?? "finished")", place: callbacks))
         case .delegate:
@@ -151,7 +151,7 @@ import Testing
         let last: [(String, Logbook.Place)] = [
             ("failurePreprocessor cancelled", .processing), ("common metrics", .callbacks),
             ("own metrics", .callbacks), ("common willStop cancelled", .callbacks),
-            ("own willStop cancelled", .callbacks), ("failureFilter cancelled", .callbacks), (callback, .callbacks),
+            ("own willStop cancelled", .callbacks), ("willDeliver cancelled", .callbacks), (callback, .callbacks),
             ("common didStop cancelled", .callbacks), ("own didStop cancelled", .callbacks),
         ]
         return (first + last).map { Logbook.Entry(event: $0.0, place: $0.1) }
@@ -206,7 +206,7 @@ import Testing
         #expect(
             book.events == [
                 "common willStart", "own willStart", "failurePreprocessor cancelled", "common metrics", "own metrics",
-                "common willStop cancelled", "own willStop cancelled", "failureFilter cancelled",
+                "common willStop cancelled", "own willStop cancelled", "willDeliver cancelled",
                 "common didStop cancelled", "own didStop cancelled",
             ])
         #expect(book.entries.allSatisfy { $0.place == .task })
@@ -224,7 +224,7 @@ import Testing
         #expect(
             book.events == [
                 "common willStart", "own willStart", "failurePreprocessor cancelled", "common metrics", "own metrics",
-                "common willStop cancelled", "own willStop cancelled", "failureFilter cancelled",
+                "common willStop cancelled", "own willStop cancelled", "willDeliver cancelled",
                 "common didStop cancelled", "own didStop cancelled",
             ])
     }
@@ -250,7 +250,7 @@ import Testing
         let request = request()
         await onMain { _ = try? await agent.send(request) }
         #expect(book.places(of: "value") == [.elsewhere])
-        #expect(book.places(of: "completionFilter") == [.elsewhere])
+        #expect(book.places(of: "willDeliver") == [.elsewhere])
         #expect(book.places(of: "own didStop finished") == [.elsewhere])
     }
 

@@ -169,12 +169,12 @@ import Testing
         let stub = StubTransport { $0.number == 1 ? .hold : .response() }
         var configuration = configuration([Tagged()])
         configuration.headers = ["Authorization": "ours"]
-        configuration.retryPolicy = .exponential(attempts: 2, base: .zero)
+        configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let outcome = Outcome<Response>()
         agent.start(Page(tag: "t"), completion: outcome.take)
         await stub.waitForHeld(1)
-        agent.exchangeServers { servers in
+        agent.updateServers { servers in
             servers.baseURL = "http://other"
             servers.urlFilters = []
         }
@@ -191,7 +191,7 @@ import Testing
                     switch number % 4 {
                     case 0: agent.baseURL = "http://base\(number)"
                     case 1: agent.cdnURL = "http://cdn\(number)"
-                    case 2: agent.exchangeServers { $0.urlFilters.append(Append(text: "/\(number)")) }
+                    case 2: agent.updateServers { $0.urlFilters.append(Append(text: "/\(number)")) }
                     default: _ = try? await agent.send(Page())
                     }
                 }
@@ -209,7 +209,7 @@ import Testing
         await withTaskGroup(of: Void.self) { group in
             for number in 1...50 {
                 group.addTask {
-                    agent.exchangeServers { servers in
+                    agent.updateServers { servers in
                         servers.baseURL = "http://\(number)"
                         servers.urlFilters = [Append(text: "/\(number)")]
                     }

@@ -90,7 +90,7 @@ import Testing
         var request = all
         request.formatFails = false
         let answer = StubTransport.Answer.response(headers: ["Content-Type": "text/html"], body: #"["body"]"#)
-        #expect(await code(request, answer) == .userError)
+        #expect(await code(request, answer) == .applicationError)
         #expect(request.asked.all == ["status", "format", "value"])
         request.valueFails = false
         #expect(await code(request, answer) == nil)

@@ -63,7 +63,7 @@ import Testing
         }
         if let code { script.append("failurePreprocessor \(code)") }
         script += ["o metrics", "o willStop \(word)"]
-        if let code { script.append("failureFilter \(code)") }
+        if let code { script.append("willDeliver \(code)") }
         script.append("o didStop \(word)")
         switch what {
         case .success, .left, .tooLarge: break
