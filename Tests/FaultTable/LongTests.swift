@@ -3,6 +3,7 @@ import Foundation
 /// Tests that repeat one thing many times. `make test` plays a share of the repetitions, `make test-long` plays all: it
 /// sets `FERRY_LONG_TESTS`.
 public enum LongTests {
+    /// Whether all repetitions are played.
     public static let areOn = ProcessInfo.processInfo.environment["FERRY_LONG_TESTS"] != nil
 
     /// How often to repeat.

@@ -29,7 +29,7 @@ extension Download {
         guard isFirst else { return }
         meter.begin(at: metadata.received(0), resumedFrom: resumedFrom, total: metadata.total, isResumable: true)
         // None for a file that is gone on with in one segment: the lead loads all of them, and at the rate for all.
-        let controls = (1..<plan.options.segments).map { _ in RunControl(tag: call.tag, of: core) }
+        let controls = (1..<plan.options.segments).map { _ in RunControl(tag: call.tag, isRefresh: control.isRefresh) }
         state.withLock { $0.helperControls = controls }
         for helper in controls { control.adopt(helper) }
         let work = Task {

@@ -96,7 +96,7 @@ struct Exchange {
     /// One plain transfer, and more only where it takes more. Who calls it lets the run go in the end.
     static func answer(_ call: Call, _ control: RunControl, by core: AgentCore) async -> Answer {
         if isNeeded(for: call.request, by: core) || control.group != nil {
-            return await run(call, control, after: .unsent, by: core)
+            return await carry(call, control, after: .unsent, nil, by: core)
         }
         var built: BuiltRequest
         do throws(RequestError) {
@@ -105,6 +105,7 @@ struct Exchange {
             return .refused(error)
         }
         built.meter = call.meter
+        built.transfer.reportsStart = call.reportsStart
         // A transfer that is shared has none. Of any other, what went before the transfer counts.
         built.transfer.timeouts.deadline = 0
         if let end = call.end {
@@ -116,7 +117,7 @@ struct Exchange {
         if core.builder.mayRetry(call.request) { core.payForRetries(call.url) }
         let answer = await control.carry(built, by: core)
         if isSettled(answer, of: call.request, by: core) { return answer }
-        return await run(call, control, after: answer, by: core)
+        return await carry(call, control, after: answer, nil, by: core)
     }
 
     /// Takes a run on that is more than one plain transfer, until it has its answer.
@@ -125,6 +126,13 @@ struct Exchange {
         by core: AgentCore
     ) async -> Answer {
         defer { core.leave(control) }
+        return await carry(call, control, after: first, carrier, by: core)
+    }
+
+    /// The same, for a caller that lets the run go itself.
+    private static func carry(
+        _ call: Call, _ control: RunControl, after first: Answer, _ carrier: (any BodyCarrier)?, by core: AgentCore
+    ) async -> Answer {
         core.enter(control)
         var exchange = Exchange(core, call, control, carrier, after: first)
         return await exchange.run(after: first)

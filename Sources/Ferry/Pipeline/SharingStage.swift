@@ -15,12 +15,17 @@ struct SharingStage: Sendable {
             return await Exchange.answer(call, control, by: core)
         }
         let table = core.sharedTransfers
-        let (shared, number, isNew) = table.join(key) { SharedTransfer(RunControl(tag: nil, of: core)) }
+        let (shared, number, isNew) = table.join(key) {
+            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh))
+        }
+        let priority = control.lead { [weak shared, core] in shared?.setPriority($0, of: number, in: core) }
+        shared.setPriority(priority ?? call.request.priority, of: number, in: core)
         if isNew { begin(shared, key, call.ofNobody) }
         let answer: Answer? = await control.wait(until: call.end) { done in shared.wait(number, done) }
         if let answer { return answer }
         table.leave(shared, key, number)
-        return .refused(control.overdue(url: call.url).leavingShared)
+        let error = control.overdue(url: call.url)
+        return .refused(shared.control.wasSent ? error.leavingShared : error)
     }
 
     /// In a task of its own, as it outlives the run that began it.
@@ -67,7 +72,7 @@ struct SharingStage: Sendable {
             "\(timeouts.connect) \(timeouts.idle) \(timeouts.total) \(timeouts.lowSpeedBytes) \(timeouts.lowSpeedTime)")
         material.appendCounted(request.redirectPolicy?.words ?? "")
         material.appendCounted(request.retryPolicy?.words ?? "")
-        return SharedTransferKey(type: ObjectIdentifier(R.self), material: material)
+        return SharedTransferKey(type: ObjectIdentifier(R.self), material: material, proxy: call.proxy)
     }
 }
 
@@ -76,6 +81,7 @@ extension Call {
     fileprivate var ofNobody: Call {
         var shared = ofPart
         (shared.tag, shared.deadline, shared.start, shared.groupDeadline) = (nil, nil, nil, nil)
+        shared.reportsStart = true
         return shared
     }
 }
@@ -118,6 +124,8 @@ extension [UInt8] {
 final class SharedTransfer: Sendable {
     private struct State {
         var waiters: [Int: @Sendable (Answer) -> Void] = [:]
+        /// Of those who wait.
+        var priorities: [Int: RequestPriority] = [:]
         var next = 0
         var answer: Answer?
     }
@@ -145,10 +153,21 @@ final class SharedTransfer: Sendable {
         if let answer { done(answer) }
     }
 
+    /// The priority of one who waits: the highest of them is the transfer's.
+    fileprivate func setPriority(_ priority: RequestPriority, of number: Int, in core: AgentCore) {
+        // Under the lock: of two that change theirs at once, the later sees both.
+        state.withLock { state in
+            guard state.answer == nil, state.waiters[number] != nil else { return }
+            state.priorities[number] = priority
+            let highest = state.priorities.values.max()
+            if let highest { control.setPriority(highest, in: core) }
+        }
+    }
+
     func complete(_ answer: Answer) {
         let waiters = state.withLock { state in
             state.answer = answer
-            defer { state.waiters = [:] }
+            defer { (state.waiters, state.priorities) = ([:], [:]) }
             return state.waiters.values
         }
         for waiter in waiters { waiter(answer) }
@@ -158,6 +177,7 @@ final class SharedTransfer: Sendable {
     fileprivate func leave(_ number: Int) -> Bool {
         state.withLock { state in
             guard state.answer == nil, state.waiters.removeValue(forKey: number) != nil else { return false }
+            state.priorities[number] = nil
             return state.waiters.isEmpty
         }
     }
@@ -173,7 +193,8 @@ final class SharedTransferTable: Sendable {
     ) -> (shared: SharedTransfer, number: Int, isNew: Bool) {
         let made = make()
         return transfers.withLock { transfers in
-            let found = transfers[key]
+            // A cancel of all runs was not meant for one that comes after it.
+            let found = transfers[key].flatMap { $0.control.end == nil ? $0 : nil }
             let shared = found ?? made
             transfers[key] = shared
             // Under the lock, so that nobody takes it for abandoned meanwhile.
@@ -206,4 +227,6 @@ final class SharedTransferTable: Sendable {
 struct SharedTransferKey: Hashable {
     let type: ObjectIdentifier
     let material: [UInt8]
+    /// All its rules: a redirect may lead to a host that another rule is for.
+    let proxy: ProxyConfiguration
 }

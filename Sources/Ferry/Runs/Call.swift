@@ -29,6 +29,8 @@ struct Call: Sendable {
     let isIdempotent: Bool
     /// Counts what is sent of its body, where somebody may ask.
     var meter: UploadMeter?
+    /// Whether its control is to know when a transfer has left the queue.
+    var reportsStart = false
 
     init<R: Request>(
         _ request: R, _ snapshot: Result<RequestSnapshot, RequestError>?, at servers: Servers, url: String,
@@ -89,6 +91,7 @@ struct Call: Sendable {
         // What is left of the deadline is set right before it is sent. A shared transfer has none: it does not end at
         // that of the run that began it.
         if deadline == nil && groupDeadline == nil { built.transfer.timeouts.deadline = 0 }
+        built.transfer.reportsStart = reportsStart
         return built
     }
 

@@ -31,6 +31,8 @@ class CallbackRun: Run, @unchecked Sendable {
     final var figures: RequestMetrics?
     let number: UInt64
     let queue: DispatchQueue
+    /// It belongs to a refresh of the token: the task that starts it says so.
+    private let isRefresh: Bool
 
     init(
         url: String, tag: String?, watch: RunWatch?, number: UInt64, queue: DispatchQueue, core: AgentCore,
@@ -39,6 +41,7 @@ class CallbackRun: Run, @unchecked Sendable {
         life = Mutex(Life(core: core, control: control))
         self.number = number
         self.queue = queue
+        isRefresh = core.isRefreshing
         super.init(url: url, tag: tag, watch: watch, goesByQueues: true)
     }
 
@@ -114,7 +117,7 @@ class CallbackRun: Run, @unchecked Sendable {
             return true
         }
         let (control, priority, isWanted) = life.withLock { life in
-            let control = life.control ?? RunControl(tag: tag, of: core)
+            let control = life.control ?? RunControl(tag: tag, isRefresh: isRefresh)
             life.control = control
             return (control, life.priority, life.machine.wentOn())
         }

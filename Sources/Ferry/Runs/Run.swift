@@ -171,17 +171,22 @@ final class AwaitedRun: Run, @unchecked Sendable {
     let servers: Servers?
     /// Its request as it was then; `nil` where it cannot be sent, too.
     let snapshot: RequestSnapshot?
+    /// Told of the start of its transfer.
+    private let starting: RunControl?
 
     init(
         url: String, tag: String?, watch: RunWatch? = nil, control: RunControl? = nil, servers: Servers? = nil,
-        snapshot: RequestSnapshot? = nil, reader: AnswerReader? = nil
+        snapshot: RequestSnapshot? = nil, reader: AnswerReader? = nil, starting: RunControl? = nil
     ) {
+        self.starting = starting
         slot = Mutex(reader.map { .reader($0) } ?? .empty)
         self.control = control
         self.servers = servers
         self.snapshot = snapshot
         super.init(url: url, tag: tag, watch: watch, goesByQueues: false)
     }
+
+    override func started() { starting?.noteStart() }
 
     /// A part of a run has that, and a member of a group its group.
     override var mayGoOn: Bool { servers != nil && group == nil }

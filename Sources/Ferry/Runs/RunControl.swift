@@ -21,11 +21,14 @@ final class RunControl: Sendable {
         var priority: RequestPriority?
         /// The transfer it is carrying now.
         var run: Run?
-        /// Those that do a part of its work, and end with it.
+        /// Those that do a part of its work: they end with it, and have its priority.
         var children: [RunControl] = []
+        /// Told of its priority: the transfer that it shares.
+        var follower: (@Sendable (RequestPriority) -> Void)?
     }
 
     private let state = Mutex(State())
+    private let isSent = Atomic<Bool>(false)
     let tag: String?
     /// The batch or chain whose member it is.
     let group: GroupRun?
@@ -39,7 +42,15 @@ final class RunControl: Sendable {
         self.tag = tag
         self.group = group
         inherited = inherits ? group : nil
-        isRefresh = RefreshScope.core == ObjectIdentifier(core)
+        isRefresh = core.isRefreshing
+    }
+
+    /// Of a part of a run, or of a transfer that it shares: it belongs to the refresh if the run does. The task that
+    /// makes it need not be the one that started the run.
+    init(tag: String?, isRefresh: Bool) {
+        self.tag = tag
+        (group, inherited) = (nil, nil)
+        self.isRefresh = isRefresh
     }
 
     /// Why it was ended; `nil` while nobody has.
@@ -72,12 +83,14 @@ final class RunControl: Sendable {
 
     private var goesOn: Bool { state.withLock { $0.goesOn } }
 
-    /// Has another one end when this does.
+    /// Has another one end when this does, with the priority that this has.
     func adopt(_ child: RunControl) {
-        let end = state.withLock { state in
+        let (end, priority) = state.withLock { state in
             if state.end == nil { state.children.append(child) }
-            return state.end
+            return (state.end, state.priority)
         }
+        // A change that came meanwhile has told it already.
+        if let priority { child.state.withLock { if $0.priority == nil { $0.priority = priority } } }
         if let end { child.end(end) }
     }
 
@@ -99,12 +112,28 @@ final class RunControl: Sendable {
 
     /// Changes the place among those that wait, of this transfer and all that follow. Any thread.
     func setPriority(_ priority: RequestPriority, in core: AgentCore) {
-        let run = state.withLock { state in
+        let (run, children, follower) = state.withLock { state in
             state.priority = priority
-            return state.run
+            return (state.run, state.children, state.follower)
         }
         if let id = run?.id, id != 0 { core.transport.setRing(priority.ring, of: id) }
+        for child in children { child.setPriority(priority, in: core) }
+        follower?(priority)
     }
+
+    /// Has another one told of its priority from now on. Gives the priority that it has now, where one was set.
+    func lead(_ follower: @escaping @Sendable (RequestPriority) -> Void) -> RequestPriority? {
+        let priority = state.withLock { state in
+            state.follower = follower
+            return state.priority
+        }
+        return priority ?? inherited?.priority
+    }
+
+    /// Whether a transfer of it has left the queue; known only where the transfer reports its start.
+    var wasSent: Bool { isSent.load(ordering: .acquiring) }
+
+    func noteStart() { isSent.store(true, ordering: .releasing) }
 
     /// Hands a transfer over. False when the run has ended.
     private func hand(_ run: Run, _ built: inout BuiltRequest, to core: AgentCore) -> Bool {
@@ -125,7 +154,7 @@ final class RunControl: Sendable {
 
     /// Carries one transfer.
     func carry(_ built: consuming BuiltRequest, by core: AgentCore) async -> Answer {
-        let run = AwaitedRun(url: built.transfer.url, tag: tag)
+        let run = AwaitedRun(url: built.transfer.url, tag: tag, starting: self)
         guard hand(run, &built, to: core) else { return .refused(error(url: run.url)) }
         let answer = await run.answer()
         done()

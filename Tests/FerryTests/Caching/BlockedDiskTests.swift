@@ -157,6 +157,32 @@ import Testing
         #expect(outcome.count == 1)
     }
 
+    @Test(
+        "R71: a cancel of all runs finds one that is written, however it came to its answer", arguments: [false, true])
+    func allCancelledWhileItIsWritten(adapted: Bool) async throws {
+        let lock = try holdLock()
+        let agent = bench.agent(counting(), memory: false) {
+            $0.cache?.patience = 3_600_000_000
+            if adapted { $0.adapters = [Adapt { _, _ in }] }
+        }
+        let (writes, told) = AsyncStream<Void>.makeStream()
+        let outcome = Outcome<String>()
+        let task = Task {
+            do throws(RequestError) {
+                outcome.take(.success(try await agent.send(Written { told.yield() }, cache: .reload)))
+            } catch {
+                outcome.take(.failure(error))
+            }
+        }
+        for await _ in writes { break }
+        agent.cancelAll()
+        #expect(await eventually(within: .seconds(10)) { outcome.count == 1 })
+        close(lock)
+        await task.value
+        #expect(await outcome.code == .cancelled)
+        await agent.shutdown()
+    }
+
     @Test("R71: and while it is asked what it has") func cancelledWhileItIsRead() async throws {
         let lock = try holdLock()
         let stub = counting()

@@ -58,7 +58,8 @@ import Testing
         await agent.shutdown(grace: .seconds(3600))
         #expect(count == 6)
         let ends = book.entries.filter { !$0.event.contains("willStart") }
-        #expect(ends.count { $0.event.contains("willDeliver") } == (kind == .chain ? 3 : kind == .chainOfBatches ? 7 : 6))
+        let members = kind == .chain ? 3 : kind == .chainOfBatches ? 7 : 6
+        #expect(ends.count { $0.event.contains("willDeliver") } == members)
         for entry in ends { #expect(entry.place == (isProcessing(entry.event) ? .processing : .callbacks), "\(entry)") }
         // Of each member what follows `willDeliver` is its end, and no other member comes in between.
         for (index, event) in ends.map(\.event).filter({ !isProcessing($0) }).enumerated()

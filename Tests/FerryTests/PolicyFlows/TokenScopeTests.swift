@@ -311,4 +311,32 @@ import Testing
         }
         #expect(seen.withLock { $0 } == [nil, TokenServer.token(1)])
     }
+
+    /// Fetches the token by a closure.
+    private struct ByClosure: Authenticator {
+        func apply(_ token: String, to request: inout OutgoingRequest) {
+            request.headers["Authorization"] = "Bearer \(token)"
+        }
+
+        func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+            let outcome = Outcome<String>()
+            agent.start(Kept(path: "/token", cachePolicy: .none, coalesces: true), completion: outcome.take)
+            return try await outcome.result.get().value
+        }
+    }
+
+    @Test("A run of the refresh that may share its transfer does not wait for the refresh")
+    func sharedRunOfTheRefresh() async throws {
+        let stub = StubTransport { .response(body: $0.url.hasSuffix("/token") ? "t" : "data") }
+        var configuration = NetworkConfiguration.test
+        configuration.authenticator = ByClosure()
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let outcome = Outcome<Response>()
+        agent.start(Get("/data"), completion: outcome.take)
+        #expect(await eventually(within: .seconds(10)) { outcome.count == 1 })
+        agent.cancelAll()
+        #expect(await outcome.code == nil)
+        #expect(stub.requests.map(\.url) == ["http://h/token", "http://h/data"])
+        await agent.shutdown(grace: .zero)
+    }
 }

@@ -1,0 +1,128 @@
+import Dispatch
+import FerryTesting
+import FerryTransport
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// What a run that shares its transfer keeps to itself: its priority, its proxy, its cancel, and what it knows of the
+/// server.
+@Suite(.timeLimit(.minutes(1))) struct SharedTransferTests {
+    private let stub = StubTransport { _ in .hold }
+
+    private func request(_ change: (inout Kept) -> Void = { _ in }) -> Kept {
+        var request = Kept(cachePolicy: .none, coalesces: true)
+        change(&request)
+        return request
+    }
+
+    /// Answers cancels only when it is told to.
+    private final class SlowCancels: Transporting {
+        let stub: StubTransport
+        private let kept = Mutex<[TransferID]>([])
+
+        init(_ stub: StubTransport) { self.stub = stub }
+
+        func cancel(_ id: TransferID) { kept.withLock { $0.append(id) } }
+        func answerCancels() { for id in kept.withLock({ $0 }) { stub.cancel(id) } }
+
+        func attach(_ receiver: any TransferReceiver) { stub.attach(receiver) }
+        func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
+            try stub.submit(request, id: id)
+        }
+        func resumeSending(_ id: TransferID) { stub.resumeSending(id) }
+        func setRing(_ ring: PriorityRing, of id: TransferID) { stub.setRing(ring, of: id) }
+        func shutdown() { stub.shutdown() }
+        func nextExecutor() -> (any TaskExecutor)? { nil }
+        var statistics: TransportStatistics { stub.statistics }
+    }
+
+    /// Runs tasks on a queue that can be suspended.
+    private final class Executor: TaskExecutor {
+        let queue = DispatchQueue(label: "test.executor")
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
+    }
+
+    @Test func aRunThatIsStartedAfterACancelOfAllSharesNothingWithThem() async throws {
+        let transport = SlowCancels(stub)
+        let agent = NetworkAgent(configuration: .test, transport: transport)
+        let request = request()
+        let executor = Executor()
+        let first = Task(executorPreference: executor) {
+            await code { () throws(RequestError) in try await agent.send(request) }
+        }
+        await stub.waitForHeld(1)
+        // Behind this nothing of the task runs any more: it waits for its answer.
+        await withCheckedContinuation { continuation in executor.queue.async { continuation.resume() } }
+        executor.queue.suspend()
+        agent.cancelAll()
+        let outcome = Outcome<String>()
+        agent.start(request, completion: outcome.take)
+        let isSent = await eventually(within: .seconds(10)) { stub.requests.count == 2 }
+        executor.queue.resume()
+        transport.answerCancels()
+        #expect(await first.value == .cancelled)
+        if isSent { await stub.waitForHeld(1) }
+        stub.releaseAll(with: .response(body: "new"))
+        #expect(isSent)
+        #expect(await outcome.code == nil)
+        await agent.shutdown()
+    }
+
+    @Test func theTransferHasTheHighestPriorityOfThoseWhoWait() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let outcome = Outcome<String>()
+        let alone = agent.start(request(), completion: outcome.take)
+        await stub.waitForHeld(1)
+        alone.setPriority(.high)
+        #expect(await eventually(within: .seconds(10)) { stub.held.first?.priority == .high })
+        let batch = agent.start(BatchRequest([request { $0.path = "/y" }]).priority(.high)) { _ in }
+        await stub.waitForHeld(2)
+        #expect(stub.requests[1].priority == .high)
+        batch.setPriority(.low)
+        #expect(await eventually(within: .seconds(10)) { stub.held.last?.priority == .low })
+        stub.releaseAll()
+        #expect(await outcome.code == nil)
+        await agent.shutdown()
+    }
+
+    private struct Proxied: Request {
+        typealias Value = String
+        let path = "/x"
+        let coalesces = true
+        var proxy: ProxyConfiguration?
+    }
+
+    @Test func runsWithDifferentProxyRulesDoNotShare() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let proxies: [ProxyConfiguration] = [.none, .http("proxy", port: 3128).except("h")]
+        let outcomes = proxies.map { proxy in
+            let outcome = Outcome<String>()
+            agent.start(Proxied(proxy: proxy), completion: outcome.take)
+            return outcome
+        }
+        let isApart = await eventually(within: .seconds(10)) { stub.requests.count == 2 }
+        await stub.waitForHeld(isApart ? 2 : 1)
+        stub.releaseAll(with: .response(body: "a"))
+        for outcome in outcomes { #expect(await outcome.code == nil) }
+        #expect(isApart)
+        await agent.shutdown()
+    }
+
+    @Test func aTransferThatDidNotLeaveTheQueueSaysNothingOfTheServer() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        stub.suspend()
+        let outcome = Outcome<String>()
+        agent.start(request { $0.deadline = .milliseconds(20) }, completion: outcome.take)
+        let error = await outcome.error
+        #expect(error?.code == .timeout(.deadline) && error?.mayHaveBeenProcessed == false)
+        #expect(agent.health(of: "http://h/") == .unknown)
+        stub.resume()
+        await agent.shutdown()
+    }
+}
