@@ -1,8 +1,8 @@
 import FerryTransport
 import FoundationEssentials
 
-/// One HTTP request as it is about to leave: what adapters change, interceptors look at, and ``Request/prebuiltRequest`` gives
-/// whole.
+/// One HTTP request as it is about to leave. Adapters change it, interceptors look at it, and
+/// ``Request/prebuiltRequest`` gives it whole.
 ///
 /// What cannot be sent (a URL that is none, a line break in a header) fails the run before anything is sent, whoever
 /// put it there.
