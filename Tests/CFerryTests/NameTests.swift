@@ -263,8 +263,10 @@ extension CoreTests {
                 // It comes behind all that are left.
                 let last = try await core.get("http://last.left-server.test:\(server.port)/hello")
                 #expect(last.fault == .ok)
+                // The threads of those that had begun come back each at its own time.
+                while names.contains(where: lookups.isAtWork) { await Task.yield() }
                 let begun = names.reduce(0) { $0 + lookups.lookups($1) }
-                #expect(begun <= 128 && names.allSatisfy { !lookups.isAtWork($0) }, "\(begun)")
+                #expect(begun <= 128, "\(begun)")
             }
         }
     }

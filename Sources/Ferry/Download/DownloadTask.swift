@@ -98,9 +98,9 @@ public struct DownloadOptions: Sendable, Hashable {
     /// default is `nil`, any.
     public var sha256: String?
 
-    /// How many parts of the file are loaded at once, each over a connection of its own. The first ``minimumSegmentSize``
-    /// bytes are asked for by themselves; a server that answers with them, and with a strong validator, is asked for
-    /// the rest in so many parts, or fewer. The default is 1.
+    /// How many parts of the file are loaded at once, each over a connection of its own. The first
+    /// ``minimumSegmentSize`` bytes are asked for by themselves. If the server answers with them and with a strong
+    /// validator, it is asked for the rest in so many parts, or fewer. The default is 1.
     public var segments = 1
 
     /// Bytes of the first segment, and those that the others have at least, if there is more than one of them. The
