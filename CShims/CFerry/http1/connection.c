@@ -86,9 +86,14 @@ int ferry__connection_watch(ferry__connection *c, bool in, bool out) {
   c->wants_out = out;
   if (!s)
     return -ENOMEM;
-  if (s->have == want)
+  if (s->have == want || ferry__socket_watch(c->loop, s, want))
     return 0;
-  return ferry__socket_watch(c->loop, s, want) ? 0 : -errno;
+  int code = -errno;
+  if (c->state == FERRY__BUSY && c->transfer) {
+    c->watch_errno = -code;
+    ferry__wheel_set(c->loop, c->transfer, ferry__now(c->loop));
+  }
+  return code;
 }
 
 ferry__mark ferry__connection_mark(const ferry__connection *c) {

@@ -81,9 +81,14 @@ static uint64_t sent(const ferry__transfer *t) {
 
 static uint64_t look(ferry_loop *loop, ferry__transfer *t,
                      ferry__fault *fault) {
-  (void)fault;
-  return t->connection ? ferry__exchange_look(t->connection, ferry__now(loop))
-                       : 0;
+  if (!t->connection)
+    return 0;
+  if (t->connection->watch_errno) { /* nothing would ever be heard of it */
+    t->result.os_errno = t->connection->watch_errno;
+    *fault = (ferry__fault){FERRY_E_INTERNAL, 0};
+    return 0;
+  }
+  return ferry__exchange_look(t->connection, ferry__now(loop));
 }
 
 static bool is_answered(const ferry__transfer *t) {

@@ -202,6 +202,7 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->head_size = 0;
   c->turn = 0;
   c->unread = false;
+  c->watch_errno = 0;
   ferry__response_begin(&c->response, t->head,
                         t->method_kind == FERRY__HEAD);
 }

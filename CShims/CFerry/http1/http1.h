@@ -64,6 +64,7 @@ struct ferry__connection {
   /* Received, and held as the receiver is paused. */
   char *held;
   uint32_t held_length;
+  int watch_errno; /* why the system did not take what is waited for */
   int end_errno; /* how a connection ended whose socket has gone */
   ferry__response response;
   uint32_t served;    /* exchanges that have ended */
@@ -83,7 +84,8 @@ ssize_t ferry__connection_write(ferry__connection *connection,
 /* Whether the peer has reset it: sendfile(2) that moved some bytes meets that
  * and does not tell, and then the system tells of an end only. */
 bool ferry__connection_is_reset(const ferry__connection *connection);
-/* Registers what is waited for; -errno where the system refuses. */
+/* Registers what is waited for. Where the system refuses, -errno: an exchange
+ * that goes on all the same is ended soon. */
 int ferry__connection_watch(ferry__connection *connection, bool in, bool out);
 void ferry__connection_release_fd(ferry_loop *loop, int fd);
 /* Its socket goes, and what is held stays. */

@@ -179,6 +179,8 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (n == -EAGAIN) {
       if (c->unread)
         ferry__connection_watch(c, true, true);
+      else if (c->end_errno) /* writing has failed: no more will come */
+        ferry__exchange_lost(c, 0);
       return;
     }
     if (n == -ENOMEM) {

@@ -126,7 +126,12 @@ static bool send_rest(ferry__connection *c) {
   free(c->out);
   c->out = NULL;
   c->out_length = c->out_at = 0;
-  ferry__connection_watch(c, true, false);
+  int code = ferry__connection_watch(c, true, false);
+  if (code) {
+    end_response(c);
+    fail(c, FERRY_D_PROXY_HANDSHAKE, -code);
+    return false;
+  }
   return true;
 }
 
