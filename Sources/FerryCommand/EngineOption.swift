@@ -6,11 +6,9 @@ enum EngineOption {
     static let name = "engine"
     static let words = ["automatic", "libcurl"]
 
-    /// Its help names the engine that counts without it.
-    static var option: CommandOption {
-        CommandOption(
-            name, value: "NAME", words: words,
-            "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(TransferEngine.standard.word))")
+    /// With the engine that counts without it.
+    static func option(usual: String) -> CommandOption {
+        CommandOption(name, value: "NAME", words: words, "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(usual))")
     }
 
     /// `nil` when it is not given.
@@ -23,6 +21,10 @@ enum EngineOption {
         }
     }
 
+    /// Of a load: Ferry's own engine, unless the command line or the environment says otherwise.
+    static func engineOfLoad(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine {
+        try engine(arguments) ?? (getenv("FERRY_ENGINE") == nil ? .automatic : .standard)
+    }
 }
 
 extension TransferEngine {

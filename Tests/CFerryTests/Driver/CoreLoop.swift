@@ -4,9 +4,9 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Every suite is played on both engines: `make test` runs them once more with `FERRY_ENGINE=libcurl`.
+/// Every suite is played on both engines: `make test` runs them once more with `FERRY_ENGINE=automatic`.
 let testedEngine =
-    ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "libcurl" ? FERRY_ENGINE_LIBCURL : FERRY_ENGINE_HTTP1
+    ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "automatic" ? FERRY_ENGINE_HTTP1 : FERRY_ENGINE_LIBCURL
 
 /// So many of libcurl's easy handles; the native engine has none.
 func easyHandles(_ count: UInt64) -> UInt64 { testedEngine == FERRY_ENGINE_LIBCURL ? count : 0 }
