@@ -86,8 +86,8 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
   ferry__transfer *t = c->transfer;
   excess = has_excess(c, excess);
   if (c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED &&
-      !excess) {
-    /* And now the rest of the request. */
+      !excess && c->response.persistent) {
+    /* And now the rest of the request, unless the server goes. */
     t->receiving = FERRY__RECEIVE_COMPLETE;
     ferry__connection_watch(c, true, c->wants_out);
     return;
