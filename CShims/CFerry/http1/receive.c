@@ -163,13 +163,13 @@ void ferry__exchange_readable(ferry__connection *c) {
     return;
   }
   c->response.head = t->head;
+  c->unread = false;
   if (t->receiving == FERRY__RECEIVE_COMPLETE) {
     /* Whatever comes now is not its response. */
     if (ferry__connection_read(c, buffer, 1) != -EAGAIN)
       ferry__exchange_lost(c, 0);
     return;
   }
-  c->unread = false;
   for (int i = 0; i < READS; i++) {
     if (c->held)
       return;
