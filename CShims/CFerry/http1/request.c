@@ -19,7 +19,7 @@ static bool is_named(const char *line, const char *name, size_t length) {
 }
 
 /* «Name:», which is a word to libcurl and not a field; and an Expect that the
- * server has refused. A value may end with a colon, too: the first one tells. */
+ * server has refused. A value may end with a colon: the first one tells. */
 static bool is_left_out(const ferry__transfer *t, const char *line,
                         size_t length) {
   return memchr(line, ':', length) == line + length - 1 ||
