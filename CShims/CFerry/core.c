@@ -49,7 +49,11 @@ static bool work(ferry_loop *loop) {
   return loop->touched || ferry__admissible(loop);
 }
 
-static bool has_work(const ferry_loop *loop) { return loop->touched; }
+/* A timer may have freed the place of a transfer whose end is not to be told
+ * yet, as its sink still writes. */
+static bool has_work(const ferry_loop *loop) {
+  return loop->touched || ferry__admissible(loop);
+}
 
 static void write_gauges(ferry_loop *loop) {
   atomic_store_explicit(&loop->counters.waiting, loop->admission.waiting,

@@ -18,8 +18,7 @@ static ssize_t tls_trouble(ferry__connection *c, int code) {
   switch (SSL_get_error(c->tls, code)) {
   case SSL_ERROR_WANT_READ:
     return -EAGAIN;
-  case SSL_ERROR_WANT_WRITE: /* an answer to a message of the handshake's */
-    c->unread = true;
+  case SSL_ERROR_WANT_WRITE:
     return -EAGAIN;
   case SSL_ERROR_ZERO_RETURN:
     return 0;
@@ -42,7 +41,12 @@ ssize_t ferry__connection_read(ferry__connection *c, char *bytes,
     errno = 0;
     int count = SSL_read(c->tls, bytes, size > INT32_MAX ? INT32_MAX
                                                          : (int)size);
-    return count > 0 ? count : tls_trouble(c, count);
+    if (count > 0)
+      return count;
+    /* An answer to a message of the handshake's is to leave first. */
+    if (SSL_want_write(c->tls))
+      c->unread = true;
+    return tls_trouble(c, count);
   }
   do
     n = recv(c->fd, bytes, size, 0);

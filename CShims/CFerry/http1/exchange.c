@@ -86,8 +86,8 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
   ferry__transfer *t = c->transfer;
   excess = has_excess(c, excess);
   if (c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED &&
-      !excess) {
-    /* And now the rest of the request. */
+      !excess && c->response.persistent) {
+    /* And now the rest of the request, unless the server goes. */
     t->receiving = FERRY__RECEIVE_COMPLETE;
     ferry__connection_watch(c, true, c->wants_out);
     return;
@@ -123,9 +123,13 @@ static void repeat(ferry__connection *c) {
   r->head_sent = r->body_sent = 0;
   r->metrics.connect = r->metrics.tls = 0;
   t->fresh = true;
+  t->repeated_ms = t->last_ms = ferry__now(loop);
   ferry__fault fault = ferry__route_start(loop, t);
   if (fault.code)
     ferry__transfer_left(loop, t, fault);
+  /* The limit of connecting holds anew, and nobody looks at it any more. */
+  if (t->state == FERRY__RUNNING)
+    ferry__wheel_set(loop, t, ferry__now(loop));
 }
 
 /* A server that does not do what is expected of it (RFC 9110, 10.1.1) is asked

@@ -55,10 +55,10 @@ static bool take_head(ferry__connection *c) {
     return false;
   }
   t->phase = FERRY_PHASE_BODY;
-  /* It will not have the rest, or will not read it. */
+  /* It will not have the rest. One that closes the connection behind a success
+   * may well read on, and have its response depend on that (RFC 9112, 9.6). */
   if (c->sending != FERRY__SEND_DONE &&
-      (t->head->status >= 300 || !c->response.persistent ||
-       c->sending == FERRY__SEND_AWAIT)) {
+      (t->head->status >= 300 || c->sending == FERRY__SEND_AWAIT)) {
     c->sending = FERRY__SEND_STOPPED;
     t->source = FERRY__SOURCE_LEFT;
     ferry__connection_watch(c, true, false);
@@ -163,13 +163,13 @@ void ferry__exchange_readable(ferry__connection *c) {
     return;
   }
   c->response.head = t->head;
+  c->unread = false;
   if (t->receiving == FERRY__RECEIVE_COMPLETE) {
     /* Whatever comes now is not its response. */
     if (ferry__connection_read(c, buffer, 1) != -EAGAIN)
       ferry__exchange_lost(c, 0);
     return;
   }
-  c->unread = false;
   for (int i = 0; i < READS; i++) {
     if (c->held)
       return;

@@ -19,10 +19,10 @@ static bool is_named(const char *line, const char *name, size_t length) {
 }
 
 /* «Name:», which is a word to libcurl and not a field; and an Expect that the
- * server has refused. */
+ * server has refused. A value may end with a colon: the first one tells. */
 static bool is_left_out(const ferry__transfer *t, const char *line,
                         size_t length) {
-  return line[length - 1] == ':' ||
+  return memchr(line, ':', length) == line + length - 1 ||
          (t->unexpecting && is_named(line, "Expect", 6));
 }
 
@@ -80,6 +80,7 @@ ferry__request_head ferry__request_survey(const ferry_loop *loop,
     head.size += sizeof coding + strlen(encodings) + 1;
   if (has_length(t))
     head.size += sizeof length_of + DIGITS + 1;
+  head.size++; /* the NUL that put() leaves behind the last line */
   head.expect &= t->body_kind != FERRY_BODY_NONE;
   return head;
 }

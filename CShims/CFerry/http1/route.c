@@ -153,12 +153,14 @@ void ferry__routes_close(ferry__host *host) {
 
 /* ---- Taking and giving --------------------------------------------------- */
 
-/* Nothing has come on it since its last exchange, its end included. That was
- * seen when the exchange ended, for a transfer that had been submitted before:
- * in the turn that has read all there was it is not looked at again. */
+/* Nothing has come on it since its last exchange, its end included. In the turn
+ * that has read all there was it is not looked at again, for a transfer that
+ * had been submitted before. But a read that takes the last bytes tells nothing
+ * of an end behind them: who may not be sent twice has it looked for. */
 static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
   char byte;
-  if (c->turn == c->loop->http1.turn &&
+  if ((t->flags & FERRY_IDEMPOTENT) && t->body_kind != FERRY_BODY_PULL &&
+      c->turn == c->loop->http1.turn &&
       t->submitted_ns < c->loop->http1.read_ns)
     return true;
   if (c->tls && SSL_has_pending(c->tls))
@@ -220,6 +222,11 @@ void ferry__route_offer(ferry__connection *c) {
     waiting = waiting->next;
   if (waiting) {
     ferry__transfer *t = waiting->transfer;
+    if (!is_usable(c, t)) { /* its own connection comes all the same */
+      ferry__count(&loop->counters.guarded, 1);
+      ferry__connection_close(c);
+      return;
+    }
     waiting->transfer = NULL;
     ferry__arm(loop, waiting->idle_since + NOBODYS_MS);
     ferry__exchange_begin(c, t);

@@ -98,8 +98,9 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
     return e;
   if (passed(clock, t->started_ms, t->total_ms, &e.at))
     return timed_out(FERRY_D_TIMEOUT_TOTAL);
+  uint64_t begun = t->repeated_ms ? t->repeated_ms : t->started_ms;
   if (t->phase < FERRY_PHASE_SEND &&
-      passed(clock, t->started_ms, t->connect_ms, &e.at))
+      passed(clock, begun, t->connect_ms, &e.at))
     return timed_out(idle_detail(t));
   if (!paused) {
     if (t->phase >= FERRY_PHASE_DNS &&

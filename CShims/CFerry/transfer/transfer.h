@@ -167,6 +167,7 @@ struct ferry__transfer {
   uint64_t timer_at; /* ms; 0 = not in the wheel */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
+  uint64_t repeated_ms; /* when it was begun once more; 0 = it was not */
   uint64_t window_bytes, uploaded;
   ferry__host *host;
   ferry__host *asked; /* whose name it waits for while RESOLVING */
