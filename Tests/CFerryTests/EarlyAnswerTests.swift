@@ -34,6 +34,23 @@ extension CoreTests {
             #expect(result.isProcessed && result.bodySent <= 3 && result.phase == FERRY_PHASE_DONE)
         }
 
+        /// RFC 9112, 9.6: the server says that it will close, and reads the request before it does.
+        @Test(arguments: ["Connection: close\r\nContent-Length: 2\r\n\r\n", "Connection: close\r\n\r\n"])
+        func anUploadGoesOnBesideASuccessOfAServerThatWillClose(head: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early",
+                    [.expectHead, .send("HTTP/1.1 200 OK\r\n" + head), .expectBody, .send("ok"), .close])
+                let request = CoreRequest("POST", server.baseURL + "/early").with {
+                    $0.body = .bytes([UInt8](repeating: 0x61, count: 8_000_000))
+                    $0.idle = 10_000
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && result.status == 200 && result.text == "ok", "\(result.fault)")
+                #expect(result.bodySent == 8_000_000)
+            }
+        }
+
         @Test(
             "a source that never gives does not keep the answer", arguments: answers + ["\r\nno"],
             ["413 Content Too Large", "200 OK"])

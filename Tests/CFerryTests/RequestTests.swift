@@ -121,6 +121,19 @@ extension CoreTests {
             }
         }
 
+        /// Only a field without a value would be a word to libcurl. The head is larger than the loop's buffer.
+        @Test func aValueThatEndsWithAColonArrivesInALargeHead() async throws {
+            try await withCore { core, server in
+                var request = CoreRequest("GET", server.baseURL + "/hello")
+                request.add("X-Key", "abc:")
+                for number in 0..<10 { request.add("X-\(number)", String(repeating: "x", count: 7_000)) }
+                let result = try await core.run(request)
+                #expect(result.fault == .ok)
+                let headers = last(server).headers
+                #expect(headers.values(of: "X-Key") == ["abc:"] && headers.values(of: "X-9").first?.count == 7_000)
+            }
+        }
+
         /// RFC 9110, 10.1.1. libcurl's engine gives the 417.
         @Test(
             .enabled(if: testedEngine == FERRY_ENGINE_HTTP1),

@@ -17,6 +17,25 @@ extension CoreTests {
             isSecure ? try secure() : (.init(), .init())
         }
 
+        /// It has no other limit that anybody looks at.
+        @Test(.enabled(if: testedEngine == FERRY_ENGINE_HTTP1)) func theConnectLimitHoldsForTheNextAttempt()
+            async throws
+        {
+            let (options, serverOptions) = try secure()
+            try await withCore(options, server: serverOptions, probes: false) { core, server in
+                let hello = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+                server.script(connection: 1, [.expectHead, .send(hello), .expectHead, .close])
+                server.script(connection: 2, [.stallHandshake])
+                #expect(try await core.get(server.baseURL + "/x").fault == .ok)
+                let request = CoreRequest("GET", server.baseURL + "/x").with {
+                    $0.flags = .idempotent
+                    $0.connect = 300
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .timeout(FERRY_D_TIMEOUT_TLS), "\(result.fault)")
+            }
+        }
+
         /// The second attempt finds nobody: what is told is of that one, and that the first may have been acted on.
         @Test func nothingOfALostAttemptIsToldOfTheNext() async throws {
             try await withCore(probes: false, seesClose: false) { core, server in

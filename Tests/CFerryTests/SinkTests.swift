@@ -229,6 +229,27 @@ extension CoreTests {
             }
         }
 
+        /// The one that it waits for has its place, and no result yet.
+        @Test func aPlaceThatALimitFreesIsGivenOnWhileAWriteIsStuck() async throws {
+            var options = CoreLoop.Options()
+            options.maxPerHost = 1
+            try await withCore(options) { core, server in
+                var ends: [Int32] = [0, 0]
+                #expect(pipe(&ends) == 0)
+                defer { close(ends[0]) }
+                let stuck = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/bytes/3000000").with {
+                        $0.answer = .descriptor(ends[1])
+                        $0.total = 500
+                    })
+                let next = try await core.get(server.baseURL + "/hello")
+                #expect(next.fault == .ok)
+                close(ends[1])
+                _ = await readExactly(ends[0], 3_000_000)
+                #expect(await core.result(of: stuck).fault == .timeout(FERRY_D_TIMEOUT_TOTAL))
+            }
+        }
+
         /// Who may be about to write to the same place waits for it.
         @Test func aBodyThatBrokeOffHasItsResultWhenNothingIsWrittenAnyMore() async throws {
             try await withCore { core, server in
