@@ -1,7 +1,7 @@
 /// Whether and when a request that failed is sent once more.
 ///
 /// Nothing is retried unless it is asked for: ``none`` is the default. With
-/// ``exponential(attempts:base:factor:cap:jitter:)`` a request is retried when all of this holds:
+/// ``exponential(maxAttempts:baseDelay:factor:maxDelay:jitter:)`` a request is retried when all of this holds:
 ///
 /// - It failed by one of the ``faults``, or was answered with one of the ``statuses``.
 /// - It may be sent twice: its method is idempotent (or the request says it is), it has an `Idempotency-Key`, the
