@@ -3,7 +3,7 @@
 /// Nothing is retried unless it is asked for: ``none`` is the default. With
 /// ``exponential(maxAttempts:baseDelay:factor:maxDelay:jitter:)`` a request is retried when all of this holds:
 ///
-/// - It failed by one of the ``faults``, or was answered with one of the ``statuses``.
+/// - It failed by one of the ``retryableErrors``, or was answered with one of the ``statuses``.
 /// - It may be sent twice: its method is idempotent (or the request says it is), it has an `Idempotency-Key`, the
 ///   policy ``retriesNonIdempotent``, or the server certainly did not act on it. Its body can be made once more.
 /// - Attempts are left, the host's ``RetryBudget`` has room, and the wait ends before the deadline.
