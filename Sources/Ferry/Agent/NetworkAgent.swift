@@ -11,7 +11,7 @@ package import FerryTransport
 public final class NetworkAgent: Sendable {
     let core: AgentCore
 
-    /// The configuration it was made with. Base, CDN and filters may have been exchanged since.
+    /// The configuration it was made with. Base, CDN and filters may have been updated since.
     public var configuration: NetworkConfiguration { core.configuration }
 
     /// An agent with a network of its own.
@@ -102,7 +102,7 @@ extension NetworkAgent {
         set { core.builder.updateServers { $0.replacing(filters: newValue) } }
     }
 
-    /// Exchanges base, CDN and filters together, so that no request sees some of the new and some of the old.
+    /// Updates base, CDN and filters together, so that no request sees some of the new and some of the old.
     ///
     ///     agent.updateServers { servers in
     ///         servers.baseURL = "https://staging.example.com"

@@ -7,8 +7,8 @@ public protocol RequestObserver: Sendable {
     /// [caller's thread] A run is about to start; nothing was sent yet.
     func willStart(_ run: RunInfo)
 
-    /// [callback queue, or the caller's task for `await`] The outcome is known; comes before the filters and the
-    /// callbacks.
+    /// [callback queue, or the caller's task for `await`] The outcome is known. Comes before
+    /// ``Request/willDeliver(_:)`` and the callbacks.
     func willStop(_ run: RunInfo, _ outcome: RunOutcome)
 
     /// [callback queue, or the caller's task for `await`] The callbacks have returned.

@@ -50,7 +50,7 @@ final class RunWatch: Sendable {
     /// The result of the one transfer of a run. A run of several transfers is told of each when it comes.
     func received(_ answer: Answer) { if case .result(let result) = answer { received(result) } }
 
-    /// [callback queue, or the caller's task] Right before the filters.
+    /// [callback queue, or the caller's task] Right before ``Request/willDeliver(_:)``.
     func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
         log?.ended(info, outcome, metrics)
         for observer in observers { observer.metrics(info, metrics) }

@@ -3,7 +3,7 @@ import FerryTransport
 /// The end of every run, whatever started it.
 ///
 ///     answer ──▶ process: validation ▸ value ▸ preprocessors ▸ host health
-///            ──▶ deliver: willStop ▸ filters ▸ delivery ▸ didStop
+///            ──▶ deliver: willStop ▸ willDeliver ▸ delivery ▸ didStop
 ///
 /// `process` runs on the processing queue and `deliver` on the callback queue. Where a task awaits the run, both run in
 /// that task.
