@@ -19,7 +19,6 @@ static unsigned libcurl(void) {
   return version;
 }
 
-bool ferry__reads_to_write(void) { return libcurl() >= 0x080000; }
 /* 7.88 loses frames when the weight is another before the stream is open. */
 bool ferry__weighs_streams(void) { return libcurl() >= 0x080200; }
 bool ferry__begins_http2_anew(void) { return libcurl() < 0x080000; }
@@ -102,7 +101,11 @@ int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
   uint32_t number = 0;
   char text[256]; /* lines may end in a URL: their beginnings say enough */
   (void)easy;
-  if (type != CURLINFO_TEXT || !handle->transfer)
+  if (!handle->transfer)
+    return 0;
+  if (type == CURLINFO_DATA_IN)
+    ferry__chunks_take(handle->transfer, line, size);
+  if (type != CURLINFO_TEXT)
     return 0;
   if (size >= sizeof text)
     size = sizeof text - 1;

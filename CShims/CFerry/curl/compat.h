@@ -4,8 +4,6 @@
 
 #include "curl/libcurl.h"
 
-/* It reads when it is to write, too. */
-bool ferry__reads_to_write(void);
 /* The weight of a stream may be set before the stream is open. */
 bool ferry__weighs_streams(void);
 /* Without TLS it begins HTTP/2 anew at every request, on a kept connection
@@ -29,7 +27,8 @@ void ferry__read_sent(const ferry__transfer *transfer, ferry_result *result);
  * them. */
 bool ferry__reads_unlocked_jar(void);
 
-/* CURLOPT_DEBUGFUNCTION of loops with HTTP/2. */
+/* CURLOPT_DEBUGFUNCTION of loops with HTTP/2, and of transfers that are watched
+ * for their last chunk. */
 int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
                    void *handle);
 /* The stream that is sent again was certainly not looked at. */

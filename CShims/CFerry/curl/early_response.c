@@ -5,22 +5,88 @@
  * above, and where the connection is to be closed, but it does not get out of
  * its pause for that: with a source that has nothing to give at the moment it
  * would wait for ever, the answer in its hands. And what a paused answer left
- * in libcurl goes when writing to the connection fails. */
+ * in libcurl goes when writing to the connection fails.
+ *
+ * libcurl 8 reads and writes in the same call. When the write fails, it does
+ * not say whether the response that it has just read is complete. The head
+ * says so, unless the body is chunked. */
 #include "core.h"
+#include "http1/response.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static bool is_sending(const ferry__transfer *t) {
+  curl_off_t sent = 0;
+  if (t->body_kind == FERRY_BODY_NONE)
+    return false;
+  if (t->body_kind == FERRY_BODY_PULL &&
+      ferry__pulled(t) < t->body_length)
+    return true;
+  curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+  return (uint64_t)sent < t->body_length;
+}
 
 bool ferry__is_answered(const ferry__transfer *t) {
   const ferry__head *head = t->head;
   if (!head->complete || t->curl.head_held || t->curl.withheld)
     return false;
   return t->receiving == FERRY__RECEIVE_COMPLETE || !ferry__has_body(t) ||
-         (t->curl.foreseen &&
-          t->result.body_received == t->curl.foreseen - 1) ||
+         t->curl.last_chunk ||
          (head->content_length > 0 &&
           t->result.body_received == (uint64_t)head->content_length);
 }
+
+/* ---- The last chunk ------------------------------------------------------- */
+
+struct ferry__chunks {
+  ferry__response response;
+  ferry__head head; /* of `response`; the transfer has its own */
+};
+
+void ferry__chunks_take(ferry__transfer *t, const char *bytes, size_t length) {
+  const char *end = bytes + length, *piece;
+  size_t size;
+  if (!t->curl.chunks)
+    return;
+  enum ferry__event event;
+  do
+    event = ferry__response_next(&t->curl.chunks->response, &bytes, end, false,
+                                 &piece, &size);
+  while (event == FERRY__EVENT_HEAD || event == FERRY__EVENT_BODY);
+  t->curl.last_chunk = event == FERRY__EVENT_END;
+}
+
+void ferry__chunks_forget(ferry__transfer *t) {
+  t->curl.last_chunk = false;
+  if (!t->curl.chunks)
+    return;
+  ferry__response_free(&t->curl.chunks->response);
+  ferry__head_free(&t->curl.chunks->head);
+  free(t->curl.chunks);
+  t->curl.chunks = NULL;
+}
+
+/* libcurl shows the bytes as it reads them to its debug function only. */
+static void watch_chunks(ferry__transfer *t) {
+  static const char head[] =
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  CURL *e = t->handle->easy;
+  ferry__chunks_forget(t);
+  struct ferry__chunks *chunks = calloc(1, sizeof *chunks);
+  if (!chunks)
+    return;
+  ferry__head_begin(&chunks->head, t->max_head);
+  ferry__response_begin(&chunks->response, &chunks->head, false);
+  t->curl.chunks = chunks;
+  ferry__chunks_take(t, head, sizeof head - 1);
+  t->handle->unusual = 1;
+  curl_easy_setopt(e, CURLOPT_DEBUGFUNCTION, ferry__on_line);
+  curl_easy_setopt(e, CURLOPT_DEBUGDATA, t->handle);
+  curl_easy_setopt(e, CURLOPT_VERBOSE, 1L);
+}
+
+/* ---- Responses that libcurl waits with ------------------------------------ */
 
 /* In the wheel's next turn: from within libcurl it cannot be called. */
 static void look_soon(ferry__transfer *t) {
@@ -40,6 +106,8 @@ void ferry__reading_ended(ferry__transfer *t) {
 }
 
 void ferry__head_ended(ferry__transfer *t) {
+  if (t->head->chunked && ferry__has_body(t) && is_sending(t))
+    watch_chunks(t);
   if (t->source == FERRY__SOURCE_PAUSED && t->head->status >= 300)
     look_soon(t);
 }
@@ -64,17 +132,6 @@ void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
 }
 
 /* ---- Answers that are paused --------------------------------------------- */
-
-static bool is_sending(const ferry__transfer *t) {
-  curl_off_t sent = 0;
-  if (t->body_kind == FERRY_BODY_NONE)
-    return false;
-  if (t->body_kind == FERRY_BODY_PULL &&
-      ferry__pulled(t) < t->body_length)
-    return true;
-  curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-  return (uint64_t)sent < t->body_length;
-}
 
 bool ferry__keep(ferry__transfer *t, const char *bytes, size_t length) {
   /* In the order in which they came: behind what is kept already. What lay in

@@ -213,6 +213,7 @@ static void release(ferry_loop *loop, ferry__transfer *t) {
   (void)loop;
   if (t->handle)
     give_handle(t);
+  ferry__chunks_forget(t);
   free(t->curl.late);
   free(t->curl.kept);
   free(t->curl.cookie);

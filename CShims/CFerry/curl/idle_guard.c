@@ -107,7 +107,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     t->curl.late = NULL;
   }
   t->receiving = FERRY__RECEIVE_HEAD;
-  t->curl.foreseen = 0;
+  ferry__chunks_forget(t);
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);

@@ -175,9 +175,11 @@ bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
 /* Hands over what was kept, up to the next pause. False sets
  * transfer->fault. */
 bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
-/* Notes whether the answer that libcurl is about to read is whole
- * (reset_response.c). */
-void ferry__look_ahead(ferry__transfer *transfer, int fd);
+/* Bytes of a chunked body as libcurl reads them, for a transfer that is
+ * watched for its last chunk. */
+void ferry__chunks_take(ferry__transfer *transfer, const char *bytes,
+                        size_t length);
+void ferry__chunks_forget(ferry__transfer *transfer);
 /* An answer that lay in the socket when writing to it failed. True
  * when it was whole, and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);

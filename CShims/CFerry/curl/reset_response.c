@@ -3,16 +3,11 @@
  * A server that will not have an upload (413, 404) answers and closes, with
  * bytes of ours unread: its system then resets the connection. libcurl writes,
  * fails, and closes the socket in which the answer lies. It is taken out there
- * (socket.c) and goes the same way here as if libcurl had read it.
- *
- * libcurl 8 reads the answer first, but goes on to write in the same call, and
- * does not say whether the last chunk was among what it read. So what lies
- * in the socket is looked at before it is read. */
+ * (socket.c) and goes the same way here as if libcurl had read it. */
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* The next line with its LF; NULL when it is not whole. */
@@ -88,56 +83,4 @@ bool ferry__late_answer(ferry__transfer *t) {
   if (body < 0) /* to the end; and that was a reset */
     return false;
   return end - at >= body && deliver(t, at, (size_t)body);
-}
-
-/* ---- Answers that libcurl is about to read ------------------------------- */
-
-/* The length of the body of a whole answer; -1 = it is not all there, or ends
- * with its connection. */
-static int64_t whole_body(const ferry__transfer *t, ferry__head *head,
-                          char *at, char *end) {
-  char *data, *line;
-  int64_t size, body = 0;
-  while (!head->complete) {
-    line = at;
-    if (!(at = line_end(line, end)) ||
-        ferry__head_line(head, line, (size_t)(at - line)).code)
-      return -1;
-  }
-  if (t->method_kind == FERRY__HEAD || head->status == 204 ||
-      head->status == 304)
-    return 0;
-  if (!head->chunked)
-    return end - at >= head->content_length ? head->content_length : -1;
-  while ((size = next_chunk(&at, end, &data)) > 0)
-    body += size;
-  while (!size && data) { /* trailers, and the end */
-    line = data;
-    data = line_end(line, end);
-    if (data && data - line <= 2)
-      return body;
-  }
-  return -1;
-}
-
-void ferry__look_ahead(ferry__transfer *t, int fd) {
-  ferry__head head = {0};
-  if (t->host->secure || t->curl.foreseen || t->head->length ||
-      t->head->complete)
-    return;
-  /* Asking for bytes where there are none would take the error of a reset from
-   * libcurl. */
-  int waiting = 0;
-  if (ioctl(fd, FIONREAD, &waiting) || waiting <= 0)
-    return;
-  char *bytes = malloc(FERRY__LATE);
-  ssize_t n = bytes ? recv(fd, bytes, FERRY__LATE, MSG_PEEK | MSG_DONTWAIT)
-                    : -1;
-  if (n > 0) {
-    ferry__head_begin(&head, t->max_head);
-    int64_t body = whole_body(t, &head, bytes, bytes + n);
-    t->curl.foreseen = body < 0 ? 0 : (uint64_t)body + 1;
-    ferry__head_free(&head);
-  }
-  free(bytes);
 }

@@ -289,10 +289,6 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   if (events & (EPOLLERR | EPOLLHUP))
     bits |= CURL_CSELECT_IN | CURL_CSELECT_OUT;
   ferry__shard *shard = s->shard;
-  /* libcurl 8 reads when it is to write, too. */
-  if (t && (s->want & CURL_POLL_OUT) && s->local_port && !s->http2 &&
-      ((bits & CURL_CSELECT_IN) || ferry__reads_to_write()))
-    ferry__look_ahead(t, s->fd);
   bool both = t && !s->http2 && t->phase >= FERRY_PHASE_SEND &&
               bits == (CURL_CSELECT_IN | CURL_CSELECT_OUT) &&
               (s->want & CURL_POLL_IN);

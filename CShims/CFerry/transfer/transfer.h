@@ -143,13 +143,14 @@ enum ferry__source_state {
 /* What only libcurl's engine needs to know of a transfer. */
 typedef struct ferry__carried {
   uint64_t lease; /* of a place in libcurl: another with each handle */
-  uint64_t foreseen; /* length of a body that libcurl was to find whole, + 1 */
+  struct ferry__chunks *chunks; /* what libcurl reads of a chunked response */
   char *late; /* what was left in the socket when it was closed */
   char *kept; /* of a paused response, while its request is being sent */
   char *cookie; /* the caller's own ones, in a loop with a jar */
   uint32_t late_length, kept_length, kept_from;
   int unwatched; /* why its socket is not: an errno */
   bool close_notified;
+  bool last_chunk; /* libcurl has read it */
   bool withheld;  /* libcurl holds bytes of the response */
   bool nudged;    /* libcurl is to look whether it is done */
   bool head_held; /* a challenge, which libcurl may answer by itself */
