@@ -1,3 +1,4 @@
+package import FerryCache
 import Synchronization
 
 /// Values that are at hand, bounded in bytes; the least recently used goes first.

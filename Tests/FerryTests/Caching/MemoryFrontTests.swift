@@ -1,3 +1,4 @@
+import Ferry
 import FerryCache
 import Testing
 
