@@ -11,18 +11,30 @@ public struct AgentCache: Sendable {
     /// The reply that is kept for a request, without starting it: checked and made into its value as that of a run, but
     /// without hooks and observers. Fails with `notCached`, which says why, or as the checks do.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
-        let target = try core.builder.cacheTarget(request, at: core.builder.servers)
-        let stage = CacheStage(request, target, .cacheOnly, by: core)
-        guard let plan = stage.plan else { throw .notCached(.notConfigured, url: target.url) }
+        let (stage, url) = try CacheStage.of(request, .cacheOnly, at: core.builder.servers, by: core)
+        if stage.http != nil { return try await httpReply(for: request, stage, url: url) }
+        guard let plan = stage.plan else { throw .notCached(.notConfigured, url: url) }
         let answer: Answer
         switch await stage.find(for: request, plan, RunControl(tag: nil, of: core), until: nil)?.verdict {
         case .fresh(let stored, let trace)?: answer = Answer(stored, trace, plan)
-        case .stale?: throw .notCached(.expired, url: target.url)
-        case .miss(let reason)?: throw .notCached(reason, url: target.url)
-        case nil: throw .notCached(.unavailable, url: target.url)
+        case .stale?: throw .notCached(.expired, url: url)
+        case .miss(let reason)?: throw .notCached(reason, url: url)
+        case nil: throw .notCached(.unavailable, url: url)
         }
         var times = ProcessingTimes(isMeasured: false)
-        return try core.builder.validated(request, answer, url: target.url, &times)
+        return try core.builder.validated(request, answer, url: url, &times)
+    }
+
+    /// By RFC 9111: as a run that never asks the network.
+    private func httpReply<R: Request>(
+        for request: R, _ stage: CacheStage, url: String
+    ) async throws(RequestError) -> Reply<R.Value> {
+        let control = RunControl(tag: nil, of: core)
+        let call = Call(request, nil, at: core.builder.servers, url: url, watch: nil, by: core)
+        let answer = await stage.answer(call, control)
+        core.leave(control)
+        var times = ProcessingTimes(isMeasured: false)
+        return try core.builder.validated(request, answer, url: url, &times)
     }
 
     /// Keeps a response as the answer of a request, by that one's policy, whoever it came from: what the response's
@@ -44,7 +56,7 @@ public struct AgentCache: Sendable {
     private func kept<R: Request>(_ response: Response, for request: R) -> (KeptResponse, CacheKey)? {
         guard let cache = core.cache, response.result.body.count == response.bodyLength,
             let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
-            let plan = CachePlan(for: request, target, in: cache),
+            let plan = CachePlan(core.cachePolicy(of: request), target, in: cache),
             let kept = CacheStage(plan, .reload, by: core)
                 .kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
         else { return nil }
@@ -56,9 +68,14 @@ public struct AgentCache: Sendable {
     /// is no cache, or its disk failed.
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
-        guard let cache = core.cache,
-            let key = (try? core.builder.cacheTarget(request, at: core.builder.servers))?.key
-        else { return false }
+        guard let cache = core.cache else { return false }
+        let servers = core.builder.servers
+        var found = (try? core.builder.cacheTarget(request, at: servers))?.key
+        if let terms = core.cachePolicy(of: request).http {
+            let target = try? core.builder.httpTarget(request, isShared: terms.isShared, at: servers)
+            found = target.map { HTTPCacheKey(cache.httpPrefix, terms, $0.secrets).key($0.url) }
+        }
+        guard let key = found else { return false }
         return await withCheckedContinuation { continuation in
             cache.remove(key) { continuation.resume(returning: $0) }
         }

@@ -71,6 +71,8 @@ public struct CacheStatistics: Sendable {
     public internal(set) var diskHits: UInt64 = 0
     /// Of both, answers past their time.
     public internal(set) var staleHits: UInt64 = 0
+    /// Answers past their time that the server has validated (RFC 9111, 4.3).
+    public internal(set) var validations: UInt64 = 0
     /// Runs that had no answer from the cache, by reason.
     public internal(set) var misses: [CacheMiss: UInt64] = [:]
     /// Answers that were not kept though the policy asked for it, by reason.
@@ -113,12 +115,15 @@ final class CacheCounters: Sendable {
     private let memoryHits = Atomic<UInt64>(0)
     private let diskHits = Atomic<UInt64>(0)
     private let staleHits = Atomic<UInt64>(0)
+    private let validations = Atomic<UInt64>(0)
     private let rest = Mutex((misses: [CacheMiss: UInt64](), refusals: [CacheRefusal: UInt64]()))
 
     func hit(fromMemory: Bool, isStale: Bool) {
         if fromMemory { memoryHits.add(1, ordering: .relaxed) } else { diskHits.add(1, ordering: .relaxed) }
         if isStale { staleHits.add(1, ordering: .relaxed) }
     }
+
+    func validated() { validations.add(1, ordering: .relaxed) }
 
     func missed(_ miss: CacheMiss) { rest.withLock { $0.misses[miss, default: 0] += 1 } }
 
@@ -129,6 +134,7 @@ final class CacheCounters: Sendable {
         statistics.memoryHits = memoryHits.load(ordering: .relaxed)
         statistics.diskHits = diskHits.load(ordering: .relaxed)
         statistics.staleHits = staleHits.load(ordering: .relaxed)
+        statistics.validations = validations.load(ordering: .relaxed)
         (statistics.misses, statistics.refusals) = rest.withLock { $0 }
         return statistics
     }

@@ -203,8 +203,8 @@ struct CacheTarget {
 
 extension CachePlan {
     /// `nil` when nothing is kept of it.
-    init?<R: Request>(for request: R, _ target: CacheTarget, in cache: ResponseCache?) {
-        guard let cache, let terms = request.cachePolicy.terms, let key = target.key else { return nil }
+    init?(_ policy: CachePolicy, _ target: CacheTarget, in cache: ResponseCache?) {
+        guard let cache, let terms = policy.terms, let key = target.key else { return nil }
         let wanted = CacheTerms(
             time: terms.lifetime.microseconds, version: Int64(terms.version), sensitiveData: terms.sensitiveData,
             applicationVersion: cache.applicationVersion)
@@ -219,12 +219,25 @@ struct CacheTrace: Sendable {
     enum Outcome: Sendable {
         /// It is the cache's. How old it is, and whether it is past its time.
         case hit(age: Duration, isStale: Bool)
+        /// The server has said that it is still what it has (RFC 9111, 4.3.3).
+        case validated(age: Duration)
         case miss(CacheMiss)
     }
 
     let outcome: Outcome
+    /// How long it is fresh yet, in microseconds; negative past its time.
+    var remaining: Int64?
+    /// By RFC 9111: then its fields state its age.
+    var isHTTP = false
+    /// What was done beyond a hit, by RFC 9111.
+    var more: CacheTraceStatus?
 
-    var age: Duration? { if case .hit(let age, _) = outcome { age } else { nil } }
+    var age: Duration? {
+        switch outcome {
+        case .hit(let age, _), .validated(let age): age
+        case .miss: nil
+        }
+    }
     var isStale: Bool { if case .hit(_, true) = outcome { true } else { false } }
     var isHit: Bool { if case .hit = outcome { true } else { false } }
     var miss: CacheMiss? { if case .miss(let miss) = outcome { miss } else { nil } }
@@ -233,13 +246,49 @@ struct CacheTrace: Sendable {
         switch outcome {
         case .hit(_, isStale: false): .hit
         case .hit(_, isStale: true): .stale
+        case .validated: .revalidated
         case .miss: .miss
         }
     }
 }
 
+/// A status that takes more to say than a hit does. On the heap: a hit has none.
+final class CacheTraceStatus: Sendable {
+    let status: CacheStatus
+
+    init(_ status: CacheStatus) { self.status = status }
+}
+
+extension CacheTrace {
+    var status: CacheStatus {
+        if let more { return more.status }
+        switch outcome {
+        case .hit, .validated: return .hit(ttl: remaining.map { .seconds($0.flooredSeconds) })
+        case .miss(let miss):
+            let reason: CacheStatus.Forward =
+                switch miss {
+                case .notFound: .uriMiss
+                case .expired: .stale
+                case .varyMismatch: .varyMiss
+                case .reload, .unknownCredentials, .notConfigured: .bypass
+                default: .miss
+                }
+            return .forwarded(reason, detail: miss.rawValue)
+        }
+    }
+}
+
+extension Int64 {
+    /// Of microseconds; what is past its time by less than a second is so by a whole one.
+    var flooredSeconds: Int64 { self >= 0 ? self / 1_000_000 : -((-self + 999_999) / 1_000_000) }
+}
+
 extension Response {
-    /// How long ago it was kept, where it comes from the cache; `nil` elsewhere.
+    /// What the cache did for this response, in the vocabulary of RFC 9211; `nil` where it was not asked.
+    public var cacheStatus: CacheStatus? { origin?.cache?.status }
+
+    /// How long ago it was kept, where it comes from the cache; `nil` elsewhere. By RFC 9111 it is how old the response
+    /// is (4.2.3), caches between here and the server included.
     public var age: Duration? { origin?.cache?.age }
 
     /// Whether it comes from the cache and is past its time, which the mode allowed.

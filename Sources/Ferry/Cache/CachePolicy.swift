@@ -1,11 +1,13 @@
 import FerryCache
 
-/// Whether answers of a request are kept, for how long, and what a kept one has to agree with.
+/// Whether responses to a request are stored, and who says for how long: the application or the server.
 ///
 ///     var cachePolicy: CachePolicy { .timeToLive(.seconds(180), version: 2) }
+///     var cachePolicy: CachePolicy { .http() }
 ///
-/// What the server says of freshness (`max-age`, `no-cache`, `Expires`) has no part in it: the application knows how
-/// old an answer may be. What it says of whose an answer is, and that it must not be stored, is respected.
+/// With ``timeToLive(_:version:sensitiveData:write:)`` the application knows how old a response may be: what the server
+/// says of freshness (`max-age`, `no-cache`, `Expires`) has no part in it. What it says of whose a response is, and
+/// that it must not be stored, is respected. With ``http(shared:sensitiveData:write:)`` the server says all of it.
 public struct CachePolicy: Sendable {
     /// When an answer that is to be kept has to be on the disk.
     public enum Writing: Sendable, Hashable {
@@ -24,11 +26,62 @@ public struct CachePolicy: Sendable {
         var writing: Writing
     }
 
-    /// `nil` when nothing is kept.
-    let terms: Terms?
+    /// What a cache by RFC 9111 needs to know.
+    struct HTTPTerms: Sendable {
+        var isShared: Bool
+        var sensitiveData: CacheDigest
+        var writing: Writing
+    }
+
+    enum Kind: Sendable {
+        case none
+        case configured
+        case timeToLive(Terms)
+        case http(HTTPTerms)
+    }
+
+    let kind: Kind
+
+    /// Those of a policy with a time; `nil` of any other.
+    var terms: Terms? { if case .timeToLive(let terms) = kind { terms } else { nil } }
+
+    /// Those of the policy by RFC 9111; `nil` of any other.
+    var http: HTTPTerms? { if case .http(let terms) = kind { terms } else { nil } }
+
+    var isOn: Bool {
+        switch kind {
+        case .timeToLive, .http: true
+        case .none, .configured: false
+        }
+    }
 
     /// Nothing is kept, and nothing is looked for.
-    public static let none = CachePolicy(terms: nil)
+    public static let none = CachePolicy(kind: .none)
+
+    /// The configuration's: ``NetworkConfiguration/cachePolicy``.
+    public static let configured = CachePolicy(kind: .configured)
+
+    /// Responses are stored, reused, validated and invalidated as the server says (RFC 9111), by a cache of this
+    /// client alone, or by one that is `shared` by several users. The default is a private one.
+    ///
+    /// A private cache keeps what it stores apart by the credentials that a request carries: what was stored for one
+    /// user never answers another. `sensitiveData` says whose the responses are (an account, a tenant); then the token
+    /// of an ``Authenticator`` and what adapters add does not count, so that what is stored outlives a refresh of the
+    /// token. Only a hash of it is kept. A shared cache stores responses to requests with `Authorization` only where
+    /// they allow that (RFC 9111, 3.5), and then for everybody.
+    ///
+    /// A request whose method is unsafe, like POST, has no response that is reused, but it invalidates what is stored
+    /// for its URL (RFC 9111, 4.4): make this the configuration's policy, so that all requests have it.
+    /// ``Request/cacheArguments`` and ``Request/cacheHeaders`` have no part in it: the URL and `Vary` decide.
+    public static func http(
+        shared: Bool = false, sensitiveData: String? = nil, write: Writing = .asynchronous
+    ) -> CachePolicy {
+        CachePolicy(
+            kind: .http(
+                HTTPTerms(
+                    isShared: shared, sensitiveData: sensitiveData.map { CacheDigest(of: $0) } ?? .none,
+                    writing: write)))
+    }
 
     /// An answer is kept after it passed validation, and used again while it is not older than `lifetime`. A lifetime
     /// that is not positive keeps nothing.
@@ -42,7 +95,8 @@ public struct CachePolicy: Sendable {
         if lifetime <= .zero { return .none }
         let sensitiveData = sensitiveData.map { CacheDigest(of: $0) } ?? .none
         return CachePolicy(
-            terms: Terms(lifetime: lifetime, version: version, sensitiveData: sensitiveData, writing: write))
+            kind: .timeToLive(
+                Terms(lifetime: lifetime, version: version, sensitiveData: sensitiveData, writing: write)))
     }
 }
 
@@ -50,7 +104,8 @@ public struct CachePolicy: Sendable {
 ///
 /// Both at once, the kept answer and then the network's, is `send` and `start` with `cached:`.
 public struct CacheMode: Sendable, Hashable {
-    enum Way: Sendable { case cacheElseNetwork, reload, cacheOnly }
+    /// `revalidate` asks the network also where the cache has a fresh response. It is for runs of Ferry's own.
+    enum Way: Sendable { case cacheElseNetwork, reload, cacheOnly, revalidate }
 
     let way: Way
     /// Microseconds past its time for which an entry may stand in for a failure.
@@ -72,6 +127,9 @@ public struct CacheMode: Sendable, Hashable {
 
     /// The network is not asked: a miss fails with `notCached`.
     public static let cacheOnly = CacheMode(.cacheOnly)
+
+    /// For the run that fetches anew what was served past its time.
+    static let revalidate = CacheMode(.revalidate)
 
     /// As ``cacheElseNetwork``, with use for an entry that is past its time (RFC 5861): for so much longer it stands in
     /// for a network or a server that fails (no answer, 500, 502, 503 or 504), or is delivered at once while a run of
@@ -141,6 +199,14 @@ public struct CacheRefusal: RawRepresentable, Sendable, Hashable, CustomStringCo
     /// provider or a cookie jar), and the policy has no sensitive data. Nor is a response kept that such credentials
     /// led to, by a redirect that dropped them or past a proxy that asked for them.
     public static let unknownCredentials = CacheRefusal(rawValue: "unknownCredentials")
+    /// By the policy ``CachePolicy/http(shared:sensitiveData:write:)``: the method is none whose response may be stored.
+    public static let method = CacheRefusal(rawValue: "method")
+    /// Likewise: the status is none that may be reused where nothing says for how long (RFC 9110, 15.1).
+    public static let status = CacheRefusal(rawValue: "status")
+    /// Likewise: it has no lifetime and no validator, and so could never be reused.
+    public static let notReusable = CacheRefusal(rawValue: "notReusable")
+    /// Likewise: an unsafe request to the same URL went well while it was under way.
+    public static let invalidated = CacheRefusal(rawValue: "invalidated")
     /// `Vary: *`
     public static let vary = CacheRefusal(rawValue: "vary")
     /// A part (206), or no answer of its own (304).

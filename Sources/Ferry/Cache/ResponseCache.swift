@@ -18,7 +18,13 @@ final class ResponseCache: Sendable {
     let counters = CacheCounters()
     let maxEntryBytes: Int
     let clock: @Sendable () -> CacheTime
-    private let front: MemoryFront<StoredResponse>
+    /// What keys of responses by RFC 9111 begin with: what is the same for all requests of the agent.
+    let httpPrefix: [UInt8]
+    let invalidations = Invalidations()
+    let validations = ValidationTable()
+    /// Held while a stored set of variants is changed, so that no change is lost.
+    let changing = Mutex(())
+    private let front: MemoryFront<StoredEntry>
     private let store: any CacheStore
     /// Of entries that are fetched anew behind an answer that is past its time.
     private let revalidating = Mutex(Set<CacheKey>())
@@ -27,7 +33,8 @@ final class ResponseCache: Sendable {
     /// When the removals of others were looked for last.
     private let looked = Atomic<Int64>(0)
 
-    init(_ configuration: CacheConfiguration) {
+    init(_ configuration: CacheConfiguration, httpPrefix: [UInt8] = []) {
+        self.httpPrefix = httpPrefix
         applicationVersion = configuration.applicationVersion.map { CacheDigest(of: $0) } ?? .none
         maxEntryBytes = min(max(configuration.maxEntryBytes, 0), CacheConfiguration.mostEntryBytes)
         clock = configuration.clock
@@ -46,6 +53,11 @@ final class ResponseCache: Sendable {
 
     /// From memory; `nil` when it is not there.
     func recall(_ key: CacheKey) -> StoredResponse? {
+        if case .response(let stored)? = recallEntry(key) { stored } else { nil }
+    }
+
+    /// From memory; `nil` when it is not there.
+    func recallEntry(_ key: CacheKey) -> StoredEntry? {
         guard let stored = front.value(for: key) else { return nil }
         // The look would be a tenth of the cost of a hit: once each tick of the system's clock is soon enough.
         let now = coarseTime()
@@ -65,18 +77,25 @@ final class ResponseCache: Sendable {
     }
 
     /// From the disk; `done` is called once, on a thread of the store's.
-    func load(
-        _ key: CacheKey, tries: Int = 8, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void
+    func load(_ key: CacheKey, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void) {
+        loadEntry(key) { entry, miss in
+            if case .response(let stored)? = entry { done(stored, miss) } else { done(nil, miss) }
+        }
+    }
+
+    /// From the disk; `done` is called likewise.
+    func loadEntry(
+        _ key: CacheKey, tries: Int = 8, _ done: @escaping @Sendable (StoredEntry?, CacheMiss) -> Void
     ) {
         let removals = front.removals
         store.read(key) { [self] finding in
             switch finding {
             case .missing(let reason): done(nil, CacheMiss(reason))
             case .found(let entry):
-                guard let stored = StoredResponse(entry) else { return done(nil, .corrupt) }
+                guard let stored = StoredEntry(entry) else { return done(nil, .corrupt) }
                 if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }
                 // It may have been this one, and be gone from the disk since it was read there.
-                if front.removals != removals { return load(key, tries: tries - 1, done) }
+                if front.removals != removals { return loadEntry(key, tries: tries - 1, done) }
                 // It may have been read just before it was removed.
                 _ = hearsRemovals()
                 front.insert(stored, for: key, bytes: stored.count, since: removals) {
@@ -92,13 +111,27 @@ final class ResponseCache: Sendable {
         if stored.isUsed(at: now) { store.touch(key) }
     }
 
+    /// Likewise.
+    func used(_ stored: StoredVariants, under key: CacheKey, now: CacheTime) {
+        if stored.use.isUsed(at: now) { store.touch(key) }
+    }
+
     // MARK: Writing
 
     /// Keeps an answer. In memory it is there when this returns; `done` is called once when it is on the disk, or is
     /// not going to be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
-        front.insert(kept.stored, for: key, bytes: kept.stored.count)
+        front.insert(.response(kept.stored), for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
+    }
+
+    /// Keeps the variants of a URL. Without an entry only in memory: then the disk keeps what it has.
+    func keep(
+        _ variants: StoredVariants, under key: CacheKey, _ entry: CacheEntry?,
+        _ done: (@Sendable (Bool) -> Void)? = nil
+    ) {
+        front.insert(.variants(variants), for: key, bytes: variants.count)
+        if let entry { store.write(entry, under: key, done) } else { done?(true) }
     }
 
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
@@ -149,6 +182,58 @@ private func coarseTime() -> Int64 {
     return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
 }
 
+/// What memory holds under a key.
+enum StoredEntry: Sendable {
+    /// With a time that the application has said.
+    case response(StoredResponse)
+    /// By RFC 9111.
+    case variants(StoredVariants)
+
+    /// `nil` when a part of it is not what it should be.
+    init?(_ entry: CacheEntry) {
+        let format = entry.withAttributes { $0.first }
+        if format == StoredVariants.format {
+            guard let variants = StoredVariants(entry) else { return nil }
+            self = .variants(variants)
+        } else {
+            guard let stored = StoredResponse(entry) else { return nil }
+            self = .response(stored)
+        }
+    }
+
+    var marks: CacheEntry.Marks {
+        switch self {
+        case .response(let stored): stored.marks
+        case .variants(let stored): stored.marks
+        }
+    }
+
+    var count: Int {
+        switch self {
+        case .response(let stored): stored.count
+        case .variants(let stored): stored.count
+        }
+    }
+}
+
+/// When the store was told last that an entry was of use.
+final class EntryUse: Sendable {
+    private let touched: Atomic<CacheTime>
+
+    init(_ time: CacheTime) { touched = Atomic(time) }
+
+    /// Whether the store is to be told of a use; once for a while.
+    func isUsed(at now: CacheTime) -> Bool {
+        let last = touched.load(ordering: .relaxed)
+        let (age, overflow) = now.subtractingReportingOverflow(last)
+        if !overflow && age.magnitude < UInt64(Self.touchTime) { return false }
+        return touched.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+    }
+
+    /// A minute, in microseconds.
+    private static let touchTime: Int64 = 60_000_000
+}
+
 /// An answer in the forms in which it is kept.
 struct KeptResponse: Sendable {
     let stored: StoredResponse
@@ -160,8 +245,7 @@ final class StoredResponse: Sendable {
     let result: TransferResult
     let marks: CacheEntry.Marks
     let attributes: CacheAttributes
-    /// When the store was told of a use.
-    private let touched: Atomic<CacheTime>
+    private let use: EntryUse
 
     init(_ result: TransferResult, _ marks: CacheEntry.Marks, _ attributes: CacheAttributes) {
         // It is counted by its body and head; what a run reads out of it is that run's to hold.
@@ -169,7 +253,7 @@ final class StoredResponse: Sendable {
         self.result = result
         self.marks = marks
         self.attributes = attributes
-        touched = Atomic(marks.stored)
+        use = EntryUse(marks.stored)
     }
 
     /// `nil` when a part of it is not what it should be.
@@ -186,15 +270,7 @@ final class StoredResponse: Sendable {
     var count: Int { Int(clamping: result.bodyLength) + Int(clamping: result.headBytesReceived) + 1024 }
 
     /// Whether the store is to be told of a use; once for a while.
-    func isUsed(at now: CacheTime) -> Bool {
-        let last = touched.load(ordering: .relaxed)
-        let (age, overflow) = now.subtractingReportingOverflow(last)
-        if !overflow && age.magnitude < UInt64(Self.touchTime) { return false }
-        return touched.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
-    }
-
-    /// A minute, in microseconds.
-    private static let touchTime: Int64 = 60_000_000
+    func isUsed(at now: CacheTime) -> Bool { use.isUsed(at: now) }
 }
 
 /// What is kept of an answer besides head and body.
@@ -237,13 +313,17 @@ extension [UInt8] {
         text.withUTF8 { appendCounted(UnsafeRawBufferPointer($0)) }
     }
 
+    mutating func append(number: Int64) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+
     mutating func appendCounted(_ bytes: UnsafeRawBufferPointer) {
         Swift.withUnsafeBytes(of: UInt32(clamping: bytes.count).littleEndian) { append(contentsOf: $0) }
         append(contentsOf: bytes)
     }
 }
 
-private struct AttributeReader {
+struct AttributeReader {
     private var rest: Slice<UnsafeRawBufferPointer>
 
     init(_ bytes: Slice<UnsafeRawBufferPointer>) { rest = bytes }
@@ -256,6 +336,11 @@ private struct AttributeReader {
         guard count <= rest.count else { return nil }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
+    }
+
+    mutating func number() -> Int64? {
+        guard let bytes = bytes(8) else { return nil }
+        return Int64(bitPattern: bytes.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     }
 
     mutating func text() -> String? {

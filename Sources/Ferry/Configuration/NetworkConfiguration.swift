@@ -96,6 +96,10 @@ public struct NetworkConfiguration: Sendable {
     /// Where answers are kept, for requests that want it. The default is `nil`: nothing is kept.
     public var cache: CacheConfiguration?
 
+    /// Whether responses to requests that say ``CachePolicy/configured`` are stored, and who says for how long. It
+    /// matters only with a ``cache``. The default is ``CachePolicy/none``.
+    public var cachePolicy: CachePolicy = .none
+
     /// Observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
 

@@ -60,7 +60,7 @@ final class AgentCore: TransferReceiver {
         alwaysNeedsExchange = !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
         log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.declaredSecrets) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
-        cache = configuration.cache.map { ResponseCache($0) }
+        cache = configuration.cache.map { [builder] in ResponseCache($0, httpPrefix: builder.httpPrefix($0)) }
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { Self.sum(max(limits.maxConcurrentTransfers, 1), max($0, 0)) } ?? .max
@@ -86,6 +86,13 @@ final class AgentCore: TransferReceiver {
 
     /// Whether a jar may have something to send along.
     var hasCookies: Bool { configuration.keepsCookies && transport.hasCookies }
+
+    /// The policy of a request, or the configuration's where it says so.
+    func cachePolicy<R: Request>(of request: R) -> CachePolicy {
+        let policy = request.cachePolicy
+        if case .configured = policy.kind { return configuration.cachePolicy }
+        return policy
+    }
 
     /// Whether a refused token or a challenge may be answered.
     var asksBack: Bool { configuration.authenticator != nil || configuration.credentialProvider != nil }

@@ -18,9 +18,11 @@ extension CacheStage {
             return .miss(.varyMismatch)
         }
         if age <= plan.terms.time {
-            return .fresh(stored, CacheTrace(outcome: .hit(age: .microseconds(age), isStale: false)))
+            let outcome = CacheTrace.Outcome.hit(age: .microseconds(age), isStale: false)
+            return .fresh(stored, CacheTrace(outcome: outcome, remaining: plan.terms.time - age))
         }
-        let trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: true))
+        let outcome = CacheTrace.Outcome.hit(age: .microseconds(age), isStale: true)
+        let trace = CacheTrace(outcome: outcome, remaining: plan.terms.time - age)
         return .stale(stored, past: age - plan.terms.time, trace)
     }
 

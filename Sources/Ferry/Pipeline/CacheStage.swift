@@ -16,27 +16,48 @@ struct CacheStage: Sendable {
     }
 
     let core: AgentCore
-    /// `nil` when nothing is kept of it.
+    /// `nil` when nothing is kept of it for a time that the application says.
     let plan: CachePlan?
+    /// `nil` when nothing is kept of it by RFC 9111. Then this stage does no more than to look into the memory; the
+    /// rest is the exchange's, for each of its transfers.
+    let http: HTTPCachePlan?
+    private let target: HTTPCacheTarget?
     private(set) var mode: CacheMode
 
     init(_ plan: CachePlan?, _ mode: CacheMode, by core: AgentCore) {
         (self.plan, self.mode, self.core) = (plan, mode, core)
+        (http, target) = (nil, nil)
     }
 
-    init<R: Request>(_ request: R, _ target: CacheTarget, _ mode: CacheMode, by core: AgentCore) {
-        self.init(CachePlan(for: request, target, in: core.cache), mode, by: core)
+    /// By RFC 9111.
+    init(_ terms: CachePolicy.HTTPTerms, _ target: HTTPCacheTarget, _ mode: CacheMode, by core: AgentCore) {
+        (plan, self.mode, self.core, self.target) = (nil, mode, core, target)
+        http = HTTPCachePlan(terms: terms, mode: mode)
+    }
+
+    /// The stage of a request, and the request's URL.
+    static func of<R: Request>(
+        _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore
+    ) throws(RequestError) -> (CacheStage, url: String) {
+        let policy = core.cachePolicy(of: request)
+        if let terms = policy.http, let cache = core.cache {
+            let target = try core.httpTarget(of: request, terms, at: servers, in: cache)
+            return (CacheStage(terms, target, mode, by: core), target.url)
+        }
+        let target = try core.builder.cacheTarget(request, at: servers)
+        return (CacheStage(CachePlan(policy, target, in: core.cache), mode, by: core), target.url)
     }
 
     /// Whether the cache or other runs have a part in a request.
     static func applies<R: Request>(to request: R, in core: AgentCore) -> Bool {
-        (core.cache != nil && request.cachePolicy.terms != nil) || request.coalesces
+        (core.cache != nil && core.cachePolicy(of: request).isOn) || request.coalesces
     }
 
     // MARK: Before the network
 
     /// A fresh answer from memory, if the mode lets it be used.
     func recall<R: Request>(for request: R) -> Answer? {
+        if let http, let target { return HTTPCacheStage.recall(request, http, target, by: core) }
         guard mode.reads, let plan, let cache = core.cache, let stored = cache.recall(plan.key) else { return nil }
         let now = cache.clock()
         guard case .fresh(_, let trace) = verdict(on: stored, plan, of: request, now: now) else { return nil }
@@ -82,6 +103,7 @@ struct CacheStage: Sendable {
     /// For a run that is given the kept answer and then the network's: the first of them. `nil` when there is none that
     /// is fresh.
     func first(_ call: Call, _ control: RunControl) async -> Answer? {
+        if let target, http != nil { return await HTTPCacheStage.first(call, target, control, by: core) }
         guard let plan else { return nil }
         switch await find(for: call.request, plan, control, until: call.end)?.verdict {
         case .fresh(let stored, let trace)?: return Answer(stored, trace, plan)
@@ -96,6 +118,7 @@ struct CacheStage: Sendable {
     func answer(_ call: Call, _ control: RunControl) async -> Answer {
         core.enter(control)
         if control.end != nil { return .refused(control.error(url: call.url)) }
+        if http != nil { return await fetch(call, control) }
         var miss = plan == nil ? CacheMiss.notConfigured : .reload
         var past: (answer: Answer, time: Int64, isInMemory: Bool)?
         if let plan, mode.reads {
@@ -129,6 +152,7 @@ struct CacheStage: Sendable {
 
     private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
         var call = call
+        call.http = http.map { HTTPCachePlan(terms: $0.terms, mode: mode) }
         if call.snapshot == nil {
             call.snapshot = Result { () throws(RequestError) in
                 try core.builder.snapshot(of: call.request, at: call.servers)
@@ -155,6 +179,10 @@ struct CacheStage: Sendable {
             if let plan {
                 core.cache?.counters.missed(.invalid)
                 core.cache?.remove(plan.key)
+            } else if http != nil {
+                // A status that the request does not accept is what the server has said, and stays so.
+                guard case .arrived(let result, _) = answer, (200..<300).contains(result.status) else { return .end }
+                core.cache?.counters.missed(.invalid)
             }
             mode = .reload
             return .again
@@ -184,7 +212,7 @@ extension Answer {
     var isHit: Bool { if case .arrived(_, let origin) = self { origin.cache?.isHit == true } else { false } }
 
     /// A failure that an older answer may stand in for: the network's, or the server's own (RFC 5861, 4).
-    fileprivate var isServersFault: Bool {
+    var isServersFault: Bool {
         switch self {
         case .result(let result), .arrived(let result, _):
             if let failure = result.failure { return failure.code != .cancelled && failure.code != .shutdown }

@@ -13,7 +13,7 @@ extension Exchange {
         case .arrived(let last, let origin): (result, isFromCache) = (last, origin.isFromCache)
         }
         hasLeft = false
-        call.watch?.received(result)
+        if !isFromCache { call.watch?.received(validation ?? result) }
         do throws(RequestError) {
             if result.succeeded {
                 if let next = try redirected(by: result) { return next }
@@ -44,8 +44,8 @@ extension Exchange {
         if hasLeft { return }
         hasLeft = true
         if !isIntercepted {
-            earlier.add(result)
-            left = RequestMetrics(result)
+            earlier.add(validation ?? result)
+            left = RequestMetrics(validation ?? result)
         }
         carrier?.goOn(from: result)
     }

@@ -1,3 +1,4 @@
+import FerryCache
 import FerryTransport
 
 /// The last stage of the pipeline before the transport: prepares a request with adapters and the authenticator, sends
@@ -39,8 +40,18 @@ struct Exchange {
     private var hasPaid: Bool
     /// Nothing more is wanted of the answer at hand.
     var hasLeft = false
-    /// The answer at hand came from an interceptor.
+    /// The answer at hand came from an interceptor, or from the cache by RFC 9111.
     var isIntercepted = false
+    /// What that cache did for the answer at hand.
+    private var trace: CacheTrace?
+    /// What said that the cache's response is still what the server has.
+    private(set) var validation: TransferResult?
+    /// What the cache has for the case that the server fails.
+    private var standIn: (result: TransferResult, trace: CacheTrace)?
+    /// A validation spoke of what is not stored: the next transfer asks for none.
+    private var asksNoValidation = false
+    /// All that has told users apart so far: what a redirect leads to answers the one who was led there.
+    private var secrets: [HTTPCacheKey.Secret] = []
     var url: String
 
     enum Next {
@@ -77,12 +88,16 @@ struct Exchange {
             case .deliver(.refused(let error)):
                 let error = error.after(earlier, redirects.history)
                 return .refused(error.measured(start.duration(to: .now), left, earlier))
-            case .deliver(let answer): return answer
+            case .deliver(let answer):
+                guard let standIn, answer.isServersFault else { return answer }
+                core.cache?.counters.hit(fromMemory: true, isStale: true)
+                (isIntercepted, trace, validation) = (true, standIn.trace, nil)
+                return .arrived(standIn.result, origin(isFromCache: true))
             // What follows a redirect is sent as it is: the adapters meant the first server.
             case .again: if redirects.history.isEmpty { leg = nil }
             case .goOn: break
             }
-            isIntercepted = false
+            (isIntercepted, trace, validation, standIn) = (false, nil, nil, nil)
             do throws(RequestError) {
                 answer = try await send()
             } catch {
@@ -95,7 +110,7 @@ struct Exchange {
 
     /// One plain transfer, and more only where it takes more. Who calls it lets the run go in the end.
     static func answer(_ call: Call, _ control: RunControl, by core: AgentCore) async -> Answer {
-        if isNeeded(for: call.request, by: core) || control.group != nil {
+        if isNeeded(for: call.request, by: core) || control.group != nil || call.http != nil {
             return await carry(call, control, after: .unsent, nil, by: core)
         }
         var built: BuiltRequest
@@ -174,6 +189,8 @@ struct Exchange {
         authorize(&built.transfer)
         // The jar can be filled by one response of this run, and emptied by the next.
         if core.hasCookies { hasUnknownCredentials = true }
+        var stage = carrier == nil ? cacheStage(for: built) : nil
+        if stage != nil, let answer = try await look(&stage, &built) { return answer }
         call.watch?.sends(built)
         if let remaining {
             // Whatever held it up until now: too late it is not sent at all.
@@ -183,7 +200,86 @@ struct Exchange {
         if !hasPaid && !retries.isOff { core.payForRetries(url) }
         hasPaid = true
         if let carrier { return await control.carry(built, streamedBy: carrier, by: core) }
-        return await control.carry(built, by: core)
+        let answer = await control.carry(built, by: core)
+        guard stage != nil else { return answer }
+        return await take(answer, &stage)
+    }
+
+    // MARK: The cache by RFC 9111
+
+    /// `nil` where it has no part in the request.
+    private mutating func cacheStage(for built: borrowing BuiltRequest) -> HTTPCacheStage? {
+        guard let plan = call.http, let cache = core.cache else { return nil }
+        var fields = Headers(built.transfer.headers)
+        if fields["User-Agent"] == nil, let agent = core.builder.userAgent { fields.append("User-Agent", agent) }
+        if fields["Accept-Encoding"] == nil {
+            switch built.transfer.acceptedEncodings {
+            case .standard:
+                let encodings = core.builder.acceptedEncodings
+                if !encodings.isEmpty { fields.append("Accept-Encoding", encodings.field) }
+            case .these(let encodings): fields.append("Accept-Encoding", encodings)
+            case .none: break
+            }
+        }
+        var own = fields.filter { SecretHeaders.contains($0.name, declared: call.redirectPolicy.sensitiveHeaders) }
+        // The policy says whose it is: then a token does not.
+        let isOwned = plan.terms.sensitiveData != .none
+        if isOwned { own.removeAll { added.contains($0) } }
+        var found = RequestBuilder.secrets(own, isShared: plan.terms.isShared)
+        if let credentials = built.transfer.credentials, !isOwned || call.digest != nil {
+            found.append(HTTPCacheKey.Secret(name: "", value: "\(credentials.user)\0\(credentials.password)"))
+        }
+        for secret in found where !secrets.contains(secret) { secrets.append(secret) }
+        let body: Bool =
+            switch built.transfer.body {
+            case .none: false
+            case .bytes, .data, .pull: true
+            }
+        return HTTPCacheStage(
+            core, cache, plan,
+            HTTPCacheStage.Sent(
+                method: built.transfer.method, url: url, fields: fields, hasBody: body,
+                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets), added: added.map(\.name)),
+            of: call.request)
+    }
+
+    /// The cache's answer, if it has one; otherwise what is to be sent has the conditions of a validation.
+    private mutating func look(
+        _ stage: inout HTTPCacheStage?, _ built: inout BuiltRequest
+    ) async throws(RequestError) -> Answer? {
+        guard let way = await stage?.look(control, until: deadline) else { throw control.overdue(url: url) }
+        switch way {
+        case .answer(let result, let found):
+            let isFromCache = found.isHit
+            (isIntercepted, trace) = (true, found)
+            return .arrived(result, origin(isFromCache: isFromCache))
+        case .refuse(let miss): throw .notCached(miss, url: url)
+        case .send(let fields):
+            if !asksNoValidation { for field in fields { built.transfer.headers.append(field.name, field.value) } }
+            asksNoValidation = false
+            standIn = stage?.standIn
+            return nil
+        }
+    }
+
+    /// What the cache makes of the answer.
+    private mutating func take(_ answer: Answer, _ stage: inout HTTPCacheStage?) async -> Answer {
+        guard case .result(let result) = answer, result.succeeded else {
+            stage?.failed()
+            return answer
+        }
+        switch await stage?.received(result, control, until: deadline) {
+        case .deliver(let delivered, let found, let validated)?:
+            (trace, validation, standIn) = (found, validated, stage?.standIn)
+            if validated == nil { return .result(result) }
+            return .arrived(delivered, origin())
+        case .again?:
+            asksNoValidation = true
+            hasLeft = false
+            leave(result)
+            return .unsent
+        case nil: return answer
+        }
     }
 
     func ask<Value: Sendable>(
@@ -241,8 +337,8 @@ struct Exchange {
     func origin(isFromCache: Bool = false) -> ResponseOrigin {
         ResponseOrigin(
             url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
-            isFromCache: isFromCache, hasUnknownCredentials: hasUnknownCredentials, added: added.map(\.name),
-            start: start)
+            isFromCache: isFromCache, cache: trace, hasUnknownCredentials: hasUnknownCredentials,
+            added: added.map(\.name), start: start, validation: validation)
     }
 
     private func hasSecrets(_ fields: [Headers.Field]) -> Bool {

@@ -63,8 +63,10 @@ struct SharingStage: Sendable {
         // With another token it may be for somebody else.
         let token = call.takesToken(to: transfer.url) ? core.tokens?.generation : nil
         material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(token.map(String.init) ?? "none")")
-        let terms = request.cachePolicy.terms
-        (terms?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
+        let policy = core.cachePolicy(of: request)
+        (policy.terms?.sensitiveData ?? policy.http?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
+        // By RFC 9111 the cache answers behind this stage.
+        if let http = call.http { material.appendCounted("\(http.terms.isShared) \(http.mode)") }
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(control.isRefresh)")
         // Each run has a deadline of its own; the rest is the transfer's.
         let timeouts = transfer.timeouts

@@ -7,9 +7,10 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
     /// Reads all three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
     /// `Sun Nov  6 08:49:37 1994`. What is no such date is `nil`, a wrong day of the week is not looked at.
     ///
-    /// A year of two digits is the one that is not more than 50 years ahead of `now`.
-    init?(_ text: String, now: HTTPDate) {
-        var reader = Reader(text)
+    /// A year of two digits is the one that is not more than 50 years ahead of `now`. A cache reads dates without
+    /// regard to case (RFC 9111, 4.2): `ignoresCase`.
+    init?(_ text: String, now: HTTPDate, ignoresCase: Bool = false) {
+        var reader = Reader(text, ignoresCase: ignoresCase)
         guard let word = reader.letters(), word.count >= 3 else { return nil }
         let date: (year: Int, month: Int, day: Int)
         let time: Int
@@ -97,15 +98,23 @@ extension HTTPDate {
     /// Takes a date apart from left to right.
     private struct Reader {
         private var rest: Substring.UTF8View
+        private let ignoresCase: Bool
 
-        init(_ text: String) { rest = Substring(text).utf8 }
+        init(_ text: String, ignoresCase: Bool) {
+            rest = Substring(text).utf8
+            self.ignoresCase = ignoresCase
+        }
 
         var isAtEnd: Bool { rest.isEmpty }
 
         mutating func skip(_ text: String) -> Bool {
-            guard rest.starts(with: text.utf8) else { return false }
+            guard rest.starts(with: text.utf8, by: isSame) else { return false }
             rest = rest.dropFirst(text.utf8.count)
             return true
+        }
+
+        private func isSame(_ left: UInt8, _ right: UInt8) -> Bool {
+            left == right || (ignoresCase && lowercased(left) == lowercased(right))
         }
 
         mutating func oneOf(_ choices: String) -> String? {
@@ -129,7 +138,7 @@ extension HTTPDate {
 
         mutating func month() -> Int? {
             guard let word = letters() else { return nil }
-            return HTTPDate.months.firstIndex { $0 == word }.map { $0 + 1 }
+            return HTTPDate.months.firstIndex { $0.utf8.elementsEqual(word.utf8, by: isSame) }.map { $0 + 1 }
         }
 
         /// Seconds since midnight of `08:49:37`.

@@ -90,8 +90,8 @@ open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
 
     // MARK: What is kept
 
-    /// Nothing.
-    open var cachePolicy: CachePolicy { .none }
+    /// The configuration's.
+    open var cachePolicy: CachePolicy { .configured }
     /// A hit, or the network.
     open var cacheMode: CacheMode { .cacheElseNetwork }
     /// All of them.

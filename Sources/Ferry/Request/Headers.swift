@@ -21,6 +21,8 @@ public struct Headers: Sendable {
     private enum Storage: Sendable {
         case own([Field])
         case received(TransferResult)
+        /// With the value of an `Age` field behind them.
+        case aged(TransferResult, String)
     }
 
     private var storage: Storage
@@ -33,11 +35,18 @@ public struct Headers: Sendable {
 
     package init(_ result: TransferResult) { storage = .received(result) }
 
+    /// The fields of a stored response, which have no `Age`, and how old it is now, in seconds (RFC 9111, 5.1).
+    init(_ result: TransferResult, age: Int64) { storage = .aged(result, String(age)) }
+
+    private static let age = "Age"
+
     /// The fields as an array.
     public var fields: [Field] {
         switch storage {
         case .own(let fields): fields
         case .received(let result): (0..<result.headerCount).map { Self.field($0, of: result) }
+        case .aged(let result, let age):
+            (0..<result.headerCount).map { Self.field($0, of: result) } + [Field(name: Self.age, value: age)]
         }
     }
 
@@ -95,6 +104,9 @@ public struct Headers: Sendable {
         switch storage {
         case .own(let fields):
             for field in fields where equalNames(field.name, name) { body(field.value) }
+        case .aged(let result, let age):
+            Headers(result).each(named: name, body)
+            if equalNames(name, Self.age) { body(age) }
         case .received(let result):
             var name = name
             name.withUTF8 { wanted in
@@ -125,6 +137,7 @@ extension Headers: RandomAccessCollection {
         switch storage {
         case .own(let fields): fields.count
         case .received(let result): result.headerCount
+        case .aged(let result, _): result.headerCount + 1
         }
     }
 
@@ -133,6 +146,9 @@ extension Headers: RandomAccessCollection {
         switch storage {
         case .own(let fields): fields[position]
         case .received(let result): Self.field(position, of: result)
+        case .aged(let result, let age):
+            position == result.headerCount
+                ? Field(name: Self.age, value: age) : Self.field(position, of: result)
         }
     }
 }
@@ -200,11 +216,15 @@ struct CommonHeaders: Sendable {
     private(set) var publicFields = Headers()
     private(set) var packedPublic = HeaderBlock()
 
+    /// Whether one of them has a say in what the cache answers.
+    private(set) var speaksOfCaching = false
+
     /// None.
     init() {}
 
     init(_ configuration: NetworkConfiguration) throws(RequestError) {
         fields = configuration.headers
+        speaksOfCaching = HTTPCacheStage.speaksOfCaching(fields)
         let declared = configuration.declaredSecrets
         for field in configuration.headers {
             try packed.appendChecked(field.name, field.value, url: "")

@@ -104,7 +104,8 @@ public protocol Request<Value>: Runnable {
     /// answer came, and by a retry policy. The default is what the method says (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
 
-    /// Whether answers are kept, and for how long. The default is ``CachePolicy/none``.
+    /// Whether responses are stored, and who says for how long. The default is ``CachePolicy/configured``, the
+    /// configuration's.
     var cachePolicy: CachePolicy { get }
 
     /// How a start that does not say so itself uses the cache. The default is ``CacheMode/cacheElseNetwork``.
@@ -216,8 +217,8 @@ extension Request {
     public var jsonSchema: JSONSchema? { nil }
     /// As Foundation's is at first.
     public var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
-    /// Nothing is kept.
-    public var cachePolicy: CachePolicy { .none }
+    /// The configuration's.
+    public var cachePolicy: CachePolicy { .configured }
     /// A hit, or the network.
     public var cacheMode: CacheMode { .cacheElseNetwork }
     /// All of them.

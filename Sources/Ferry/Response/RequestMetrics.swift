@@ -64,6 +64,8 @@ public struct RequestMetrics: Sendable, Hashable {
         public static var hit: CacheOutcome { CacheOutcome(rawValue: "hit") }
         /// An answer past its time, which was allowed.
         public static var stale: CacheOutcome { CacheOutcome(rawValue: "stale") }
+        /// An answer past its time that the server has validated (RFC 9111, 4.3): only its head came over the network.
+        public static var revalidated: CacheOutcome { CacheOutcome(rawValue: "revalidated") }
         /// Nothing that could be used.
         public static var miss: CacheOutcome { CacheOutcome(rawValue: "miss") }
 

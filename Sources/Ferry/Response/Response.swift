@@ -23,14 +23,20 @@ public struct Response: Sendable {
     /// Whether a server gave it to this run: neither the cache nor an interceptor did.
     var isFromServer: Bool { origin?.isIntercepted != true }
 
+    /// The transfer that it was measured by: where the server has validated it, not the one that brought it.
+    private var measured: TransferResult { origin?.validation ?? result }
+
     /// The redirects that were followed, in their order.
     public var redirects: [Redirect] { origin?.redirects ?? [] }
 
     /// The status code.
     public var status: Int { result.status }
 
-    /// The header fields, as they came.
-    public var headers: Headers { Headers(result) }
+    /// The header fields, as they came. Of a response that the cache stored by RFC 9111, `Age` says how old it is now.
+    public var headers: Headers {
+        guard let cache = origin?.cache, cache.isHTTP, let age = cache.age else { return Headers(result) }
+        return Headers(result, age: age.components.seconds)
+    }
 
     /// Bytes of the body, after decoding.
     public var bodyLength: Int { Int(clamping: result.bodyLength) }
@@ -78,8 +84,7 @@ public struct Response: Sendable {
     /// The address and port connected to; `nil` without a connection.
     public var peer: Peer? {
         if origin?.cache?.isHit == true { return nil }
-        let address = result.peer
-        return address.isEmpty ? nil : Peer(address: address, port: result.peerPort)
+        return Peer(measured)
     }
 
     /// Where a connection led.
@@ -113,10 +118,10 @@ public struct Response: Sendable {
     }
 
     /// Whether it came over a kept connection.
-    public var isReusedConnection: Bool { result.isReusedConnection && origin?.cache?.isHit != true }
+    public var isReusedConnection: Bool { measured.isReusedConnection && origin?.cache?.isHit != true }
 
     /// How often the request was tried, redirects and retries included; an attempt that did not reach a server counts.
-    public var attempts: Int { origin?.attempts(result) ?? result.attempts }
+    public var attempts: Int { origin?.attempts(measured) ?? result.attempts }
 
     /// Times and bytes. How long a hit in the cache took is not known here: observers are told.
     public var metrics: RequestMetrics { RequestMetrics(result, origin) }

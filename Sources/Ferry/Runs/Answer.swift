@@ -35,6 +35,8 @@ final class ResponseOrigin: Sendable {
     let hasUnknownCredentials: Bool
     /// Names of header fields that it was sent with and the request does not show.
     let added: [String]
+    /// What said that the cache's response is still what the server has; `nil` of any other.
+    let validation: TransferResult?
     /// When the run began; `nil` when that was not measured.
     let start: ContinuousClock.Instant?
     /// From there to the answer.
@@ -46,7 +48,8 @@ final class ResponseOrigin: Sendable {
     init(
         url: String, redirects: [Redirect] = [], earlier: EarlierAttempts = EarlierAttempts(),
         isIntercepted: Bool = false, isFromCache: Bool = false, cache: CacheTrace? = nil,
-        hasUnknownCredentials: Bool = false, added: [String] = [], start: ContinuousClock.Instant? = nil
+        hasUnknownCredentials: Bool = false, added: [String] = [], start: ContinuousClock.Instant? = nil,
+        validation: TransferResult? = nil
     ) {
         self.url = url
         self.redirects = redirects
@@ -57,6 +60,7 @@ final class ResponseOrigin: Sendable {
         self.hasUnknownCredentials = hasUnknownCredentials
         self.added = added
         self.start = start
+        self.validation = validation
         elapsed = start.map { $0.duration(to: .now) }
     }
 

@@ -30,9 +30,8 @@ struct CachedRun<R: Request>: Sendable {
         (self.request, self.core, self.group) = (request, core, group)
         servers = core.builder.servers
         do throws(RequestError) {
-            let target = try core.builder.cacheTarget(request, at: servers)
-            (url, refusal) = (target.url, nil)
-            stage = CacheStage(request, target, mode, by: core)
+            let made = try CacheStage.of(request, mode, at: servers, by: core)
+            (stage, url, refusal) = (made.0, made.url, nil)
         } catch {
             (url, refusal) = (error.url, error)
             stage = CacheStage(nil, mode, by: core)

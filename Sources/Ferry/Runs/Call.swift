@@ -29,6 +29,8 @@ struct Call: Sendable {
     let isIdempotent: Bool
     /// Counts what is sent of its body, where somebody may ask.
     var meter: UploadMeter?
+    /// How it uses the cache by RFC 9111; `nil` when it does not.
+    var http: HTTPCachePlan?
     /// Whether its control is to know when a transfer has left the queue.
     var reportsStart = false
 

@@ -211,6 +211,7 @@ extension RequestMetrics {
 
     /// The times of the last attempt, and the counts of all the way there.
     init(_ result: TransferResult, _ origin: ResponseOrigin?) {
+        let result = origin?.validation ?? result
         self.init(result)
         guard let origin else { return }
         cache = origin.cache?.metric

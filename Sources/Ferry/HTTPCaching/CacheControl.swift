@@ -1,0 +1,286 @@
+import FerryTransport
+
+/// The directives of the `Cache-Control` fields of one message (RFC 9111, 5.2), as they are written.
+///
+/// A list is read member by member, and a comma inside a quoted string ends no member. A quotation mark that is not
+/// closed quotes nothing: otherwise a broken extension could hide the `no-store` behind it.
+struct CacheDirectiveList: Sendable {
+    /// One directive.
+    struct Member: Sendable, Equatable {
+        /// In lower case: names are compared without regard to case.
+        var name: String
+        /// `nil` without an argument.
+        var argument: Argument?
+    }
+
+    /// The argument of a directive. A recipient takes a token and a quoted string for the same (RFC 9111, 5.2).
+    enum Argument: Sendable, Equatable {
+        case token(String)
+        case quoted(String)
+        /// White space around the equals sign, or something behind the closing quotation mark.
+        case broken
+    }
+
+    private(set) var members: [Member] = []
+
+    /// The directives of these field values, in their order.
+    init(_ values: [String]) {
+        for value in values { read(Array(value.utf8)) }
+    }
+
+    private mutating func read(_ bytes: [UInt8]) {
+        var at = 0
+        while at < bytes.count {
+            var name: [UInt8] = []
+            while at < bytes.count, bytes[at] != 0x2C, bytes[at] != 0x3D {
+                if bytes[at] == 0x22, let end = Self.closingQuote(bytes, at) {
+                    // A quoted string is no directive. What it holds is not looked at.
+                    name.append(0x22)
+                    at = end + 1
+                } else {
+                    name.append(lowercased(bytes[at]))
+                    at += 1
+                }
+            }
+            let bare = Self.trimmed(name[...])
+            var argument: Argument?
+            if at < bytes.count, bytes[at] == 0x3D {
+                at += 1
+                argument = Self.argument(bytes, &at)
+                if name.last.map(Self.isSpace) == true { argument = .broken }
+            }
+            // Behind the comma.
+            at += 1
+            if !bare.isEmpty { members.append(Member(name: String(decoding: bare, as: UTF8.self), argument: argument)) }
+        }
+    }
+
+    /// Reads up to the comma or the end.
+    private static func argument(_ bytes: [UInt8], _ at: inout Int) -> Argument {
+        if at < bytes.count, bytes[at] == 0x22, let end = closingQuote(bytes, at) {
+            var text: [UInt8] = []
+            var index = at + 1
+            while index < end {
+                if bytes[index] == 0x5C, index + 1 < end { index += 1 }
+                text.append(bytes[index])
+                index += 1
+            }
+            at = end + 1
+            let rest = bytes[at...].prefix { $0 != 0x2C }
+            at += rest.count
+            return rest.allSatisfy(isSpace) ? .quoted(String(decoding: text, as: UTF8.self)) : .broken
+        }
+        let raw = bytes[at...].prefix { $0 != 0x2C }
+        at += raw.count
+        if raw.first.map(isSpace) ?? true { return .broken }
+        return .token(String(decoding: trimmed(raw), as: UTF8.self))
+    }
+
+    /// Where the quotation that begins at `start` ends; `nil` when it does not.
+    private static func closingQuote(_ bytes: [UInt8], _ start: Int) -> Int? {
+        var index = start + 1
+        while index < bytes.count {
+            if bytes[index] == 0x22 { return index }
+            index += bytes[index] == 0x5C ? 2 : 1
+        }
+        return nil
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var bytes = bytes.drop(while: isSpace)
+        while let last = bytes.last, isSpace(last) { bytes.removeLast() }
+        return bytes
+    }
+
+    /// The number of seconds of every directive of this name, in their order; `nil` for one that is no number.
+    func seconds(of name: String) -> [Int64?] {
+        members.filter { $0.name == name }.map { member in
+            switch member.argument {
+            case .token(let text)?, .quoted(let text)?: deltaSeconds(text)
+            case .broken?, nil: nil
+            }
+        }
+    }
+
+    func contains(_ name: String) -> Bool { members.contains { $0.name == name } }
+}
+
+/// A number of seconds (RFC 9111, 1.2.2): digits and nothing else. One that is too large is the largest that is
+/// calculated with, 2³¹ seconds.
+func deltaSeconds(_ text: String) -> Int64? {
+    let digits = text.utf8
+    guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+    var value: Int64 = 0
+    for digit in digits {
+        value = value * 10 + Int64(digit - 0x30)
+        if value >= mostDeltaSeconds { return mostDeltaSeconds }
+    }
+    return value
+}
+
+private let mostDeltaSeconds: Int64 = 1 << 31
+
+/// What a response says of its own caching (RFC 9111, 5.2.2; RFC 5861; RFC 8246).
+///
+/// Of several directives of one name the one counts that allows least, and one whose argument is broken allows
+/// nothing (RFC 9111, 4.2.1): a broken field never makes a response fresher than it says.
+struct ResponseDirectives: Sendable, Equatable {
+    /// Seconds; `nil` without the directive (RFC 9111, 5.2.2.1).
+    var maxAge: Int64?
+    /// Likewise, for shared caches (RFC 9111, 5.2.2.10).
+    var sharedMaxAge: Int64?
+    /// RFC 9111, 5.2.2.5
+    var noStore = false
+    /// RFC 9111, 5.2.2.4, without field names, or with names that are not quoted.
+    var noCache = false
+    /// The fields that `no-cache="…"` names, in lower case: they are not reused without a validation.
+    var noCacheFields: [String] = []
+    /// RFC 9111, 5.2.2.7, without field names.
+    var isPrivate = false
+    /// The fields that `private="…"` names, in lower case: a shared cache does not store them.
+    var privateFields: [String] = []
+    /// RFC 9111, 5.2.2.9
+    var isPublic = false
+    /// RFC 9111, 5.2.2.2
+    var mustRevalidate = false
+    /// RFC 9111, 5.2.2.8
+    var proxyRevalidate = false
+    /// RFC 9111, 5.2.2.3
+    var mustUnderstand = false
+    /// RFC 8246, 2
+    var isImmutable = false
+    /// Seconds past its time (RFC 5861, 3).
+    var staleWhileRevalidate: Int64 = 0
+    /// Seconds past its time (RFC 5861, 4).
+    var staleIfError: Int64 = 0
+
+    /// The directives of a response with these fields.
+    init(_ headers: Headers) { self.init(CacheDirectiveList(headers.values(of: "Cache-Control"))) }
+
+    init(_ list: CacheDirectiveList) {
+        maxAge = Self.least(list.seconds(of: "max-age"))
+        sharedMaxAge = Self.least(list.seconds(of: "s-maxage"))
+        staleWhileRevalidate = Self.least(list.seconds(of: "stale-while-revalidate")) ?? 0
+        staleIfError = Self.least(list.seconds(of: "stale-if-error")) ?? 0
+        for member in list.members {
+            switch member.name {
+            case "no-store": noStore = true
+            case "no-cache": Self.read(member, &noCache, &noCacheFields)
+            case "private": Self.read(member, &isPrivate, &privateFields)
+            case "public": isPublic = true
+            case "must-revalidate": mustRevalidate = true
+            case "proxy-revalidate": proxyRevalidate = true
+            case "must-understand": mustUnderstand = true
+            case "immutable": isImmutable = true
+            default: break
+            }
+        }
+    }
+
+    private static func least(_ values: [Int64?]) -> Int64? { values.map { $0 ?? 0 }.min() }
+
+    private static func read(_ member: CacheDirectiveList.Member, _ isWhole: inout Bool, _ names: inout [String]) {
+        guard case .quoted(let text)? = member.argument else { return isWhole = true }
+        let found = fieldNames(text)
+        if found.isEmpty { isWhole = true }
+        names += found
+    }
+}
+
+/// The members of a list of field names, in lower case.
+func fieldNames(_ text: String) -> [String] {
+    text.utf8.split(separator: 0x2C).compactMap { word in
+        let bare = word.filter { $0 != 0x20 && $0 != 0x09 }.map(lowercased)
+        return bare.isEmpty ? nil : String(decoding: bare, as: UTF8.self)
+    }
+}
+
+/// What a request says of its own caching: the directives of its `Cache-Control` field (RFC 9111, 5.2.1), by name.
+///
+///     var headers: Headers {
+///         var headers = Headers()
+///         headers.cacheControl.maxStale = .seconds(60)
+///         return headers
+///     }
+///
+/// The cache of the agent obeys it where the policy is ``CachePolicy/http(shared:sensitiveData:write:)``, and the
+/// field goes to the server, whose caches obey it likewise. Durations count in whole seconds.
+public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
+    /// The response is to be no older than that (RFC 9111, 5.2.1.1). The default is `nil`, any age.
+    public var maxAge: Duration?
+    /// The response may be past its time by that much (RFC 9111, 5.2.1.2). The default is `nil`, not at all;
+    /// ``anyTime`` allows any.
+    public var maxStale: Duration?
+    /// The response is to stay fresh for at least that long (RFC 9111, 5.2.1.3). The default is `nil`.
+    public var minFresh: Duration?
+    /// A stored response is used only after the server has validated it (RFC 9111, 5.2.1.4). The default is `false`.
+    public var noCache = false
+    /// The response is not stored (RFC 9111, 5.2.1.5). The default is `false`.
+    public var noStore = false
+    /// The network is not asked: without a stored response the status is 504 (RFC 9111, 5.2.1.7). The default is
+    /// `false`.
+    public var onlyIfCached = false
+
+    /// For ``maxStale``: however long it is past its time.
+    public static let anyTime = Duration.seconds(mostDeltaSeconds)
+
+    /// No directives.
+    public init() {}
+
+    /// The directives of these fields. A number that is broken asks for most: it never lets an older response be used.
+    init(_ headers: Headers) {
+        let values = headers.values(of: "Cache-Control")
+        if values.isEmpty {
+            // It means the same where there is no Cache-Control (RFC 9111, 5.4).
+            noCache = headers.values(of: "Pragma").contains { CacheDirectiveList([$0]).contains("no-cache") }
+            return
+        }
+        let list = CacheDirectiveList(values)
+        maxAge = list.seconds(of: "max-age").map { $0 ?? 0 }.min().map { .seconds($0) }
+        minFresh = list.seconds(of: "min-fresh").map { $0 ?? mostDeltaSeconds }.max().map { .seconds($0) }
+        for member in list.members {
+            switch member.name {
+            case "max-stale" where member.argument == nil: maxStale = min(maxStale ?? Self.anyTime, Self.anyTime)
+            case "no-cache": noCache = true
+            case "no-store": noStore = true
+            case "only-if-cached": onlyIfCached = true
+            default: break
+            }
+        }
+        let given = list.members.contains { $0.name == "max-stale" && $0.argument != nil }
+        if given {
+            let least = list.seconds(of: "max-stale").compactMap { $0 }.min().map { Duration.seconds($0) }
+            maxStale = least.map { min($0, maxStale ?? $0) }
+        }
+    }
+
+    /// The value of a `Cache-Control` field, like `max-stale=60, no-store`; empty without directives.
+    public var description: String {
+        var words: [String] = []
+        if let maxAge { words.append("max-age=\(Self.number(maxAge))") }
+        if let maxStale { words.append(maxStale >= Self.anyTime ? "max-stale" : "max-stale=\(Self.number(maxStale))") }
+        if let minFresh { words.append("min-fresh=\(Self.number(minFresh))") }
+        if noCache { words.append("no-cache") }
+        if noStore { words.append("no-store") }
+        if onlyIfCached { words.append("only-if-cached") }
+        return words.joined(separator: ", ")
+    }
+
+    private static func number(_ duration: Duration) -> Int64 {
+        min(max(duration.components.seconds, 0), mostDeltaSeconds)
+    }
+}
+
+extension Headers {
+    /// The directives of the `Cache-Control` field of a request (RFC 9111, 5.2.1). Setting them replaces the field,
+    /// what it holds of other directives included; without any the field goes.
+    public var cacheControl: RequestCacheControl {
+        get { RequestCacheControl(self) }
+        set {
+            let value = newValue.description
+            self["Cache-Control"] = value.isEmpty ? nil : value
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import FerryCache
+import FerryTransport
+import Synchronization
+
+/// What is stored by RFC 9111 is found by its URL (RFC 9111, 2), in a part of the cache that belongs to the
+/// credentials of the request: a private cache has one user, and an agent may speak for many.
+struct HTTPCacheKey {
+    /// A field with a secret, or a credential that no field shows.
+    struct Secret: Hashable, Sendable {
+        var name: String
+        var value: String
+    }
+
+    /// Below it stands one URL, for one user.
+    private let owner: [UInt8]
+
+    init(_ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms, _ secrets: [Secret]) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(prefix.count + 192)
+        bytes += prefix
+        bytes.append(terms.isShared ? 1 : 0)
+        if terms.sensitiveData != .none { terms.sensitiveData.withBytes { bytes.append(contentsOf: $0) } }
+        bytes.append(UInt8(clamping: secrets.count))
+        for secret in secrets.count > 1 ? secrets.sorted(by: Self.precedes) : secrets {
+            bytes.appendCounted(secret.name)
+            bytes.appendCounted(secret.value)
+        }
+        owner = bytes
+    }
+
+    private static func precedes(_ left: Secret, _ right: Secret) -> Bool {
+        left.name == right.name ? left.value < right.value : left.name < right.name
+    }
+
+    /// The key of a URL. A fragment names nothing that is fetched (RFC 9110, 4.2.5).
+    func key(_ url: String) -> CacheKey {
+        var material = owner
+        var url = url
+        url.withUTF8 { bytes in
+            let end = bytes.firstIndex(of: 0x23) ?? bytes.count
+            material.append(contentsOf: bytes[..<end])
+        }
+        return CacheKey(material)
+    }
+}
+
+/// Where a request goes, as far as that is known before it is sent.
+struct HTTPCacheTarget: Sendable {
+    let url: String
+    /// Under which a plain GET is stored; `nil` of any other request, and where adapters or a token may change it.
+    var key: CacheKey?
+    var isForeign = true
+}
+
+extension AgentCore {
+    /// Where a request goes, and its key.
+    func httpTarget<R: Request>(
+        of request: R, _ terms: CachePolicy.HTTPTerms, at servers: Servers, in cache: ResponseCache
+    ) throws(RequestError) -> HTTPCacheTarget {
+        if let custom = request.prebuiltRequest {
+            return HTTPCacheTarget(url: try builder.checked(custom.url))
+        }
+        let found = try builder.httpTarget(request, isShared: terms.isShared, at: servers)
+        var target = HTTPCacheTarget(url: found.url, isForeign: found.isForeign)
+        let isPlain =
+            request.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
+            && !HTTPCacheStage.speaksOfCaching(request.headers) && !builder.headers.speaksOfCaching
+            && request.body == nil
+        if isPlain { target.key = HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url) }
+        return target
+    }
+}
+
+extension RequestBuilder {
+    /// What keys of responses by RFC 9111 begin with.
+    func httpPrefix(_ configuration: CacheConfiguration) -> [UInt8] {
+        // No key of the other policy begins so.
+        var bytes: [UInt8] = [0xFE]
+        trust.withUnsafeBytes { bytes.appendCounted($0) }
+        bytes.appendCounted(clientCertificate ?? "")
+        bytes.appendCounted(configuration.applicationVersion ?? "")
+        bytes.append(configuration.applicationVersion == nil ? 0 : 1)
+        return bytes
+    }
+
+    /// Where a request goes, and the secrets that it shows, without building it: as it is sent where no adapter and no
+    /// authenticator has a say. What finds nothing by this is looked up again by what is sent.
+    func httpTarget<R: Request>(
+        _ request: R, isShared: Bool, at servers: Servers
+    ) throws(RequestError) -> (url: String, secrets: [HTTPCacheKey.Secret], isForeign: Bool) {
+        let (method, encoding, arguments) = (request.method, request.argumentEncoding, request.arguments)
+        let joined = try servers.join(request.path, of: request)
+        var url = joined.url
+        if !arguments.isEmpty, encoding == .query || (encoding == .automatic && method.carriesArgumentsInQuery) {
+            url = URLJoiner.append(query: arguments.formEncoded(), to: url)
+        }
+        let own = request.headers
+        let common = joined.isForeign ? headers.publicFields : headers.fields
+        let declared = sensitiveHeaders(of: request)
+        let authorization = request.authorization
+        let isAuthorized = authorization != nil && !own.contains("Authorization")
+        var sent: [Headers.Field] = []
+        for field in common where SecretHeaders.contains(field.name, declared: declared) {
+            if own.contains(field.name) || (isAuthorized && equalNames(field.name, "Authorization")) { continue }
+            sent.append(field)
+        }
+        if !own.isEmpty { sent += own.filter { SecretHeaders.contains($0.name, declared: declared) } }
+        let hasField = sent.contains { equalNames($0.name, "Authorization") }
+        if !hasField, let value = authorization?.value ?? (isAuthorized ? nil : joined.credentials?.value) {
+            sent.append(Headers.Field(name: "Authorization", value: value))
+        }
+        var secrets = Self.secrets(sent, isShared: isShared)
+        if isAuthorized, let digest = authorization?.digest {
+            secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
+        }
+        return (url, secrets, joined.isForeign)
+    }
+
+    /// What of these fields tells users apart. Of a shared cache `Authorization` does not: RFC 9111, 3.5 speaks of it.
+    static func secrets(_ fields: [Headers.Field], isShared: Bool) -> [HTTPCacheKey.Secret] {
+        fields.compactMap { field in
+            let name = lowercased(field.name)
+            return isShared && name == "authorization" ? nil : HTTPCacheKey.Secret(name: name, value: field.value)
+        }
+    }
+}
+
+/// When unsafe requests have invalidated what is stored for a URL: a response that was on its way then is older than
+/// the change, and is not stored (RFC 9111, 4.4).
+final class Invalidations: Sendable {
+    private let times = Mutex<[CacheKey: CacheTime]>([:])
+    /// More are not remembered at once.
+    private static let most = 4096
+
+    func note(_ key: CacheKey, at time: CacheTime) {
+        times.withLock { times in
+            if times.count >= Self.most {
+                let middle = times.values.sorted()[times.count / 2]
+                times = times.filter { $0.value > middle }
+            }
+            times[key] = time
+        }
+    }
+
+    /// Whether it was invalidated since.
+    func isNoted(_ key: CacheKey, since time: CacheTime) -> Bool { times.withLock { $0[key].map { $0 >= time } ?? false } }
+}
+
+/// The validations under way: runs that need the same one wait for it, and look again when it is over.
+final class ValidationTable: Sendable {
+    private typealias Waiters = [@Sendable (Bool) -> Void]
+    private let waiters = Mutex<[CacheKey: Waiters]>([:])
+
+    /// The part of the run that validates: when it goes, those that wait go on.
+    final class Lead: Sendable {
+        private let table: ValidationTable
+        private let key: CacheKey
+
+        fileprivate init(_ table: ValidationTable, _ key: CacheKey) { (self.table, self.key) = (table, key) }
+
+        deinit {
+            let waiters = table.waiters.withLock { $0.removeValue(forKey: key) }
+            for waiter in waiters ?? [] { waiter(true) }
+        }
+    }
+
+    /// `nil` where another run validates already.
+    func lead(_ key: CacheKey) -> Lead? {
+        let isFirst = waiters.withLock { waiters in
+            if waiters[key] != nil { return false }
+            waiters[key] = []
+            return true
+        }
+        return isFirst ? Lead(self, key) : nil
+    }
+
+    /// Calls back once, when the validation under way is over, or now.
+    func wait(_ key: CacheKey, _ done: @escaping @Sendable (Bool) -> Void) {
+        let isOver = waiters.withLock { waiters in
+            if waiters[key] == nil { return true }
+            waiters[key]?.append(done)
+            return false
+        }
+        if isOver { done(true) }
+    }
+}

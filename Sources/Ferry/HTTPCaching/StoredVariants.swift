@@ -1,0 +1,191 @@
+import FerryCache
+import FerryTransport
+
+/// One response that is stored by RFC 9111: its head without what belongs to a connection, its whole body, and what was
+/// known when it arrived.
+struct StoredVariant: Sendable {
+    /// When the request left and when the response came, in microseconds since 1970 (RFC 9111, 4.2.3).
+    struct Times: Sendable, Equatable {
+        var request: CacheTime
+        var response: CacheTime
+        /// How old it was when it arrived.
+        var initialAge: Int64
+    }
+
+    let result: TransferResult
+    let times: Times
+    /// A response to HEAD has no body: it answers no other method.
+    let isHead: Bool
+    /// A coding of the body was undone, whatever the head says: parts of it are not those of the server's.
+    let isDecoded: Bool
+    /// The names of the request's fields that it varies by, in lower case, and a digest of their values.
+    let varying: [String]
+    let variance: CacheDigest
+    let directives: ResponseDirectives
+    let lifetime: Freshness.Lifetime
+    let validators: Validators
+    /// Until then it is served to a request that has no word in it; 0 when never, in microseconds since 1970.
+    let freshUntil: CacheTime
+
+    init(
+        _ result: TransferResult, _ times: Times, isHead: Bool, isDecoded: Bool, varying: [String],
+        variance: CacheDigest, isShared: Bool
+    ) {
+        // It is counted by its body and head; what a run reads out of it is that run's to hold.
+        result.keepNothing()
+        let headers = Headers(result)
+        let directives = ResponseDirectives(headers)
+        let lifetime = Freshness.lifetime(
+            status: result.status, headers, directives, isShared: isShared, responseTime: times.response)
+        self.result = result
+        self.times = times
+        self.isHead = isHead
+        self.isDecoded = isDecoded
+        self.varying = varying
+        self.variance = variance
+        self.directives = directives
+        self.lifetime = lifetime
+        validators = Validators(headers)
+        // At the last microsecond it is stale (RFC 9111, 4.2: fresh while its age is less than its lifetime).
+        let isFree = !directives.noCache && lifetime.microseconds > times.initialAge
+        freshUntil = isFree ? times.response + lifetime.microseconds - times.initialAge : 0
+    }
+
+    var headers: Headers { Headers(result) }
+
+    /// How old it is; `nil` where the clock was set back since it arrived.
+    func age(at now: CacheTime) -> Int64? {
+        Freshness.currentAge(initial: times.initialAge, responseTime: times.response, now: now)
+    }
+
+    /// Bytes that it takes, about.
+    var count: Int { Int(clamping: result.bodyLength) + Int(clamping: result.headBytesReceived) + 1024 }
+
+    /// The head as it is stored: a status line and fields.
+    static func head(status: Int, httpVersion: Int, _ fields: some Sequence<Headers.Field>) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(512)
+        let version = httpVersion == 20 ? "2" : httpVersion == 10 ? "1.0" : "1.1"
+        head.append(contentsOf: "HTTP/\(version) \(status) \r\n".utf8)
+        for field in fields {
+            head.append(contentsOf: field.name.utf8)
+            head.append(contentsOf: [0x3A, 0x20])
+            head.append(contentsOf: field.value.utf8)
+            head.append(contentsOf: [0x0D, 0x0A])
+        }
+        head.append(contentsOf: [0x0D, 0x0A])
+        return head
+    }
+
+    /// A response with another head, and a part of a body or none.
+    static func result(
+        status: Int, httpVersion: Int = 11, _ fields: some Sequence<Headers.Field>, body: UnsafeRawBufferPointer? = nil
+    ) -> TransferResult? {
+        let head = head(status: status, httpVersion: httpVersion, fields)
+        return head.withUnsafeBytes { head in
+            try? TransferResult(id: 1, head: head, body: body ?? UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+    }
+}
+
+/// The stored responses of one URL, and of one user of it, the newest first (RFC 9111, 4.1).
+final class StoredVariants: Sendable {
+    let variants: [StoredVariant]
+    let marks: CacheEntry.Marks
+    let use: EntryUse
+    let count: Int
+
+    /// More are not kept for one URL: the oldest go.
+    static let most = 16
+    /// The first byte of what an entry says of itself.
+    static let format: UInt8 = 2
+
+    /// As many of these, from the first on, as fit into so many bytes.
+    init(_ variants: [StoredVariant], stored: CacheTime, maxBytes: Int = .max) {
+        var kept: [StoredVariant] = []
+        var count = 0
+        for variant in variants.prefix(Self.most) {
+            let (sum, isTooMuch) = count.addingReportingOverflow(variant.count)
+            if isTooMuch || (sum > maxBytes && !kept.isEmpty) { break }
+            kept.append(variant)
+            count = sum
+        }
+        self.variants = kept
+        self.count = count
+        marks = CacheEntry.Marks(stored: stored)
+        use = EntryUse(stored)
+    }
+
+    /// `nil` when a part of it is not what it should be.
+    convenience init?(_ entry: CacheEntry) {
+        let read: [StoredVariant]? = entry.withAttributes { attributes in
+            entry.withHead { head in entry.withBody { Self.variants(attributes, head, $0) } }
+        }
+        guard let read else { return nil }
+        self.init(read, stored: entry.marks.stored)
+    }
+
+    private static func variants(
+        _ attributes: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
+    ) -> [StoredVariant]? {
+        var reader = AttributeReader(attributes[...])
+        guard reader.byte() == format, let count = reader.byte() else { return nil }
+        var (heads, bodies) = (head[...], body[...])
+        var variants: [StoredVariant] = []
+        for _ in 0..<count {
+            guard let request = reader.number(), let response = reader.number(), let age = reader.number(),
+                let flags = reader.byte(), let variance = reader.bytes(CacheDigest.count), let varying = reader.text(),
+                let headCount = reader.number(), let bodyCount = reader.number(),
+                (0...Int64(heads.count)).contains(headCount), (0...Int64(bodies.count)).contains(bodyCount), age >= 0,
+                let result = try? TransferResult(
+                    id: 1, head: UnsafeRawBufferPointer(rebasing: heads.prefix(Int(headCount))),
+                    body: UnsafeRawBufferPointer(rebasing: bodies.prefix(Int(bodyCount))))
+            else { return nil }
+            heads = heads.dropFirst(Int(headCount))
+            bodies = bodies.dropFirst(Int(bodyCount))
+            variants.append(
+                StoredVariant(
+                    result, StoredVariant.Times(request: request, response: response, initialAge: age),
+                    isHead: flags & 1 != 0, isDecoded: flags & 2 != 0,
+                    varying: varying.split(separator: " ").map(String.init),
+                    variance: CacheDigest(bytes: UnsafeRawBufferPointer(rebasing: variance)),
+                    isShared: flags & 4 != 0))
+        }
+        return reader.isAtEnd && heads.isEmpty && bodies.isEmpty ? variants : nil
+    }
+
+    /// As it stands in the store.
+    func entry(isShared: Bool) -> CacheEntry {
+        var attributes: [UInt8] = [Self.format, UInt8(variants.count)]
+        var heads: [UInt8] = []
+        var bodies: [UInt8] = []
+        for variant in variants {
+            let head = StoredVariant.head(
+                status: variant.result.status, httpVersion: variant.result.httpVersion, variant.headers)
+            for time in [variant.times.request, variant.times.response, variant.times.initialAge] {
+                attributes.append(number: time)
+            }
+            attributes.append((variant.isHead ? 1 : 0) | (variant.isDecoded ? 2 : 0) | (isShared ? 4 : 0))
+            variant.variance.withBytes { attributes.append(contentsOf: $0) }
+            attributes.appendCounted(variant.varying.joined(separator: " "))
+            attributes.append(number: Int64(head.count))
+            attributes.append(number: Int64(variant.result.body.count))
+            heads += head
+            if variants.count > 1 { bodies += variant.result.body }
+        }
+        return heads.withUnsafeBytes { heads in
+            if variants.count == 1 {
+                return CacheEntry(marks, attributes: attributes, head: heads, body: variants[0].result.body)
+            }
+            return bodies.withUnsafeBytes { CacheEntry(marks, attributes: attributes, head: heads, body: $0) }
+        }
+    }
+
+    /// The newest that answers a request of this method, by the values of its fields (RFC 9111, 4.1).
+    func index(isHead: Bool, variance: ([String]) -> CacheDigest) -> Int? {
+        variants.firstIndex { variant in
+            if variant.isHead && !isHead { return false }
+            return variant.varying.isEmpty || variance(variant.varying) == variant.variance
+        }
+    }
+}

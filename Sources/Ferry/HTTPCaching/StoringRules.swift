@@ -1,0 +1,86 @@
+/// Whether a response may be stored, and which of its fields (RFC 9111, 3).
+enum StoringRules {
+    /// What the rules need to know of an exchange.
+    struct Exchange: Sendable {
+        var method: String
+        /// The absolute URL that was asked.
+        var url: String
+        var request: Headers
+        var status: Int
+        var response: Headers
+        /// The request carried `Authorization`.
+        var isAuthorized = false
+        var isShared = false
+    }
+
+    /// Why a response must not be stored (RFC 9111, 3 and 3.5); `nil` when it may be.
+    ///
+    /// Beyond what the standard asks, one that could never be reused is not stored: it has no lifetime, no validator
+    /// and no time for which it may be served past its lifetime.
+    static func refusal(
+        _ exchange: Exchange, _ directives: ResponseDirectives, _ lifetime: Freshness.Lifetime
+    ) -> CacheRefusal? {
+        let isExplicit = if case .explicit = lifetime { true } else { false }
+        switch exchange.method {
+        case "GET", "HEAD": break
+        case "POST" where isExplicit && isOwnLocation(exchange): break
+        default: return .method
+        }
+        if exchange.status < 200 || exchange.status == 304 { return .partial }
+        if exchange.status == 206 && exchange.method != "GET" { return .partial }
+        if directives.mustUnderstand {
+            // It is there for caches that do not know the directive (RFC 9111, 5.2.2.3).
+            if !StatusCodes.areUnderstood.contains(exchange.status) { return .noStore }
+        } else if directives.noStore {
+            return .noStore
+        }
+        if RequestCacheControl(exchange.request).noStore { return .noStore }
+        if exchange.isShared {
+            if directives.isPrivate { return .notShared }
+            // RFC 9111, 3.5
+            let isAllowed = directives.isPublic || directives.mustRevalidate || directives.sharedMaxAge != nil
+            if exchange.isAuthorized && !isAllowed { return .notShared }
+        }
+        if VaryRules.names(exchange.response) == nil { return .vary }
+        let isCacheable =
+            isExplicit || directives.isPublic || (directives.isPrivate && !exchange.isShared)
+            || StatusCodes.areHeuristicallyCacheable.contains(exchange.status)
+        if !isCacheable { return .status }
+        let isReusable =
+            lifetime.microseconds > 0 || Validators(exchange.response).isAny || directives.staleIfError > 0
+            || directives.staleWhileRevalidate > 0
+        return isReusable ? nil : .notReusable
+    }
+
+    /// A response to POST answers a later GET where it says that it is what stands at this URL (RFC 9110, 9.3.3).
+    private static func isOwnLocation(_ exchange: Exchange) -> Bool {
+        guard let location = exchange.response["Content-Location"] else { return false }
+        return InvalidationRules.resolve(location, against: exchange.url) == exchange.url
+    }
+
+    /// The fields of a response that are stored (RFC 9111, 3.1): all but those of the connection or a proxy, those that
+    /// the response forbids to reuse, `Age`, which each use states anew, and cookies, which were set once and for one.
+    static func storedFields(
+        _ headers: Headers, _ directives: ResponseDirectives, isShared: Bool
+    ) -> [Headers.Field] {
+        var left = ofConnection.union(["age", "set-cookie", "set-cookie2"])
+        for value in headers.values(of: "Connection") { left.formUnion(fieldNames(value)) }
+        left.formUnion(directives.noCacheFields)
+        if isShared { left.formUnion(directives.privateFields) }
+        // They are needed to know what may be done with it.
+        left.subtract(["cache-control", "date", "vary", "expires", "etag", "last-modified"])
+        return headers.filter { !left.contains(lowercased($0.name)) }
+    }
+
+    /// Fields of one connection, or for a proxy (RFC 9110, 7.6.1; RFC 9111, 3.1).
+    static let ofConnection: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+    ]
+}
+
+/// A field name in lower case.
+func lowercased(_ name: String) -> String {
+    if name.utf8.allSatisfy({ $0 < 0x41 || $0 > 0x5A }) { return name }
+    return String(decoding: name.utf8.map(lowercased), as: UTF8.self)
+}

@@ -1,0 +1,306 @@
+import FerryCache
+import FerryTransport
+import Synchronization
+
+extension HTTPCacheStage {
+    /// A response came: stores it, updates or removes what is stored, and says what is delivered.
+    mutating func received(
+        _ result: TransferResult, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async -> Received {
+        defer { lead = nil }
+        let now = cache.clock()
+        let response = Headers(result)
+        invalidate(result, response, now)
+        if result.status == 304, isAnswerableMethod {
+            return await validated(by: result, response, now, control, until: deadline)
+        }
+        var status = CacheStatus.forwarded(forward)
+        status.isCollapsed = isCollapsed
+        if standIn != nil && StatusCodes.areServerFailures.contains(result.status) {
+            // It is stored no more than a failure of the network is.
+            let stands = CacheTraceStatus(standInStatus(result.status))
+            standIn?.trace.more = stands
+            return .deliver(result, trace(status), validation: nil)
+        }
+        if sent.method == "HEAD" { updateByHead(result, response, now) }
+        let directives = ResponseDirectives(response)
+        let lifetime = Freshness.lifetime(
+            status: result.status, response, directives, isShared: plan.terms.isShared, responseTime: now)
+        if let refusal = refusal(of: result, response, directives, lifetime) {
+            cache.counters.refused(refusal)
+            status.detail = refusal.rawValue
+            if makesOutdated(result.status) { removeSelected(now) }
+            return .deliver(result, trace(status), validation: nil)
+        }
+        let fields = StoringRules.storedFields(response, directives, isShared: plan.terms.isShared)
+        let isSame = fields.count == response.count
+        let bare =
+            isSame
+            ? result
+            : StoredVariant.result(
+                status: result.status, httpVersion: result.httpVersion, fields, body: result.body)
+        guard let bare else { return .deliver(result, trace(status), validation: nil) }
+        let varying = varying(response, isDecoded: result.isDecoded)
+        let variant = StoredVariant(
+            bare,
+            StoredVariant.Times(
+                request: requestTime, response: now,
+                initialAge: Freshness.initialAge(response, requestTime: requestTime, responseTime: now)),
+            isHead: isHead, isDecoded: result.isDecoded, varying: varying, variance: variance(varying),
+            isShared: plan.terms.isShared)
+        status.isStored = true
+        status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
+        await change(now, control, until: deadline) { [isHead] old in
+            [variant] + old.filter { $0.variance != variant.variance || $0.varying != varying || ($0.isHead != isHead && isHead) }
+        }
+        return .deliver(result, trace(status), validation: nil)
+    }
+
+    /// The transfer failed.
+    mutating func failed() { lead = nil }
+
+    private var isAnswerableMethod: Bool { sent.method == "GET" || isHead }
+
+    private func trace(_ status: CacheStatus) -> CacheTrace {
+        var trace = CacheTrace(outcome: .miss(CacheMiss(forward)))
+        trace.more = CacheTraceStatus(status)
+        return trace
+    }
+
+    private func standInStatus(_ status: Int) -> CacheStatus {
+        var made = standIn?.trace.status ?? CacheStatus()
+        (made.forward, made.forwardStatus) = (forward, status)
+        made.isHit = false
+        return made
+    }
+
+    // MARK: Storing
+
+    private func refusal(
+        of result: TransferResult, _ response: Headers, _ directives: ResponseDirectives, _ lifetime: Freshness.Lifetime
+    ) -> CacheRefusal? {
+        if isUnknown || core.hasCookies && plan.terms.sensitiveData == .none { return .unknownCredentials }
+        let exchange = StoringRules.Exchange(
+            method: sent.method, url: sent.url, request: sent.fields, status: result.status, response: response,
+            isAuthorized: sent.fields.contains("Authorization"), isShared: plan.terms.isShared)
+        if let refusal = StoringRules.refusal(exchange, directives, lifetime) { return refusal }
+        if result.status == 206 { return .partial }
+        if result.isFramedByClose { return .untilClose }
+        if sent.hasBody && isAnswerableMethod { return .request }
+        // An adapter may add another value next time, before which nobody knows it.
+        let varying = VaryRules.names(response) ?? []
+        if varying.contains(where: { name in sent.added.contains { equalNames($0, name) } }),
+            plan.terms.sensitiveData == .none
+        {
+            return .vary
+        }
+        if result.body.count + Int(clamping: result.headBytesReceived) > cache.maxEntryBytes { return .tooLarge }
+        if cache.invalidations.isNoted(key, since: requestTime) && isAnswerableMethod { return .invalidated }
+        return request.shouldCache(Response(result, url: sent.url)) ? nil : .request
+    }
+
+    /// What a response varies by. Codings that were undone do not count; one that was not is only for those who ask for
+    /// it, whatever the server says.
+    private func varying(_ response: Headers, isDecoded: Bool) -> [String] {
+        var names = (VaryRules.names(response) ?? []).filter { $0 != "accept-encoding" }
+        let codings = response["Content-Encoding"].map(fieldNames) ?? []
+        if codings.contains(where: { $0 != "identity" }) && !isDecoded { names.append("accept-encoding") }
+        return names
+    }
+
+    /// Whether a response that is not stored tells that the stored one is not what the server has any more.
+    private func makesOutdated(_ status: Int) -> Bool {
+        isAnswerableMethod && status < 500 && ![206, 304, 401, 407, 408, 412, 416, 429].contains(status)
+    }
+
+    private func removeSelected(_ now: CacheTime) {
+        guard let stored, !stored.variants.isEmpty else { return }
+        cache.changing.withLock { _ in
+            let current = currentVariants
+            let left = current.filter { $0.varying.isEmpty ? false : variance($0.varying) != $0.variance }
+            if left.count == current.count { return }
+            if left.isEmpty { return cache.remove(key) }
+            let made = StoredVariants(left, stored: now, maxBytes: cache.maxEntryBytes)
+            cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
+        }
+    }
+
+    /// What is stored now: another run may have changed it since this one looked.
+    private var currentVariants: [StoredVariant] {
+        if case .variants(let current)? = cache.recallEntry(key) { return current.variants }
+        return stored?.variants ?? []
+    }
+
+    /// Replaces what is stored. Without `writes` only in memory, if it is there.
+    private func change(
+        _ now: CacheTime, writes: Bool = true, _ control: RunControl, until deadline: ContinuousClock.Instant?,
+        _ make: @Sendable ([StoredVariant]) -> [StoredVariant]
+    ) async {
+        let isAwaited = writes && plan.terms.writing == .synchronous
+        if !isAwaited { return replace(now, writes: writes, make, nil) }
+        let _: Bool? = await control.wait(until: deadline) { done in replace(now, writes: writes, make, done) }
+    }
+
+    private func replace(
+        _ now: CacheTime, writes: Bool, _ make: ([StoredVariant]) -> [StoredVariant],
+        _ done: (@Sendable (Bool) -> Void)?
+    ) {
+        cache.changing.withLock { _ in
+            let made = StoredVariants(make(currentVariants), stored: now, maxBytes: cache.maxEntryBytes)
+            cache.keep(made, under: key, writes ? made.entry(isShared: plan.terms.isShared) : nil, done)
+        }
+    }
+
+    // MARK: Validation
+
+    private mutating func validated(
+        by result: TransferResult, _ response: Headers, _ now: CacheTime, _ control: RunControl,
+        until deadline: ContinuousClock.Instant?
+    ) async -> Received {
+        var status = CacheStatus.forwarded(forward)
+        status.isCollapsed = isCollapsed
+        // It goes to who has asked for it, and tells the cache as much.
+        let isOfCaller = !asksValidation
+        guard let stored else { return .deliver(result, trace(status), validation: nil) }
+        let validators = Validators(response)
+        let known = stored.variants.map(\.validators)
+        var which = ValidationRules.freshened(by: validators, selected: isOfCaller ? nil : selected, known)
+        if isOfCaller && !validators.isAny { which = [] }
+        guard let first = which.first else {
+            return isOfCaller ? .deliver(result, trace(status), validation: nil) : .again
+        }
+        var fields = StoringRules.storedFields(
+            response, ResponseDirectives(response), isShared: plan.terms.isShared)
+        if response["Date"] == nil {
+            // Of its arrival (RFC 9110, 6.6.1).
+            let date = HTTPDate(secondsSince1970: now / Freshness.second)
+            fields.append(Headers.Field(name: "Date", value: date.description))
+        }
+        let age = Freshness.initialAge(Headers(fields + ageField(response)), requestTime: requestTime, responseTime: now)
+        let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
+        // The one that the request selects, or will select from now on.
+        let index = selected.map { which.contains($0) ? $0 : first } ?? first
+        var updated: [StoredVariant] = []
+        for place in which {
+            let old = stored.variants[place]
+            if let new = old.updated(
+                by: fields, times, isShared: plan.terms.isShared,
+                variance: place == index ? { [self] in variance($0) } : nil)
+            {
+                updated.append(new)
+                if place == index { updated.swapAt(0, updated.count - 1) }
+            }
+        }
+        guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
+        let old = stored.variants[index]
+        let isStorable = !new.directives.noStore && !isUnknown && !directives.noStore
+        status.isStored = isStorable
+        if isStorable {
+            let replaced = which.map { stored.variants[$0].result }
+            let isWritten = updated.count > 1 || old.isWorthWriting(as: new)
+            await change(now, writes: isWritten, control, until: deadline) { [updated] current in
+                updated + current.filter { one in
+                    !replaced.contains { $0 === one.result }
+                        && !updated.contains { $0.varying == one.varying && $0.variance == one.variance && !one.isHead }
+                }
+            }
+        } else {
+            removeSelected(now)
+        }
+        cache.counters.validated()
+        status.forwardStatus = 304
+        status.ttl = .seconds((new.lifetime.microseconds - new.times.initialAge).flooredSeconds)
+        guard !isOfCaller, let served = served(new, at: now) else {
+            status.forwardStatus = nil
+            return .deliver(result, trace(status), validation: nil)
+        }
+        var trace = CacheTrace(outcome: .validated(age: .microseconds(age)))
+        (trace.isHTTP, trace.more) = (true, CacheTraceStatus(status))
+        trace.remaining = new.lifetime.microseconds - age
+        return .deliver(served, trace, validation: result)
+    }
+
+    private func ageField(_ response: Headers) -> [Headers.Field] {
+        response["Age"].map { [Headers.Field(name: "Age", value: $0)] } ?? []
+    }
+
+    /// A response to HEAD speaks of what a GET would bring (RFC 9111, 4.3.5).
+    private func updateByHead(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
+        guard (200..<300).contains(result.status), !isUnknown else { return }
+        cache.changing.withLock { _ in
+            let current = currentVariants
+            guard
+                let index = current.firstIndex(where: {
+                    !$0.isHead && ($0.varying.isEmpty || variance($0.varying) == $0.variance)
+                })
+            else { return }
+            var changed = current
+            if ValidationRules.isSame(current[index].headers, asHead: response), current[index].result.status == 200 {
+                let fields = StoringRules.storedFields(
+                    response, ResponseDirectives(response), isShared: plan.terms.isShared)
+                let age = Freshness.initialAge(response, requestTime: requestTime, responseTime: now)
+                let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
+                guard
+                    let new = current[index].updated(by: fields, times, isShared: plan.terms.isShared, variance: nil)
+                else { return }
+                changed[index] = new
+            } else {
+                changed.remove(at: index)
+            }
+            if changed.isEmpty { return cache.remove(key) }
+            let made = StoredVariants(changed, stored: now, maxBytes: cache.maxEntryBytes)
+            cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
+        }
+    }
+
+    // MARK: Invalidation
+
+    /// RFC 9111, 4.4: for the user of the request, and for requests without credentials.
+    private func invalidate(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
+        let urls = InvalidationRules.invalidated(
+            method: sent.method, url: sent.url, status: result.status, response)
+        if urls.isEmpty { return }
+        let nobody = HTTPCacheKey(cache.httpPrefix, plan.terms, [])
+        for url in urls {
+            for key in Set([sent.key.key(url), nobody.key(url)]) {
+                cache.invalidations.note(key, at: now)
+                cache.remove(key)
+            }
+        }
+    }
+}
+
+extension StoredVariant {
+    /// The same after a response has spoken of it (RFC 9111, 3.2). `variance` where it answers another request from now
+    /// on.
+    func updated(
+        by fields: [Headers.Field], _ times: Times, isShared: Bool, variance: (([String]) -> CacheDigest)?
+    ) -> StoredVariant? {
+        let merged = ValidationRules.updated(headers, by: fields)
+        guard
+            let made = StoredVariant.result(
+                status: result.status, httpVersion: result.httpVersion, merged, body: result.body)
+        else { return nil }
+        var names = varying
+        if fields.contains(where: { equalNames($0.name, "Vary") }) {
+            names = (VaryRules.names(merged) ?? ["*"]).filter { $0 != "accept-encoding" }
+            if varying.contains("accept-encoding") { names.append("accept-encoding") }
+        }
+        return StoredVariant(
+            made, times, isHead: isHead, isDecoded: isDecoded, varying: names,
+            variance: variance?(names) ?? self.variance, isShared: isShared)
+    }
+
+    /// Whether the disk has to know: where only dates have moved on, what it has is stale sooner, and no more. Then
+    /// writing would cost as much as fetching.
+    func isWorthWriting(as new: StoredVariant) -> Bool {
+        func said(_ headers: Headers) -> [Headers.Field] {
+            headers.filter { !["date", "expires"].contains(lowercased($0.name)) }
+                .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
+        }
+        if new.variance != variance || new.freshUntil < freshUntil { return true }
+        // What is not written for long may be evicted as old, and be stale for other processes.
+        if new.times.response - times.response > 60 * Freshness.second { return true }
+        return said(headers) != said(new.headers)
+    }
+}

@@ -1,0 +1,320 @@
+import FerryCache
+import FerryTransport
+
+/// How a run uses the cache by RFC 9111.
+struct HTTPCachePlan: Sendable {
+    let terms: CachePolicy.HTTPTerms
+    var mode: CacheMode
+}
+
+/// The part of the cache by RFC 9111 in one exchange of a run, right before the network: each redirect, each retry and
+/// each repetition with a new token is looked up by what it sends. What to do is decided by the rules in
+/// `HTTPCaching`; this reads and writes.
+struct HTTPCacheStage: Sendable {
+    /// What is about to be sent.
+    struct Sent: Sendable {
+        var method: String
+        /// Without user, password and fragment.
+        var url: String
+        /// With those that the transport adds by itself.
+        var fields: Headers
+        var hasBody: Bool
+        var key: HTTPCacheKey
+        /// Names of fields that adapters and the authenticator have added: they are not known before they are asked.
+        var added: [String] = []
+    }
+
+    enum Way {
+        /// The cache answers.
+        case answer(TransferResult, CacheTrace)
+        /// The mode forbids to ask the network.
+        case refuse(CacheMiss)
+        /// The network is asked, with these fields beside those of the request.
+        case send([Headers.Field])
+    }
+
+    enum Received {
+        /// `validation` is what came, where a stored response is what is delivered.
+        case deliver(TransferResult, CacheTrace, validation: TransferResult?)
+        /// It speaks of a response that is not stored: the request goes once more, without conditions.
+        case again
+    }
+
+    let core: AgentCore
+    let cache: ResponseCache
+    let plan: HTTPCachePlan
+    let sent: Sent
+    let request: any Request
+    let key: CacheKey
+    let directives: RequestCacheControl
+    /// Nobody knows whose the response is, or it depends on a body: nothing is stored or reused.
+    let isUnknown: Bool
+    private(set) var stored: StoredVariants?
+    /// The variant that the request selects.
+    private(set) var selected: Int?
+    private(set) var forward = CacheStatus.Forward.uriMiss
+    private(set) var isCollapsed = false
+    /// What answers where the server fails.
+    var standIn: (result: TransferResult, trace: CacheTrace)?
+    private(set) var requestTime: CacheTime = 0
+    /// The fields that ask for a validation are the cache's.
+    private(set) var asksValidation = false
+    /// While it lives, others wait for its validation.
+    var lead: ValidationTable.Lead?
+
+    init(_ core: AgentCore, _ cache: ResponseCache, _ plan: HTTPCachePlan, _ sent: Sent, of request: any Request) {
+        (self.core, self.cache, self.plan, self.sent, self.request) = (core, cache, plan, sent, request)
+        key = sent.key.key(sent.url)
+        directives = RequestCacheControl(sent.fields)
+        isUnknown = core.hasCookies && plan.terms.sensitiveData == .none
+    }
+
+    var isHead: Bool { sent.method == "HEAD" }
+    private var isAnswerable: Bool { sent.method == "GET" || isHead }
+
+    /// The values of the request that a stored response varies by.
+    func variance(_ names: [String]) -> CacheDigest { VaryRules.variance(of: names) { sent.fields[$0] } }
+
+    // MARK: Before the network
+
+    /// What is stored, and what to do about it. `nil` when the run was ended meanwhile, or its deadline has passed.
+    mutating func look(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Way? {
+        requestTime = cache.clock()
+        if !isAnswerable || sent.hasBody {
+            forward = .method
+            return .send([])
+        }
+        if isUnknown || plan.mode.way == .reload {
+            forward = .bypass
+            return plan.mode.asksNetwork ? .send([]) : .refuse(.unknownCredentials)
+        }
+        var mayWait = true
+        while true {
+            guard let isInMemory = await find(control, until: deadline) else { return nil }
+            let now = cache.clock()
+            requestTime = now
+            guard let selected, let variant = stored?.variants[selected] else { return missed() }
+            var verdict = ReuseRules.verdict(
+                on: ReuseRules.Stored(
+                    age: variant.age(at: now), lifetime: variant.lifetime.microseconds,
+                    directives: variant.directives, hasValidator: variant.validators.isAny),
+                directives,
+                ReuseRules.Allowance(
+                    staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate),
+                isShared: plan.terms.isShared)
+            // Only the server can judge these.
+            if ValidationRules.conditionsOfServer.contains(where: { sent.fields.contains($0) }) {
+                verdict = .validate(standsIn: false)
+            }
+            if plan.mode.way == .revalidate { verdict = .validate(standsIn: false) }
+            if verdict == .serveWhileRevalidating && !plan.mode.asksNetwork { verdict = .validate(standsIn: false) }
+            switch verdict {
+            case .serve, .serveStale, .serveWhileRevalidating:
+                guard let served = served(variant, at: now) else { return missed(.partial) }
+                cache.counters.hit(fromMemory: isInMemory, isStale: verdict != .serve)
+                if let stored { cache.used(stored, under: key, now: now) }
+                if verdict == .serveWhileRevalidating { revalidate(request) }
+                return .answer(served, trace(of: variant, at: now, isStale: verdict != .serve))
+            case .validate(let standsIn):
+                if standsIn, let served = served(variant, at: now) {
+                    standIn = (served, trace(of: variant, at: now, isStale: true))
+                }
+                if let lead = cache.validations.lead(key) {
+                    self.lead = lead
+                } else if mayWait, !directives.noCache, !variant.directives.noCache {
+                    // Another run is about to know: what it learns may do for this one (RFC 9111, 4).
+                    mayWait = false
+                    let isOver = await control.wait(until: deadline) { cache.validations.wait(key, $0) }
+                    guard isOver != nil else { return nil }
+                    isCollapsed = true
+                    continue
+                }
+                let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
+                return missed(isFresh && !variant.directives.noCache ? .request : .stale)
+            }
+        }
+    }
+
+    /// Reads what is stored, and selects. Gives whether it was in memory.
+    private mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
+        var isInMemory = false
+        if case .variants(let found)? = cache.recallEntry(key) {
+            (stored, isInMemory) = (found, true)
+        } else {
+            let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
+                cache.loadEntry(key) { entry, _ in done(entry) }
+            }
+            guard let loaded else { return nil }
+            if case .variants(let found)? = loaded { stored = found } else { stored = nil }
+        }
+        selected = stored?.index(isHead: isHead) { variance($0) }
+        return isInMemory
+    }
+
+    /// The network has to be asked, if that is allowed.
+    private mutating func missed(_ reason: CacheStatus.Forward? = nil) -> Way {
+        let hasOthers = stored?.variants.isEmpty == false
+        forward = reason ?? (hasOthers ? .varyMiss : .uriMiss)
+        let miss = CacheMiss(forward)
+        cache.counters.missed(miss)
+        if !plan.mode.asksNetwork { return .refuse(miss) }
+        if directives.onlyIfCached {
+            // RFC 9111, 5.2.1.7
+            let empty = [Headers.Field(name: "Content-Length", value: "0")]
+            guard let result = StoredVariant.result(status: 504, empty) else { return .refuse(miss) }
+            return .answer(result, CacheTrace(outcome: .miss(miss)))
+        }
+        return .send(conditions())
+    }
+
+    /// The fields that ask for a validation (RFC 9111, 4.3.1). None where the request has conditions of its own: its
+    /// caller wants to see the response to them.
+    private mutating func conditions() -> [Headers.Field] {
+        let names = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
+        guard let stored, !names.contains(where: { sent.fields.contains($0) }) else { return [] }
+        // A response to HEAD is not what a GET asks for.
+        let usable = stored.variants.indices.filter { isHead || !stored.variants[$0].isHead }
+        let fields = ValidationRules.conditions(
+            selected: selected.map { stored.variants[$0].validators }, all: usable.map { stored.variants[$0].validators })
+        asksValidation = !fields.isEmpty
+        return fields
+    }
+
+    // MARK: What is served
+
+    /// A stored response as it answers this request: whole, a part of it, its head, or 304 where the request has a
+    /// condition that holds. `nil` where only the server can answer.
+    func served(_ variant: StoredVariant, at now: CacheTime) -> TransferResult? {
+        let result = variant.result
+        if sent.fields.contains("If-None-Match") || sent.fields.contains("If-Modified-Since"),
+            ValidationRules.isNotModified(
+                sent.fields, variant.headers, status: result.status, responseTime: variant.times.response)
+        {
+            let fields = variant.headers.filter { !lowercased($0.name).hasPrefix("content-") }
+            return StoredVariant.result(status: 304, httpVersion: result.httpVersion, fields)
+        }
+        if isHead {
+            return variant.isHead
+                ? result
+                : StoredVariant.result(status: result.status, httpVersion: result.httpVersion, variant.headers)
+        }
+        guard sent.fields.contains("Range"), result.status == 200 else { return result }
+        switch RangeRules.part(sent.fields, of: result.body.count, variant.headers) {
+        case .whole: return result
+        case .ofServer: return nil
+        case .part(let part):
+            if variant.isDecoded { return nil }
+            let fields = RangeRules.fields(variant.headers, part, of: result.body.count)
+            return StoredVariant.result(
+                status: 206, httpVersion: result.httpVersion, fields,
+                body: UnsafeRawBufferPointer(rebasing: result.body[part]))
+        }
+    }
+
+    func trace(of variant: StoredVariant, at now: CacheTime, isStale: Bool) -> CacheTrace {
+        let age = variant.age(at: now) ?? 0
+        var trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: isStale))
+        trace.remaining = variant.lifetime.microseconds - age
+        trace.isHTTP = true
+        if isCollapsed {
+            var status = trace.status
+            status.isCollapsed = true
+            trace.more = CacheTraceStatus(status)
+        }
+        return trace
+    }
+
+    /// Fetches anew what was served past its time, in a run of its own, unless that is under way.
+    private func revalidate<R: Request>(_ request: R) {
+        guard cache.beginsRevalidating(key) else { return }
+        RequestRun<R>.start(
+            request, on: core.processingQueue, .closure { [cache, key] _ in cache.endRevalidating(key) },
+            mode: .revalidate, by: core)
+    }
+
+    // MARK: A hit for a plain request
+
+    /// A fresh response from memory for a request that nobody changes before it is sent. `nil` where it takes more to
+    /// know.
+    static func recall<R: Request>(
+        _ request: R, _ plan: HTTPCachePlan, _ target: HTTPCacheTarget, by core: AgentCore
+    ) -> Answer? {
+        guard plan.mode.way == .cacheElseNetwork || plan.mode.way == .cacheOnly, let cache = core.cache,
+            let key = target.key, plan.terms.sensitiveData != .none || !core.hasCookies,
+            case .variants(let stored)? = cache.recallEntry(key)
+        else { return nil }
+        let now = cache.clock()
+        guard let answer = hit(on: stored, of: request, target, now: now, by: core) else { return nil }
+        cache.counters.hit(fromMemory: true, isStale: false)
+        cache.used(stored, under: key, now: now)
+        return answer
+    }
+
+    /// For a run that is given the stored response and then the network's: the first of them. `nil` when none is fresh.
+    static func first(
+        _ call: Call, _ target: HTTPCacheTarget, _ control: RunControl, by core: AgentCore
+    ) async -> Answer? {
+        guard let cache = core.cache, let key = target.key,
+            let stored = await find(key, in: cache, control, until: call.end)
+        else { return nil }
+        return hit(on: stored, of: call.request, target, now: cache.clock(), by: core)
+    }
+
+    /// What is stored under a key, in memory or on the disk.
+    static func find(
+        _ key: CacheKey, in cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async -> StoredVariants? {
+        if case .variants(let stored)? = cache.recallEntry(key) { return stored }
+        let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
+            cache.loadEntry(key) { entry, _ in done(entry) }
+        }
+        if case .variants(let stored)?? = loaded { return stored }
+        return nil
+    }
+
+    /// The answer of stored variants to a request that has no word on caching in it; `nil` unless one is fresh, and is
+    /// the last of its run.
+    static func hit<R: Request>(
+        on stored: StoredVariants, of request: R, _ target: HTTPCacheTarget, now: CacheTime, by core: AgentCore
+    ) -> Answer? {
+        let index = stored.index(isHead: false) { names in
+            VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign) }
+        }
+        guard let index else { return nil }
+        let variant = stored.variants[index]
+        guard now >= variant.times.response, now < variant.freshUntil, variant.result.status < 300 else { return nil }
+        let age = variant.times.initialAge + (now - variant.times.response)
+        var trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: false))
+        trace.remaining = variant.freshUntil - now
+        trace.isHTTP = true
+        return .arrived(
+            variant.result, ResponseOrigin(url: target.url, isIntercepted: true, isFromCache: true, cache: trace))
+    }
+
+    /// Whether a field of a request has a say in what answers it.
+    static func speaksOfCaching(_ headers: Headers) -> Bool {
+        headers.contains { field in
+            switch field.name.utf8.count {
+            case 5: equalNames(field.name, "Range")
+            case 6: equalNames(field.name, "Pragma")
+            case 8: equalNames(field.name, "If-Match") || equalNames(field.name, "If-Range")
+            case 13: equalNames(field.name, "Cache-Control") || equalNames(field.name, "If-None-Match")
+            case 17: equalNames(field.name, "If-Modified-Since")
+            case 19: equalNames(field.name, "If-Unmodified-Since")
+            default: false
+            }
+        }
+    }
+}
+
+extension CacheMiss {
+    /// In the words of the other policy.
+    init(_ forward: CacheStatus.Forward) {
+        switch forward {
+        case .uriMiss: self = .notFound
+        case .varyMiss: self = .varyMismatch
+        case .bypass: self = .reload
+        default: self = .expired
+        }
+    }
+}
