@@ -3,7 +3,6 @@ import FerryCache
 /// Whether responses to a request are stored, and who says for how long: the application or the server.
 ///
 ///     var cachePolicy: CachePolicy { .timeToLive(.seconds(180), version: 2) }
-///     var cachePolicy: CachePolicy { .http() }
 ///
 /// With ``timeToLive(_:version:sensitiveData:write:)`` the application knows how old a response may be: what the server
 /// says of freshness (`max-age`, `no-cache`, `Expires`) has no part in it. What it says of whose a response is, and

@@ -183,17 +183,17 @@ extension HTTPCacheStage {
         var updated: [StoredVariant] = []
         for place in which {
             let old = stored.variants[place]
-            if let new = old.updated(
-                by: fields, times, isShared: plan.terms.isShared,
-                variance: place == index ? { [self] in variance($0) } : nil)
-            {
-                updated.append(new)
-                if place == index { updated.swapAt(0, updated.count - 1) }
-            }
+            guard let new = old.updated(by: fields, times, isShared: plan.terms.isShared) else { continue }
+            updated.append(new)
+            if place != index { continue }
+            // It answers those that it has answered, and from now on requests like this one.
+            if let own = new.answering({ variance($0) }, isShared: plan.terms.isShared) { updated.append(own) }
+            updated.swapAt(0, updated.count - 1)
         }
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
         let old = stored.variants[index]
-        let isStorable = !new.directives.noStore && !isUnknown && !directives.noStore
+        let isStorable =
+            !new.directives.noStore && !isUnknown && !directives.noStore && VaryRules.names(new.headers) != nil
         status.isStored = isStorable
         if isStorable {
             let replaced = which.map { stored.variants[$0].result }
@@ -240,9 +240,7 @@ extension HTTPCacheStage {
                     response, ResponseDirectives(response), isShared: plan.terms.isShared)
                 let age = Freshness.initialAge(response, requestTime: requestTime, responseTime: now)
                 let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
-                guard
-                    let new = current[index].updated(by: fields, times, isShared: plan.terms.isShared, variance: nil)
-                else { return }
+                guard let new = current[index].updated(by: fields, times, isShared: plan.terms.isShared) else { return }
                 changed[index] = new
             } else {
                 changed.remove(at: index)
@@ -271,11 +269,16 @@ extension HTTPCacheStage {
 }
 
 extension StoredVariant {
-    /// The same after a response has spoken of it (RFC 9111, 3.2). `variance` where it answers another request from now
-    /// on.
-    func updated(
-        by fields: [Headers.Field], _ times: Times, isShared: Bool, variance: (([String]) -> CacheDigest)?
-    ) -> StoredVariant? {
+    /// The same for requests with other values of the fields that it varies by; `nil` where it answers them already.
+    fileprivate func answering(_ variance: ([String]) -> CacheDigest, isShared: Bool) -> StoredVariant? {
+        if varying.isEmpty || variance(varying) == self.variance { return nil }
+        return StoredVariant(
+            result, times, isHead: isHead, isDecoded: isDecoded, varying: varying, variance: variance(varying),
+            isShared: isShared)
+    }
+
+    /// The same after a response has spoken of it (RFC 9111, 3.2).
+    func updated(by fields: [Headers.Field], _ times: Times, isShared: Bool) -> StoredVariant? {
         let merged = ValidationRules.updated(headers, by: fields)
         guard
             let made = StoredVariant.result(
@@ -288,7 +291,7 @@ extension StoredVariant {
         }
         return StoredVariant(
             made, times, isHead: isHead, isDecoded: isDecoded, varying: names,
-            variance: variance?(names) ?? self.variance, isShared: isShared)
+            variance: variance, isShared: isShared)
     }
 
     /// Whether the disk has to know: where only dates have moved on, what it has is stale sooner, and no more. Then

@@ -19,6 +19,41 @@ import Testing
         return NetworkAgent(configuration: configuration)
     }
 
+    struct Page: Request {
+        let name: String
+        var path: String { "/pages/\(name)" }
+        var headers: Headers {
+            var headers = Headers()
+            headers.cacheControl.maxStale = .seconds(60)
+            return headers
+        }
+    }
+
+    @Test func whatTheServerSaysIsObeyed() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            server.handle("/pages/news") { _ in
+                LoopbackResponse(headers: ["Cache-Control": "max-age=300"], text: "today")
+            }
+            var configuration = NetworkConfiguration(baseURL: server.baseURL)
+            configuration.cache = CacheConfiguration(directory: folder)
+            configuration.cachePolicy = .http()
+            let agent = NetworkAgent(configuration: configuration)
+            let page = try await agent.send(Page(name: "news"))
+            print(page.cacheStatus?.description ?? "")  // Ferry; fwd=uri-miss; stored; ttl=300
+            let cached = try await agent.send(Page(name: "news"))
+            print(cached.cacheStatus?.description ?? "", cached.headers["Age"] ?? "")  // Ferry; hit; ttl=298 2
+            #expect(!page.isFromCache && cached.isFromCache && cached.headers["Age"] != nil)
+            #expect(server.requests.count == 1)
+            await agent.shutdown()
+        }
+    }
+
+    private func status(_ agent: NetworkAgent) async throws {
+        let reply = try await agent.send(Prices(shop: "7"))
+        print(reply.cacheStatus?.description ?? "no cache")  // Ferry; hit; ttl=172
+    }
+
     private func modes(_ agent: NetworkAgent, _ prices: Prices) async throws {
         try await agent.send(prices, cache: .reload)  // asks the network, and keeps its answer
         try await agent.send(prices, cache: .cacheOnly)  // never asks the network: a miss is notCached
@@ -54,6 +89,7 @@ import Testing
             #expect(!first.isFromCache && again.isFromCache)
             try await modes(agent, Prices(shop: "7"))
             try await both(agent, Prices(shop: "7"))
+            try await status(agent)
             try await byHand(agent, Prices(shop: "7"))
             try await agent.send(Search(words: "x"))
             #expect(try await agent.send(Search(words: "x")).isFromCache)

@@ -1,0 +1,201 @@
+import FerryCache
+import FerryTesting
+import FerryTransport
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Runs with `CachePolicy.http`: whose a stored response is, and what takes it away.
+@Suite struct HTTPCacheOwnerTests {
+    private let bench = CacheBench()
+
+    /// Answers with the credentials that came.
+    private func echoing(_ more: Headers = Headers()) -> StubTransport {
+        StubTransport { request in
+            var headers: Headers = ["Cache-Control": "max-age=60"]
+            for field in more { headers.append(field.name, field.value) }
+            let owner = request.headers["Authorization"] ?? request.headers["Cookie"] ?? "nobody"
+            return .response(headers: headers, body: "\(request.number) of \(owner)")
+        }
+    }
+
+    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization"])
+    func oneUsersResponsesNeverAnswerAnother(field: String) async throws {
+        let stub = echoing()
+        let agent = bench.agent(stub)
+        let (a, b) = (http([field: "a"]), http([field: "b"]))
+        _ = try await texts(agent, a, b, http())
+        #expect(stub.requests.count == 3)
+        for request in [a, b, http()] { #expect(try await agent.send(request).isFromCache) }
+        #expect(stub.requests.count == 3)
+        await agent.shutdown()
+    }
+
+    @Test func theSecretsAreNotOnTheDisk() async throws {
+        let agent = bench.agent(echoing(["Set-Cookie": "s=canary-1", "Vary": "X-Key"]))
+        let first = try await agent.send(http(["Cookie": "canary-2", "X-Key": "canary-3"]))
+        #expect(first.headers["Set-Cookie"] == "s=canary-1")
+        let hit = try await agent.send(http(["Cookie": "canary-2", "X-Key": "canary-3"]))
+        #expect(hit.isFromCache && hit.headers["Set-Cookie"] == nil)
+        await agent.shutdown()
+        // The body echoes the cookie; nothing else may.
+        #expect(!bench.content.contains("canary-1") && !bench.content.contains("canary-3"))
+    }
+
+    @Test func whatAnAdapterAddsTellsUsersApart() async throws {
+        let signing = SharedSigning(["a", "b", "a"])
+        let agent = bench.agent(echoing()) { $0.adapters = [signing] }
+        let all = try await texts(agent, http(), http(), http())
+        #expect(all == ["1 of a", "2 of b", "cached 1 of a"])
+        await agent.shutdown()
+    }
+
+    @Test func sensitiveDataOutlivesTheToken() async throws {
+        let signing = SharedSigning(["a", "b", "c"])
+        let agent = bench.agent(echoing()) { $0.adapters = [signing] }
+        let (kim, lee) = (http(sensitiveData: "kim"), http(sensitiveData: "lee"))
+        #expect(try await texts(agent, kim, kim, lee) == ["1 of a", "cached 1 of a", "2 of c"])
+        await agent.shutdown()
+    }
+
+    private final class SharedSigning: RequestAdapter {
+        private let tokens: Mutex<[String]>
+        init(_ tokens: [String]) { self.tokens = Mutex(tokens) }
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
+            request.headers["Authorization"] = tokens.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
+        }
+    }
+
+    /// R112: the target of a redirect answers the one who was led there.
+    @Test func whatARedirectLeadsToIsForWhoWasLedThere() async throws {
+        let stub = StubTransport { request in
+            if request.url.hasPrefix("http://other") {
+                return .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+            }
+            return .redirect(to: "http://other.test/y")
+        }
+        let agent = bench.agent(stub)
+        let (a, b) = (http(["Authorization": "a"]), http(["Authorization": "b"]))
+        #expect(try await texts(agent, a, b) == ["answer 2", "answer 4"])
+        #expect(try await texts(agent, http(path: "http://other.test/y")) == ["answer 5"])
+        await agent.shutdown()
+    }
+
+    @Test func eachHopOfARedirectIsStoredByItself() async throws {
+        let stub = StubTransport { request in
+            if request.url.hasSuffix("/x") {
+                return .response(status: 301, headers: ["Location": "/y", "Cache-Control": "max-age=600"])
+            }
+            return .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, http(), http()) == ["answer 2", "cached answer 2"])
+        let hit = try await agent.send(http())
+        #expect(hit.response.url.hasSuffix("/y") && hit.redirects.count == 1)
+        bench.advance(by: .seconds(60))
+        #expect(try await texts(agent, http()) == ["answer 3"])
+        #expect(stub.requests.map { String($0.url.suffix(2)) } == ["/x", "/y", "/y"])
+        await agent.shutdown()
+    }
+
+    /// RFC 9111, 4.4
+    @Test func anUnsafeRequestInvalidates() async throws {
+        let stub = StubTransport { request in
+            if request.method == .post {
+                return .response(status: request.headers.contains("X-Bad") ? 500 : 201, headers: ["Location": "/y"])
+            }
+            return .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let (x, y, z) = (http(), http(path: "/y"), http(path: "/z"))
+        _ = try await texts(agent, x, y, z)
+        _ = try await agent.send(http(["X-Bad": "1"], method: .post))
+        #expect(try await texts(agent, x, y, z) == ["cached answer 1", "cached answer 2", "cached answer 3"])
+        let post = try await agent.send(http(method: .post))
+        #expect(post.cacheStatus?.forward == .method)
+        #expect(try await texts(agent, x, y, z) == ["answer 6", "answer 7", "cached answer 3"])
+        // Of a user's change those learn who have no credentials.
+        _ = try await agent.send(http(["Authorization": "a"], method: .post))
+        #expect(try await texts(agent, x) == ["answer 9"])
+        await agent.shutdown()
+    }
+
+    @Test func aResponseThatIsOlderThanTheChangeIsNotStored() async throws {
+        let stub = StubTransport { $0.method == .get ? .hold : .response() }
+        let agent = bench.agent(stub)
+        async let reply = agent.send(http())
+        await stub.waitForHeld(1)
+        _ = try await agent.send(http(method: .post))
+        stub.releaseAll(with: .response(headers: ["Cache-Control": "max-age=60"], body: "old"))
+        #expect(try await reply.cacheStatus?.detail == "invalidated")
+        await agent.shutdown()
+    }
+
+    /// RFC 9111, 3.5
+    @Test func aSharedCacheIsForAllWhereTheServerSaysSo() async throws {
+        let stub = echoing(["Cache-Control": "public"])
+        let agent = bench.agent(stub)
+        func shared(_ token: String) -> Kept {
+            Kept(headers: ["Authorization": token], cachePolicy: .http(shared: true, write: .synchronous))
+        }
+        #expect(try await texts(agent, shared("a"), shared("b")) == ["1 of a", "cached 1 of a"])
+        await agent.shutdown()
+        let other = CacheBench().agent(echoing())
+        #expect(try await texts(other, shared("a"), shared("a")) == ["1 of a", "2 of a"])
+        await other.shutdown()
+    }
+
+    @Test func whatARequestDoesNotWantIsNotStored() async throws {
+        let agent = bench.agent(counting(["Cache-Control": "max-age=60"]))
+        var unwanted = http()
+        unwanted.isWanted = false
+        #expect(try await texts(agent, unwanted, unwanted) == ["answer 1", "answer 2"])
+        #expect(await agent.cache.statistics.refusals == [.request: 2])
+        await agent.shutdown()
+    }
+
+    @Test func thePoliciesNeverAnswerForEachOther() async throws {
+        let agent = bench.agent(counting(["Cache-Control": "max-age=60"]))
+        #expect(try await texts(agent, http(), Kept(), http(), Kept()).suffix(2) == ["cached answer 1", "cached answer 2"])
+        await agent.shutdown()
+    }
+
+    @Test func aRecordThatIsCutOrChangedIsNone() throws {
+        let head = Array("HTTP/1.1 200 \r\nCache-Control: max-age=5\r\n\r\n".utf8)
+        func variant(_ body: String) throws -> StoredVariant {
+            StoredVariant(
+                try transferResult(head, body), StoredVariant.Times(request: 1, response: 2, initialAge: 3),
+                isHead: false, isDecoded: true, varying: ["a", "b"], variance: CacheDigest(of: "x"), isShared: false)
+        }
+        let whole = StoredVariants([try variant("one"), try variant("two")], stored: 7)
+        let entry = whole.entry(isShared: false)
+        let again = try #require(StoredVariants(entry))
+        #expect(again.variants.map { String(decoding: $0.result.body, as: UTF8.self) } == ["one", "two"])
+        #expect(again.variants[1].times == StoredVariant.Times(request: 1, response: 2, initialAge: 3))
+        #expect(again.variants[1].varying == ["a", "b"] && again.variants[1].isDecoded)
+        let attributes = entry.withAttributes { Array($0) }
+        let heads = entry.withHead { Array($0) }
+        for count in 0..<attributes.count {
+            let cut = heads.withUnsafeBytes { head in
+                entry.withBody { body in
+                    CacheEntry(entry.marks, attributes: Array(attributes.prefix(count)), head: head, body: body)
+                }
+            }
+            #expect(StoredVariants(cut) == nil)
+        }
+        for place in attributes.indices {
+            var changed = attributes
+            changed[place] ^= 0x81
+            let entry = heads.withUnsafeBytes { head in
+                entry.withBody { CacheEntry(entry.marks, attributes: changed, head: head, body: $0) }
+            }
+            // It is none, or has the same bodies: never others.
+            if let read = StoredVariants(entry) { #expect(read.variants.count == 2) }
+        }
+    }
+}
+
+private func transferResult(_ head: [UInt8], _ body: String) throws -> TransferResult {
+    try TransferResult(id: 1, head: head, body: Array(body.utf8))
+}
