@@ -47,6 +47,9 @@ enum CacheCase {
         let writes = try await writes(folder + "/writes", count: 200_000)
         measurement.extra["writes_per_second"] = writes.rate
         measurement.extra["cpu_us_per_write"] = writes.cpu
+        measurement.extra["http_memory_hits_per_core"] = try await HTTPCacheCase.memoryHits(folder + "/http")
+        let validated = try await HTTPCacheCase.validations(folder + "/validated", server)
+        for (name, figure) in validated { measurement.extra[name] = figure }
         let slowed = try await slowed(folder + "/slowed", server)
         for (name, figure) in slowed { measurement.extra[name] = figure }
         return measurement

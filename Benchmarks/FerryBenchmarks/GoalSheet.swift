@@ -63,6 +63,12 @@ struct GoalSheet {
                 "disk_hits_per_core"),
             special(
                 "cache writes of 2 KB", 30_000, isAtMost: false, "a second", .cache, .await, "writes_per_second"),
+            special(
+                "hits from memory by RFC 9111, 2 KB with schema", 300_000, isAtMost: false, "a second and core",
+                .cache, .await, "http_memory_hits_per_core"),
+            quotient(
+                "a validation with 304 of 2 KB: CPU × a plain GET", 1.2, .cache, .await, "validated",
+                of: "cpu_us_validated", "cpu_us_plain", "µs"),
             quotient(
                 "a request while 30,000 writes a second go on: time × alone", 1.15, .cache, .await, "slowed",
                 of: "request_us_while_writing", "request_us_alone", "µs"),

@@ -45,6 +45,37 @@ import Testing
         #expect(only.exitCode == .transferFailed)
     }
 
+    @Test(arguments: ["--http-cache", "--http-cache=private", "--http-cache=shared"])
+    func theServerSaysHowLong(option: String) async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            server.handle("/fresh") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "a") }
+            server.handle("/tagged") { request in
+                let headers: LoopbackHeaders = ["Cache-Control": "no-cache", "ETag": "\"a\""]
+                let isKnown = request.headers["If-None-Match"] == "\"a\""
+                return isKnown
+                    ? LoopbackResponse(status: 304, headers: headers) : LoopbackResponse(headers: headers, text: "b")
+            }
+            let options = ["--cache-dir", folder, option]
+            func status(_ path: String) async throws -> String? {
+                let plan = try plan([server.baseURL + path] + options)
+                let report = await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+                    await FetchReport(of: plan, by: agent)
+                }
+                #expect(report.response?.status == 200 && report.response?.bodyLength == 1)
+                return try JSON(parsing: report.json).value(atPointer: "/cacheStatus")?.string
+            }
+            let first = try #require(try await status("/fresh"))
+            #expect(first.hasPrefix("Ferry; fwd=uri-miss; stored; ttl="))
+            let second = try #require(try await status("/fresh"))
+            #expect(second.hasPrefix("Ferry; hit; ttl="))
+            _ = try await status("/tagged")
+            let validated = try #require(try await status("/tagged"))
+            #expect(validated.hasPrefix("Ferry; fwd=stale; fwd-status=304; stored; ttl="))
+            #expect(server.requests.count == 3)
+        }
+    }
+
     @Test func whatWasFetchedUnverifiedIsNoAnswerForWhoVerifies() async throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try await withLoopbackServer { server in
@@ -95,6 +126,9 @@ import Testing
         ["--cache-dir", "", "--cache-ttl", "1"], ["--cache-dir", "/x", "--cache-ttl", "0"],
         ["--cache-dir", "/x", "--cache-ttl", "1", "--cache-mode", "never"],
         ["--cache-dir", "/x", "--cache-ttl", "1", "--cache-version", "-1"],
+        ["--http-cache"], ["--cache-dir", "/x", "--http-cache=public"],
+        ["--cache-dir", "/x", "--http-cache", "--cache-ttl", "1"],
+        ["--cache-dir", "/x", "--http-cache", "--cache-version", "1"],
     ]) func whatDoesNotFitTogetherIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try plan(["http://h/"] + line) }
     }

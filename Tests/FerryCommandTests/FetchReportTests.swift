@@ -10,7 +10,7 @@ import Testing
     /// What `--json` promises to scripts.
     private static let fields: Set = [
         "ok", "status", "url", "fromCache", "bytes", "sha256", "headers", "redirects", "attempts", "reusedConnection",
-        "engine", "metrics", "error",
+        "engine", "metrics", "error", "cacheStatus",
     ]
 
     private func report(_ line: String...) async throws -> FetchReport {

@@ -42,6 +42,21 @@ import Testing
         }
     }
 
+    @Test func theServerSaysHowLong() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await withLoopbackServer { server in
+            server.handle("/hello") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "{}") }
+            for kind in ["private", "shared"] {
+                let report = try await perform(catalogue(#""http": "\#(kind)""#), on: server)
+                #expect(report.isOK && report.rows.map(\.isFromCache) == [false, true])
+                #expect(report.rows.map(\.metrics?.cache) == [.miss, .hit])
+            }
+        }
+        for policy in [#""http": "x""#, #""http": "private", "ttl": 1"#, #""http": "private", "version": 1"#, ""] {
+            #expect(throws: (any Error).self) { try plan(catalogue(policy)) }
+        }
+    }
+
     @Test func withoutItNothingIsKept() async throws {
         try await withLoopbackServer { server in
             let text = #"{"requests": {"a": "/hello"}, "run": {"request": "a", "repeat": 2}}"#

@@ -33,7 +33,9 @@ enum Freshness {
         let date = headers["Date"].flatMap { HTTPDate($0, now: received, ignoresCase: true) } ?? received
         let expires = Set(headers.values(of: "Expires"))
         if let text = expires.first {
-            guard expires.count == 1, let end = HTTPDate(text, now: received, ignoresCase: true) else { return .explicit(0) }
+            guard expires.count == 1, let end = HTTPDate(text, now: received, ignoresCase: true) else {
+                return .explicit(0)
+            }
             return .explicit(max(0, end.secondsSince1970 - date.secondsSince1970) * second)
         }
         guard directives.isPublic || StatusCodes.areHeuristicallyCacheable.contains(status),

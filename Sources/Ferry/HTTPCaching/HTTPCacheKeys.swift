@@ -143,7 +143,9 @@ final class Invalidations: Sendable {
     }
 
     /// Whether it was invalidated since.
-    func isNoted(_ key: CacheKey, since time: CacheTime) -> Bool { times.withLock { $0[key].map { $0 >= time } ?? false } }
+    func isNoted(_ key: CacheKey, since time: CacheTime) -> Bool {
+        times.withLock { $0[key].map { $0 >= time } ?? false }
+    }
 }
 
 /// The validations under way: runs that need the same one wait for it, and look again when it is over.

@@ -26,7 +26,9 @@ enum InvalidationRules {
 
     /// The absolute URL that a reference in a response names, without its fragment; `nil` when it is none.
     static func resolve(_ reference: String, against url: String) -> String? {
-        guard let source = try? URLParts(url), let target = try? source.resolving(Array(reference.utf8)) else { return nil }
+        guard let source = try? URLParts(url), let target = try? source.resolving(Array(reference.utf8)) else {
+            return nil
+        }
         let text = target.text
         return text.firstIndex(of: "#").map { String(text[..<$0]) } ?? text
     }

@@ -51,7 +51,10 @@ extension HTTPCacheStage {
         status.isStored = true
         status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
         await change(now, control, until: deadline) { [isHead] old in
-            [variant] + old.filter { $0.variance != variant.variance || $0.varying != varying || ($0.isHead != isHead && isHead) }
+            [variant]
+                + old.filter {
+                    $0.variance != variant.variance || $0.varying != varying || ($0.isHead != isHead && isHead)
+                }
         }
         return .deliver(result, trace(status), validation: nil)
     }
@@ -176,7 +179,8 @@ extension HTTPCacheStage {
             let date = HTTPDate(secondsSince1970: now / Freshness.second)
             fields.append(Headers.Field(name: "Date", value: date.description))
         }
-        let age = Freshness.initialAge(Headers(fields + ageField(response)), requestTime: requestTime, responseTime: now)
+        let age = Freshness.initialAge(
+            Headers(fields + ageField(response)), requestTime: requestTime, responseTime: now)
         let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
         // The one that the request selects, or will select from now on.
         let index = selected.map { which.contains($0) ? $0 : first } ?? first
@@ -199,10 +203,13 @@ extension HTTPCacheStage {
             let replaced = which.map { stored.variants[$0].result }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new)
             await change(now, writes: isWritten, control, until: deadline) { [updated] current in
-                updated + current.filter { one in
-                    !replaced.contains { $0 === one.result }
-                        && !updated.contains { $0.varying == one.varying && $0.variance == one.variance && !one.isHead }
-                }
+                updated
+                    + current.filter { one in
+                        !replaced.contains { $0 === one.result }
+                            && !updated.contains {
+                                $0.varying == one.varying && $0.variance == one.variance && !one.isHead
+                            }
+                    }
             }
         } else {
             removeSelected(now)

@@ -175,7 +175,8 @@ struct HTTPCacheStage: Sendable {
         // A response to HEAD is not what a GET asks for.
         let usable = stored.variants.indices.filter { isHead || !stored.variants[$0].isHead }
         let fields = ValidationRules.conditions(
-            selected: selected.map { stored.variants[$0].validators }, all: usable.map { stored.variants[$0].validators })
+            selected: selected.map { stored.variants[$0].validators },
+            all: usable.map { stored.variants[$0].validators })
         asksValidation = !fields.isEmpty
         return fields
     }

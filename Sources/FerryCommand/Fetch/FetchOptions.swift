@@ -73,6 +73,8 @@ extension FetchCommand {
         [
             CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
             CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
+            CommandOption(
+                "http-cache", optionalValue: "KIND", "In place of --cache-ttl: as the server says; private or shared"),
             CommandOption("cache-version", value: "N", "Answers of another version are not used (0)"),
             CommandOption(
                 "cache-mode", value: "MODE", words: ["else-network", "reload", "only"],

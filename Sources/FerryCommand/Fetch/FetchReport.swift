@@ -41,7 +41,7 @@ struct FetchReport: Sendable {
 extension FetchReport: Encodable {
     private enum Key: String, CodingKey {
         case ok, status, url, fromCache, bytes, sha256, headers, redirects, attempts, reusedConnection, engine, metrics
-        case error
+        case error, cacheStatus
     }
 
     /// Every field is always there; what there is nothing to say of is `null`.
@@ -51,6 +51,7 @@ extension FetchReport: Encodable {
         try object.encode(response?.status, forKey: .status)
         try object.encode(url, forKey: .url)
         try object.encode(response?.isFromCache ?? false, forKey: .fromCache)
+        try object.encode(response?.cacheStatus?.description, forKey: .cacheStatus)
         try object.encode(response?.bodyLength ?? 0, forKey: .bytes)
         try object.encode(response.map { $0.withBytes { SHA256.hexadecimal(of: $0) } }, forKey: .sha256)
         try object.encode(joinedHeaders, forKey: .headers)

@@ -11,7 +11,14 @@ struct PlanCache: Sendable {
 
 /// What a request of a plan says of the cache.
 struct PlanCachePolicy: Sendable {
-    var lifetime: Duration
+    /// How long, and who says so.
+    enum Lifetime: Sendable {
+        case seconds(Duration)
+        /// As the server says, by RFC 9111.
+        case http(isShared: Bool)
+    }
+
+    var lifetime: Lifetime
     var version = 0
     /// Whose the answer is, filled in for each run.
     var sensitiveData: PlanTemplate?

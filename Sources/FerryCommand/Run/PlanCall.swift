@@ -44,8 +44,12 @@ struct PlanCall: Request {
         guard let cache = plan.cache else { return .none }
         var sensitiveData: String?
         if let template = cache.sensitiveData { sensitiveData = try state.text(template) }
-        return .timeToLive(
-            cache.lifetime, version: cache.version, sensitiveData: sensitiveData, write: cache.writing)
+        switch cache.lifetime {
+        case .seconds(let time):
+            return .timeToLive(time, version: cache.version, sensitiveData: sensitiveData, write: cache.writing)
+        case .http(let isShared):
+            return .http(shared: isShared, sensitiveData: sensitiveData, write: cache.writing)
+        }
     }
 
     private static func fields(

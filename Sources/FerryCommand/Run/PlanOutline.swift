@@ -38,7 +38,11 @@ struct PlanOutline {
         }
         if request.body != nil { line += ", with a body" }
         if let retries = request.retries, retries > 0 { line += ", up to \(retries) retries" }
-        if let cache = request.cache { line += ", kept for \(cache.lifetime)" }
+        switch request.cache?.lifetime {
+        case .seconds(let time)?: line += ", kept for \(time)"
+        case .http?: line += ", kept as the server says"
+        case nil: break
+        }
         if !request.captures.isEmpty { line += ", captures " + request.captures.map(\.name).joined(separator: ", ") }
         let ranges = request.status.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
         line += ", expects " + ranges.joined(separator: ", ")

@@ -16,10 +16,10 @@ extension PlanReader {
         let members = try object(
             json, "a request's 'cache'",
             allowing: [
-                "ttl", "version", "mode", "staleIfError", "staleWhileRevalidate", "sensitiveData", "headers", "write",
+                "ttl", "http", "version", "mode", "staleIfError", "staleWhileRevalidate", "sensitiveData", "headers",
+                "write",
             ])
-        guard let lifetime = members["ttl"] else { throw fault(json, "a request's 'cache' has 'ttl'") }
-        var policy = PlanCachePolicy(lifetime: try seconds(lifetime, "ttl"))
+        var policy = PlanCachePolicy(lifetime: try lifetime(json, members))
         policy.version = try members["version"].map { try integer($0, "version", 0...Int.max) } ?? 0
         policy.sensitiveData = try members["sensitiveData"].map { try template($0, "sensitiveData") }
         policy.mode = try mode(members)
@@ -35,6 +35,21 @@ extension PlanReader {
             policy.headers = try names.map { try string($0, "headers") }
         }
         return policy
+    }
+
+    private func lifetime(_ json: JSON, _ members: PlanMembers) throws -> PlanCachePolicy.Lifetime {
+        guard let http = members["http"] else {
+            guard let time = members["ttl"] else { throw fault(json, "a request's 'cache' has 'ttl' or 'http'") }
+            return .seconds(try seconds(time, "ttl"))
+        }
+        for name in ["ttl", "version", "headers"] where members[name] != nil {
+            throw fault(http, "'http' and '\(name)' exclude each other: the server says how long")
+        }
+        switch try string(http, "http") {
+        case "private": return .http(isShared: false)
+        case "shared": return .http(isShared: true)
+        default: throw fault(http, "http: private or shared is wanted")
+        }
     }
 
     private func mode(_ members: PlanMembers) throws -> CacheMode {

@@ -157,7 +157,8 @@ import Testing
 
     @Test func thePoliciesNeverAnswerForEachOther() async throws {
         let agent = bench.agent(counting(["Cache-Control": "max-age=60"]))
-        #expect(try await texts(agent, http(), Kept(), http(), Kept()).suffix(2) == ["cached answer 1", "cached answer 2"])
+        #expect(
+            try await texts(agent, http(), Kept(), http(), Kept()).suffix(2) == ["cached answer 1", "cached answer 2"])
         await agent.shutdown()
     }
 

@@ -1,0 +1,88 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FerryTesting
+internal import Foundation
+
+/// The cache by RFC 9111: hits from memory, and validations beside plain GETs of the same 2 KB.
+enum HTTPCacheCase {
+    /// As `CacheCase.Document`, and the server says how long.
+    private struct Document: Request {
+        typealias Value = Response
+        let number: Int
+        var path: String { "/questions/\(number)" }
+        var jsonSchema: JSONSchema? { CacheCase.Document.schema }
+        var cachePolicy: CachePolicy { .http() }
+    }
+
+    /// What the server has to validate each time.
+    private struct Validated: Request {
+        var path: String { "/bytes/2048" }
+        var headers: Headers { ["Cache-Control": "no-cache"] }
+        var cachePolicy: CachePolicy { .http() }
+    }
+
+    /// The same without the cache.
+    private struct Plain: Request {
+        var path: String { "/bytes/2048" }
+        var headers: Headers { ["Cache-Control": "no-cache"] }
+        var cachePolicy: CachePolicy { .none }
+    }
+
+    /// Of one task, a second and core.
+    static func memoryHits(_ folder: String) async throws -> Double {
+        var configuration = NetworkConfiguration(baseURL: "http://127.0.0.1")
+        configuration.cache = CacheConfiguration(directory: folder)
+        let headers: Headers = [
+            "Content-Type": "application/json; charset=utf-8", "ETag": "\"7d1f0c52\"", "Cache-Control": "max-age=3600",
+        ]
+        let agent = NetworkAgent(
+            configuration: configuration, stub: StubTransport(always: .response(headers: headers, body: CacheCase.body)))
+        for number in 0..<1000 { _ = try await agent.send(Document(number: number)) }
+        let count = 300_000
+        let before = ProcessUsage.now
+        for number in 0..<count {
+            let reply = try await agent.send(Document(number: number % 1000))
+            guard reply.isFromCache, reply.bodyLength == CacheCase.body.utf8.count else {
+                throw BenchmarkError("no hit")
+            }
+        }
+        let used = ProcessUsage.now - before
+        await agent.shutdown()
+        return Double(count) * 1_000_000 / (used.user + used.system)
+    }
+
+    /// CPU of this process for one of 64 at once, in microseconds: validated, and plain.
+    static func validations(_ folder: String, _ server: String) async throws -> [String: Double] {
+        var configuration = NetworkConfiguration(baseURL: server)
+        configuration.cache = CacheConfiguration(directory: folder)
+        let agent = NetworkAgent(configuration: configuration)
+        guard try await agent.send(Validated()).status == 200,
+            try await agent.send(Validated()).cacheStatus?.forwardStatus == 304
+        else { throw BenchmarkError("no validation") }
+        var plain: [Double] = []
+        var validated: [Double] = []
+        for _ in 0..<5 {
+            plain.append(try await cpu(agent) { Plain() })
+            validated.append(try await cpu(agent) { Validated() })
+        }
+        await agent.shutdown()
+        return [
+            "cpu_us_plain": ResultTable.median(plain) ?? .nan,
+            "cpu_us_validated": ResultTable.median(validated) ?? .nan,
+            "validated": ResultTable.median(zip(validated, plain).map { $0 / $1 }) ?? .nan,
+        ]
+    }
+
+    private static func cpu<R: Request>(
+        _ agent: NetworkAgent, _ make: @escaping @Sendable () -> R
+    ) async throws -> Double {
+        let each = 200
+        let before = ProcessUsage.now
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<64 { group.addTask { for _ in 0..<each { _ = try await agent.send(make()) } } }
+            try await group.waitForAll()
+        }
+        let used = ProcessUsage.now - before
+        return (used.user + used.system) / Double(64 * each)
+    }
+}
