@@ -63,14 +63,19 @@ enum StoringRules {
     static func storedFields(
         _ headers: Headers, _ directives: ResponseDirectives, isShared: Bool
     ) -> [Headers.Field] {
-        var left = ofConnection.union(["age", "set-cookie", "set-cookie2"])
-        for value in headers.values(of: "Connection") { left.formUnion(fieldNames(value)) }
-        left.formUnion(directives.noCacheFields)
-        if isShared { left.formUnion(directives.privateFields) }
+        var named = directives.noCacheFields
+        for value in headers.values(of: "Connection") { named += fieldNames(value) }
+        if isShared { named += directives.privateFields }
         // They are needed to know what may be done with it.
-        left.subtract(["cache-control", "date", "vary", "expires", "etag", "last-modified"])
-        return headers.filter { !left.contains(lowercased($0.name)) }
+        named.removeAll(where: needed.contains)
+        return headers.filter { field in
+            let name = lowercased(field.name)
+            return !left.contains(name) && !named.contains(name)
+        }
     }
+
+    private static let left = ofConnection.union(["age", "set-cookie", "set-cookie2"])
+    private static let needed: Set = ["cache-control", "date", "vary", "expires", "etag", "last-modified"]
 
     /// Fields of one connection, or for a proxy (RFC 9110, 7.6.1; RFC 9111, 3.1).
     static let ofConnection: Set<String> = [

@@ -96,8 +96,7 @@ enum ValidationRules {
     /// describes the stored body stays: its length, its coding and its part.
     static func updated(_ stored: Headers, by fields: [Headers.Field]) -> Headers {
         let new = fields.filter { !describesBody.contains(lowercased($0.name)) }
-        let names = Set(new.map { lowercased($0.name) })
-        return Headers(stored.filter { !names.contains(lowercased($0.name)) } + new)
+        return Headers(stored.filter { old in !new.contains { equalNames($0.name, old.name) } } + new)
     }
 
     private static let describesBody: Set<String> = ["content-length", "content-encoding", "content-range"]

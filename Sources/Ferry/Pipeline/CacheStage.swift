@@ -21,18 +21,16 @@ struct CacheStage: Sendable {
     /// `nil` when nothing is kept of it by RFC 9111. Then this stage does no more than to look into the memory; the
     /// rest is the exchange's, for each of its transfers.
     let http: HTTPCachePlan?
-    private let target: HTTPCacheTarget?
     private(set) var mode: CacheMode
 
     init(_ plan: CachePlan?, _ mode: CacheMode, by core: AgentCore) {
         (self.plan, self.mode, self.core) = (plan, mode, core)
-        (http, target) = (nil, nil)
+        http = nil
     }
 
     /// By RFC 9111.
-    init(_ terms: CachePolicy.HTTPTerms, _ target: HTTPCacheTarget, _ mode: CacheMode, by core: AgentCore) {
-        (plan, self.mode, self.core, self.target) = (nil, mode, core, target)
-        http = HTTPCachePlan(terms: terms, mode: mode)
+    init(_ http: HTTPCachePlan, by core: AgentCore) {
+        (plan, mode, self.core, self.http) = (nil, http.mode, core, http)
     }
 
     /// The stage of a request, and the request's URL.
@@ -42,7 +40,7 @@ struct CacheStage: Sendable {
         let policy = core.cachePolicy(of: request)
         if let terms = policy.http, let cache = core.cache {
             let target = try core.httpTarget(of: request, terms, at: servers, in: cache)
-            return (CacheStage(terms, target, mode, by: core), target.url)
+            return (CacheStage(HTTPCachePlan(terms, mode, target), by: core), target.url)
         }
         let target = try core.builder.cacheTarget(request, at: servers)
         return (CacheStage(CachePlan(policy, target, in: core.cache), mode, by: core), target.url)
@@ -57,7 +55,7 @@ struct CacheStage: Sendable {
 
     /// A fresh answer from memory, if the mode lets it be used.
     func recall<R: Request>(for request: R) -> Answer? {
-        if let http, let target { return HTTPCacheStage.recall(request, http, target, by: core) }
+        if let http { return HTTPCacheStage.recall(request, http, by: core) }
         guard mode.reads, let plan, let cache = core.cache, let stored = cache.recall(plan.key) else { return nil }
         let now = cache.clock()
         guard case .fresh(_, let trace) = verdict(on: stored, plan, of: request, now: now) else { return nil }
@@ -103,7 +101,7 @@ struct CacheStage: Sendable {
     /// For a run that is given the kept answer and then the network's: the first of them. `nil` when there is none that
     /// is fresh.
     func first(_ call: Call, _ control: RunControl) async -> Answer? {
-        if let target, http != nil { return await HTTPCacheStage.first(call, target, control, by: core) }
+        if let http { return await HTTPCacheStage.first(call, http.target, control, by: core) }
         guard let plan else { return nil }
         switch await find(for: call.request, plan, control, until: call.end)?.verdict {
         case .fresh(let stored, let trace)?: return Answer(stored, trace, plan)
@@ -152,7 +150,7 @@ struct CacheStage: Sendable {
 
     private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
         var call = call
-        call.http = http.map { HTTPCachePlan(terms: $0.terms, mode: mode) }
+        if let http { call.http = http.mode == mode ? http : HTTPCachePlan(http.terms, mode, http.target) }
         if call.snapshot == nil {
             call.snapshot = Result { () throws(RequestError) in
                 try core.builder.snapshot(of: call.request, at: call.servers)

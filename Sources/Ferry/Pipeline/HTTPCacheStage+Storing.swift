@@ -201,7 +201,7 @@ extension HTTPCacheStage {
         status.isStored = isStorable
         if isStorable {
             let replaced = which.map { stored.variants[$0].result }
-            let isWritten = updated.count > 1 || old.isWorthWriting(as: new)
+            let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
             await change(now, writes: isWritten, control, until: deadline) { [updated] current in
                 updated
                     + current.filter { one in
@@ -303,14 +303,14 @@ extension StoredVariant {
 
     /// Whether the disk has to know: where only dates have moved on, what it has is stale sooner, and no more. Then
     /// writing would cost as much as fetching.
-    func isWorthWriting(as new: StoredVariant) -> Bool {
-        func said(_ headers: Headers) -> [Headers.Field] {
-            headers.filter { !["date", "expires"].contains(lowercased($0.name)) }
-                .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
-        }
+    func isWorthWriting(as new: StoredVariant, by fields: [Headers.Field]) -> Bool {
         if new.variance != variance || new.freshUntil < freshUntil { return true }
-        // What is not written for long may be evicted as old, and be stale for other processes.
+        // One that is validated seldom costs little to write, and other processes and the next start have use for it.
         if new.times.response - times.response > 60 * Freshness.second { return true }
-        return said(headers) != said(new.headers)
+        let headers = headers
+        return fields.contains { field in
+            if equalNames(field.name, "Date") || equalNames(field.name, "Expires") { return false }
+            return headers[field.name] != new.headers[field.name]
+        }
     }
 }

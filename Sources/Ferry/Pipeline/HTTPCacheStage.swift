@@ -1,10 +1,16 @@
 import FerryCache
 import FerryTransport
 
-/// How a run uses the cache by RFC 9111.
-struct HTTPCachePlan: Sendable {
+/// How a run uses the cache by RFC 9111. On the heap: runs that do not have nothing of it to carry.
+final class HTTPCachePlan: Sendable {
     let terms: CachePolicy.HTTPTerms
-    var mode: CacheMode
+    let mode: CacheMode
+    /// Where the run begins.
+    let target: HTTPCacheTarget
+
+    init(_ terms: CachePolicy.HTTPTerms, _ mode: CacheMode, _ target: HTTPCacheTarget) {
+        (self.terms, self.mode, self.target) = (terms, mode, target)
+    }
 }
 
 /// The part of the cache by RFC 9111 in one exchange of a run, right before the network: each redirect, each retry and
@@ -238,8 +244,9 @@ struct HTTPCacheStage: Sendable {
     /// A fresh response from memory for a request that nobody changes before it is sent. `nil` where it takes more to
     /// know.
     static func recall<R: Request>(
-        _ request: R, _ plan: HTTPCachePlan, _ target: HTTPCacheTarget, by core: AgentCore
+        _ request: R, _ plan: HTTPCachePlan, by core: AgentCore
     ) -> Answer? {
+        let target = plan.target
         guard plan.mode.way == .cacheElseNetwork || plan.mode.way == .cacheOnly, let cache = core.cache,
             let key = target.key, plan.terms.sensitiveData != .none || !core.hasCookies,
             case .variants(let stored)? = cache.recallEntry(key)
