@@ -36,7 +36,8 @@ enum HTTPCacheCase {
             "Content-Type": "application/json; charset=utf-8", "ETag": "\"7d1f0c52\"", "Cache-Control": "max-age=3600",
         ]
         let agent = NetworkAgent(
-            configuration: configuration, stub: StubTransport(always: .response(headers: headers, body: CacheCase.body)))
+            configuration: configuration, stub: StubTransport(always: .response(headers: headers, body: CacheCase.body))
+        )
         for number in 0..<1000 { _ = try await agent.send(Document(number: number)) }
         let count = 300_000
         let before = ProcessUsage.now

@@ -198,7 +198,7 @@ public struct CacheRefusal: RawRepresentable, Sendable, Hashable, CustomStringCo
     /// provider or a cookie jar), and the policy has no sensitive data. Nor is a response kept that such credentials
     /// led to, by a redirect that dropped them or past a proxy that asked for them.
     public static let unknownCredentials = CacheRefusal(rawValue: "unknownCredentials")
-    /// By the policy ``CachePolicy/http(shared:sensitiveData:write:)``: the method is none whose response may be stored.
+    /// With ``CachePolicy/http(shared:sensitiveData:write:)``: a response to this method may not be stored.
     public static let method = CacheRefusal(rawValue: "method")
     /// Likewise: the status is none that may be reused where nothing says for how long (RFC 9110, 15.1).
     public static let status = CacheRefusal(rawValue: "status")

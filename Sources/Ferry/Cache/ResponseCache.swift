@@ -53,7 +53,7 @@ final class ResponseCache: Sendable {
 
     /// From memory; `nil` when it is not there.
     func recall(_ key: CacheKey) -> StoredResponse? {
-        if case .response(let stored)? = recallEntry(key) { stored } else { nil }
+        recallEntry(key)?.response
     }
 
     /// From memory; `nil` when it is not there.
@@ -79,7 +79,7 @@ final class ResponseCache: Sendable {
     /// From the disk; `done` is called once, on a thread of the store's.
     func load(_ key: CacheKey, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void) {
         loadEntry(key) { entry, miss in
-            if case .response(let stored)? = entry { done(stored, miss) } else { done(nil, miss) }
+            done(entry?.response, miss)
         }
     }
 
@@ -92,7 +92,7 @@ final class ResponseCache: Sendable {
             switch finding {
             case .missing(let reason): done(nil, CacheMiss(reason))
             case .found(let entry):
-                guard let stored = StoredEntry(entry) else { return done(nil, .corrupt) }
+                guard let stored = StoredEntry.read(entry) else { return done(nil, .corrupt) }
                 if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }
                 // It may have been this one, and be gone from the disk since it was read there.
                 if front.removals != removals { return loadEntry(key, tries: tries - 1, done) }
@@ -107,13 +107,8 @@ final class ResponseCache: Sendable {
     }
 
     /// Notes that an entry was of use.
-    func used(_ stored: StoredResponse, under key: CacheKey, now: CacheTime) {
+    func used(_ stored: StoredEntry, under key: CacheKey, now: CacheTime) {
         if stored.isUsed(at: now) { store.touch(key) }
-    }
-
-    /// Likewise.
-    func used(_ stored: StoredVariants, under key: CacheKey, now: CacheTime) {
-        if stored.use.isUsed(at: now) { store.touch(key) }
     }
 
     // MARK: Writing
@@ -121,7 +116,7 @@ final class ResponseCache: Sendable {
     /// Keeps an answer. In memory it is there when this returns; `done` is called once when it is on the disk, or is
     /// not going to be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
-        front.insert(.response(kept.stored), for: key, bytes: kept.stored.count)
+        front.insert(kept.stored, for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
     }
 
@@ -130,7 +125,7 @@ final class ResponseCache: Sendable {
         _ variants: StoredVariants, under key: CacheKey, _ entry: CacheEntry?,
         _ done: (@Sendable (Bool) -> Void)? = nil
     ) {
-        front.insert(.variants(variants), for: key, bytes: variants.count)
+        front.insert(variants, for: key, bytes: variants.count)
         if let entry { store.write(entry, under: key, done) } else { done?(true) }
     }
 
@@ -182,37 +177,32 @@ private func coarseTime() -> Int64 {
     return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
 }
 
-/// What memory holds under a key.
-enum StoredEntry: Sendable {
+/// What memory holds under a key. A class, as the front holds one more cheaply than an enum of two.
+///
+/// Sendable because it has constants only; what subclasses add is constant or atomic, too.
+class StoredEntry: @unchecked Sendable {
+    let marks: CacheEntry.Marks
+    /// Bytes that it takes, about.
+    let count: Int
+    private let use: EntryUse
+
+    init(_ marks: CacheEntry.Marks, count: Int) {
+        (self.marks, self.count) = (marks, count)
+        use = EntryUse(marks.stored)
+    }
+
     /// With a time that the application has said.
-    case response(StoredResponse)
+    var response: StoredResponse? { nil }
     /// By RFC 9111.
-    case variants(StoredVariants)
+    var variants: StoredVariants? { nil }
 
-    /// `nil` when a part of it is not what it should be.
-    init?(_ entry: CacheEntry) {
+    /// Whether the store is to be told of a use; once for a while.
+    final func isUsed(at now: CacheTime) -> Bool { use.isUsed(at: now) }
+
+    /// What an entry of the store holds; `nil` when a part of it is not what it should be.
+    static func read(_ entry: CacheEntry) -> StoredEntry? {
         let format = entry.withAttributes { $0.first }
-        if format == StoredVariants.format {
-            guard let variants = StoredVariants(entry) else { return nil }
-            self = .variants(variants)
-        } else {
-            guard let stored = StoredResponse(entry) else { return nil }
-            self = .response(stored)
-        }
-    }
-
-    var marks: CacheEntry.Marks {
-        switch self {
-        case .response(let stored): stored.marks
-        case .variants(let stored): stored.marks
-        }
-    }
-
-    var count: Int {
-        switch self {
-        case .response(let stored): stored.count
-        case .variants(let stored): stored.count
-        }
+        return format == StoredVariants.format ? StoredVariants(entry) : StoredResponse(entry)
     }
 }
 
@@ -240,21 +230,20 @@ struct KeptResponse: Sendable {
     let entry: CacheEntry
 }
 
-/// An answer that is kept, as the memory holds it: hits share its head and body.
-final class StoredResponse: Sendable {
+/// An answer that is kept, as the memory holds it: hits share its head and body. Sendable as its superclass is.
+final class StoredResponse: StoredEntry, @unchecked Sendable {
     let result: TransferResult
-    let marks: CacheEntry.Marks
     let attributes: CacheAttributes
-    private let use: EntryUse
 
     init(_ result: TransferResult, _ marks: CacheEntry.Marks, _ attributes: CacheAttributes) {
         // It is counted by its body and head; what a run reads out of it is that run's to hold.
         result.keepNothing()
         self.result = result
-        self.marks = marks
         self.attributes = attributes
-        use = EntryUse(marks.stored)
+        super.init(marks, count: Int(clamping: result.bodyLength) + Int(clamping: result.headBytesReceived) + 1024)
     }
+
+    override var response: StoredResponse? { self }
 
     /// `nil` when a part of it is not what it should be.
     convenience init?(_ entry: CacheEntry) {
@@ -265,12 +254,6 @@ final class StoredResponse: Sendable {
         else { return nil }
         self.init(result, entry.marks, attributes)
     }
-
-    /// Bytes that it takes, about.
-    var count: Int { Int(clamping: result.bodyLength) + Int(clamping: result.headBytesReceived) + 1024 }
-
-    /// Whether the store is to be told of a use; once for a while.
-    func isUsed(at now: CacheTime) -> Bool { use.isUsed(at: now) }
 }
 
 /// What is kept of an answer besides head and body.

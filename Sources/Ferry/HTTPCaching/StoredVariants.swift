@@ -88,12 +88,10 @@ struct StoredVariant: Sendable {
     }
 }
 
-/// The stored responses of one URL, and of one user of it, the newest first (RFC 9111, 4.1).
-final class StoredVariants: Sendable {
-    let variants: [StoredVariant]
-    let marks: CacheEntry.Marks
-    let use: EntryUse
-    let count: Int
+/// The stored responses of one URL, and of one user of it, the newest first (RFC 9111, 4.1). Sendable as its
+/// superclass is.
+final class StoredVariants: StoredEntry, @unchecked Sendable {
+    let all: [StoredVariant]
 
     /// More are not kept for one URL: the oldest go.
     static let most = 16
@@ -110,11 +108,11 @@ final class StoredVariants: Sendable {
             kept.append(variant)
             count = sum
         }
-        self.variants = kept
-        self.count = count
-        marks = CacheEntry.Marks(stored: stored)
-        use = EntryUse(stored)
+        all = kept
+        super.init(CacheEntry.Marks(stored: stored), count: count)
     }
+
+    override var variants: StoredVariants? { self }
 
     /// `nil` when a part of it is not what it should be.
     convenience init?(_ entry: CacheEntry) {
@@ -156,10 +154,10 @@ final class StoredVariants: Sendable {
 
     /// As it stands in the store.
     func entry(isShared: Bool) -> CacheEntry {
-        var attributes: [UInt8] = [Self.format, UInt8(variants.count)]
+        var attributes: [UInt8] = [Self.format, UInt8(all.count)]
         var heads: [UInt8] = []
         var bodies: [UInt8] = []
-        for variant in variants {
+        for variant in all {
             let head = StoredVariant.head(
                 status: variant.result.status, httpVersion: variant.result.httpVersion, variant.headers)
             for time in [variant.times.request, variant.times.response, variant.times.initialAge] {
@@ -171,11 +169,11 @@ final class StoredVariants: Sendable {
             attributes.append(number: Int64(head.count))
             attributes.append(number: Int64(variant.result.body.count))
             heads += head
-            if variants.count > 1 { bodies += variant.result.body }
+            if all.count > 1 { bodies += variant.result.body }
         }
         return heads.withUnsafeBytes { heads in
-            if variants.count == 1 {
-                return CacheEntry(marks, attributes: attributes, head: heads, body: variants[0].result.body)
+            if all.count == 1 {
+                return CacheEntry(marks, attributes: attributes, head: heads, body: all[0].result.body)
             }
             return bodies.withUnsafeBytes { CacheEntry(marks, attributes: attributes, head: heads, body: $0) }
         }
@@ -183,7 +181,7 @@ final class StoredVariants: Sendable {
 
     /// The newest that answers a request of this method, by the values of its fields (RFC 9111, 4.1).
     func index(isHead: Bool, variance: ([String]) -> CacheDigest) -> Int? {
-        variants.firstIndex { variant in
+        all.firstIndex { variant in
             if variant.isHead && !isHead { return false }
             return variant.varying.isEmpty || variance(variant.varying) == variant.variance
         }

@@ -117,7 +117,7 @@ extension HTTPCacheStage {
     }
 
     private func removeSelected(_ now: CacheTime) {
-        guard let stored, !stored.variants.isEmpty else { return }
+        guard let stored, !stored.all.isEmpty else { return }
         cache.changing.withLock { _ in
             let current = currentVariants
             let left = current.filter { $0.varying.isEmpty ? false : variance($0.varying) != $0.variance }
@@ -130,8 +130,8 @@ extension HTTPCacheStage {
 
     /// What is stored now: another run may have changed it since this one looked.
     private var currentVariants: [StoredVariant] {
-        if case .variants(let current)? = cache.recallEntry(key) { return current.variants }
-        return stored?.variants ?? []
+        if let current = cache.recallEntry(key)?.variants { return current.all }
+        return stored?.all ?? []
     }
 
     /// Replaces what is stored. Without `writes` only in memory, if it is there.
@@ -166,7 +166,7 @@ extension HTTPCacheStage {
         let isOfCaller = !asksValidation
         guard let stored else { return .deliver(result, trace(status), validation: nil) }
         let validators = Validators(response)
-        let known = stored.variants.map(\.validators)
+        let known = stored.all.map(\.validators)
         var which = ValidationRules.freshened(by: validators, selected: isOfCaller ? nil : selected, known)
         if isOfCaller && !validators.isAny { which = [] }
         guard let first = which.first else {
@@ -186,7 +186,7 @@ extension HTTPCacheStage {
         let index = selected.map { which.contains($0) ? $0 : first } ?? first
         var updated: [StoredVariant] = []
         for place in which {
-            let old = stored.variants[place]
+            let old = stored.all[place]
             guard let new = old.updated(by: fields, times, isShared: plan.terms.isShared) else { continue }
             updated.append(new)
             if place != index { continue }
@@ -195,12 +195,12 @@ extension HTTPCacheStage {
             updated.swapAt(0, updated.count - 1)
         }
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
-        let old = stored.variants[index]
+        let old = stored.all[index]
         let isStorable =
             !new.directives.noStore && !isUnknown && !directives.noStore && VaryRules.names(new.headers) != nil
         status.isStored = isStorable
         if isStorable {
-            let replaced = which.map { stored.variants[$0].result }
+            let replaced = which.map { stored.all[$0].result }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
             await change(now, writes: isWritten, control, until: deadline) { [updated] current in
                 updated

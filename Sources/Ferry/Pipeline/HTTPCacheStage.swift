@@ -99,7 +99,7 @@ struct HTTPCacheStage: Sendable {
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
             requestTime = now
-            guard let selected, let variant = stored?.variants[selected] else { return missed() }
+            guard let selected, let variant = stored?.all[selected] else { return missed() }
             var verdict = ReuseRules.verdict(
                 on: ReuseRules.Stored(
                     age: variant.age(at: now), lifetime: variant.lifetime.microseconds,
@@ -144,14 +144,14 @@ struct HTTPCacheStage: Sendable {
     /// Reads what is stored, and selects. Gives whether it was in memory.
     private mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
-        if case .variants(let found)? = cache.recallEntry(key) {
+        if let found = cache.recallEntry(key)?.variants {
             (stored, isInMemory) = (found, true)
         } else {
             let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
                 cache.loadEntry(key) { entry, _ in done(entry) }
             }
             guard let loaded else { return nil }
-            if case .variants(let found)? = loaded { stored = found } else { stored = nil }
+            stored = loaded?.variants
         }
         selected = stored?.index(isHead: isHead) { variance($0) }
         return isInMemory
@@ -159,7 +159,7 @@ struct HTTPCacheStage: Sendable {
 
     /// The network has to be asked, if that is allowed.
     private mutating func missed(_ reason: CacheStatus.Forward? = nil) -> Way {
-        let hasOthers = stored?.variants.isEmpty == false
+        let hasOthers = stored?.all.isEmpty == false
         forward = reason ?? (hasOthers ? .varyMiss : .uriMiss)
         let miss = CacheMiss(forward)
         cache.counters.missed(miss)
@@ -179,10 +179,10 @@ struct HTTPCacheStage: Sendable {
         let names = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
         guard let stored, !names.contains(where: { sent.fields.contains($0) }) else { return [] }
         // A response to HEAD is not what a GET asks for.
-        let usable = stored.variants.indices.filter { isHead || !stored.variants[$0].isHead }
+        let usable = stored.all.indices.filter { isHead || !stored.all[$0].isHead }
         let fields = ValidationRules.conditions(
-            selected: selected.map { stored.variants[$0].validators },
-            all: usable.map { stored.variants[$0].validators })
+            selected: selected.map { stored.all[$0].validators },
+            all: usable.map { stored.all[$0].validators })
         asksValidation = !fields.isEmpty
         return fields
     }
@@ -249,7 +249,7 @@ struct HTTPCacheStage: Sendable {
         let target = plan.target
         guard plan.mode.way == .cacheElseNetwork || plan.mode.way == .cacheOnly, let cache = core.cache,
             let key = target.key, plan.terms.sensitiveData != .none || !core.hasCookies,
-            case .variants(let stored)? = cache.recallEntry(key)
+            let stored = cache.recallEntry(key)?.variants
         else { return nil }
         let now = cache.clock()
         guard let answer = hit(on: stored, of: request, target, now: now, by: core) else { return nil }
@@ -272,12 +272,11 @@ struct HTTPCacheStage: Sendable {
     static func find(
         _ key: CacheKey, in cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> StoredVariants? {
-        if case .variants(let stored)? = cache.recallEntry(key) { return stored }
+        if let stored = cache.recallEntry(key)?.variants { return stored }
         let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
             cache.loadEntry(key) { entry, _ in done(entry) }
         }
-        if case .variants(let stored)?? = loaded { return stored }
-        return nil
+        return loaded??.variants
     }
 
     /// The answer of stored variants to a request that has no word on caching in it; `nil` unless one is fresh, and is
@@ -289,7 +288,7 @@ struct HTTPCacheStage: Sendable {
             VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign) }
         }
         guard let index else { return nil }
-        let variant = stored.variants[index]
+        let variant = stored.all[index]
         guard now >= variant.times.response, now < variant.freshUntil, variant.result.status < 300 else { return nil }
         let age = variant.times.initialAge + (now - variant.times.response)
         var trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: false))

@@ -172,9 +172,9 @@ import Testing
         let whole = StoredVariants([try variant("one"), try variant("two")], stored: 7)
         let entry = whole.entry(isShared: false)
         let again = try #require(StoredVariants(entry))
-        #expect(again.variants.map { String(decoding: $0.result.body, as: UTF8.self) } == ["one", "two"])
-        #expect(again.variants[1].times == StoredVariant.Times(request: 1, response: 2, initialAge: 3))
-        #expect(again.variants[1].varying == ["a", "b"] && again.variants[1].isDecoded)
+        #expect(again.all.map { String(decoding: $0.result.body, as: UTF8.self) } == ["one", "two"])
+        #expect(again.all[1].times == StoredVariant.Times(request: 1, response: 2, initialAge: 3))
+        #expect(again.all[1].varying == ["a", "b"] && again.all[1].isDecoded)
         let attributes = entry.withAttributes { Array($0) }
         let heads = entry.withHead { Array($0) }
         for count in 0..<attributes.count {
@@ -192,7 +192,7 @@ import Testing
                 entry.withBody { CacheEntry(entry.marks, attributes: changed, head: head, body: $0) }
             }
             // It is none, or has the same bodies: never others.
-            if let read = StoredVariants(entry) { #expect(read.variants.count == 2) }
+            if let read = StoredVariants(entry) { #expect(read.all.count == 2) }
         }
     }
 }
