@@ -175,7 +175,8 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// The fuzzer brings a main() of its own: for `make fuzz` there is one executable, and no other may have one.
+// The fuzzer brings a main() of its own: for `make fuzz` there is one executable, and no other may have one. A file
+// Main.swift, in any case, would make FerryCommand one, whatever is said here.
 if Context.environment["FERRY_FUZZ"] != nil {
     package.products.removeAll { $0.name == "ferry" }
     package.targets.removeAll { $0.type == .test || ["FerryCommand", "FerryBenchmarks"].contains($0.name) }

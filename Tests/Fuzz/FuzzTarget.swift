@@ -1,6 +1,6 @@
 /// A reader of what comes from outside, and what it promises of any bytes.
 enum FuzzTarget: String, CaseIterable {
-    case json, schema, header, inflate, range, retry, disposition, url, cache, plan, response
+    case json, schema, header, inflate, range, retry, disposition, url, cache, plan, response, connection, differences
 
     /// Throws, or ends the process, when a promise does not hold.
     func check(_ bytes: UnsafeRawBufferPointer) throws {
@@ -16,6 +16,8 @@ enum FuzzTarget: String, CaseIterable {
         case .cache: try checkCacheEntry(bytes)
         case .plan: try checkPlan(bytes)
         case .response: try checkResponse(bytes)
+        case .connection: try checkConnection(bytes)
+        case .differences: try checkDifferences(bytes)
         }
     }
 

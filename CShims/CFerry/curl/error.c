@@ -123,7 +123,10 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                  : headed                    ? FERRY_D_TRAILER
                                              : FERRY_D_HEADER);
   case CURLE_PARTIAL_FILE:
-    return fault(FERRY_E_INCOMPLETE_BODY, 0);
+    /* libcurl says so, too, of a head that ends behind its length or coding. */
+    return fault(t->head->complete ? FERRY_E_INCOMPLETE_BODY
+                                   : FERRY_E_CONNECTION_CLOSED,
+                 0);
   case CURLE_OUT_OF_MEMORY:
     /* 7.88.1 says so of a field longer than 100 KB. */
     return t->phase >= FERRY_PHASE_SEND && !headed && !starved

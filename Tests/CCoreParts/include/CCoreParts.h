@@ -111,4 +111,71 @@ long parts_resident_pages(const char *_Nonnull bytes, size_t length);
  * is no loop's makes so many of its own. */
 bool parts_blocks_stay_for_loops(unsigned made_between);
 
+/* How a transfer has ended; `flags` are those of its result. */
+typedef struct parts_transfer {
+  unsigned finished; /* results that came */
+  int32_t code, detail, phase;
+  uint16_t status;
+  uint8_t version;
+  uint32_t flags, fields;
+  int64_t content_length;
+  uint64_t counted; /* bytes of the body, as the result says */
+  size_t head_length, body_length, aside_length;
+  char *_Nullable head, *_Nullable body;
+  char *_Nullable aside; /* informational heads and trailers */
+  const char *_Nullable method;
+  bool repeatable, expects, closes;
+} parts_transfer;
+
+/* What a server's bytes and the end of its connection are to an engine. */
+typedef struct parts_asked {
+  parts_transfer transfer;
+  bool early;   /* it ended before the connection did */
+  bool kept;    /* and the connection was open then */
+  bool overdue; /* it did not end at all */
+} parts_asked;
+
+/* One GET or HEAD on a connection of its own. `chance` splits the bytes, 0 = in
+ * one piece; `patience`: microseconds after each. */
+void parts_ask(parts_asked *_Nonnull asked, int engine, bool to_head,
+               const char *_Nullable bytes, size_t length, uint64_t chance,
+               unsigned patience);
+void parts_asked_free(parts_asked *_Nonnull asked);
+
+/* A connection, as the server has seen it. */
+typedef struct parts_connection {
+  size_t sent_length, received_length;
+  char *_Nullable sent, *_Nullable received;
+  bool reset; /* by the server's program */
+} parts_connection;
+
+/* What has come of a program. */
+typedef struct parts_played {
+  unsigned transfer_count, connection_count;
+  parts_transfer *_Nullable transfers; /* the path of the first one is /0 */
+  parts_connection *_Nullable connections;
+  bool crowded;    /* there were more connections than these */
+  unsigned strays; /* callbacks of no transfer, or after its result */
+  unsigned running;
+  uint64_t left_transfers, left_sockets;
+} parts_played;
+
+/* Plays a program: requests to the native engine, and what its server does.
+ *
+ *   G H F S   GET, HEAD, GET streamed, GET streamed with pauses
+ *   P L U     POST from memory, pulled, pulled without a length
+ *             each with a byte: 1 idempotent, 2 Expect, 4 Connection: close,
+ *             8 a short deadline, 64 the source pauses, 128 a large body
+ *   k. p. r   cancels one, pauses one, resumes all
+ *   a         lets the engine and the server catch up
+ *   0 to 9    chooses a connection; it was the newest one before
+ *   l n. w.   sends the rest of the line, so many bytes, a whole response
+ *   h c x q   ends, closes, resets a connection; stops reading, and goes on
+ *   z         at the end, deadlines pass before the connections are closed */
+void parts_play(parts_played *_Nonnull played, const char *_Nullable bytes,
+                size_t length);
+/* How many of these bytes are those of a request's body at this place. */
+size_t parts_as_pulled(const char *_Nullable bytes, size_t length, size_t at);
+void parts_played_free(parts_played *_Nonnull played);
+
 #endif
