@@ -32,9 +32,10 @@ private enum AllowedDifference {
     /// RFC 9112, 2.3: the name of the protocol is case-sensitive. libcurl waits for the end of a line that begins with
     /// `http/`.
     case protocolName
-    /// RFC 9112, 8: a chunked body without its last line is incomplete. libcurl says so of a bare CR in that line
-    /// before the line has ended.
-    case lastLine
+    /// RFC 9112, 7.1 and 2.2: trailers are lines that end with CR LF, and so is the empty one behind them. libcurl takes
+    /// a bare LF for a line's end, a bare CR at the end of the connection for the empty line, and tells of a bare CR
+    /// before its line has ended.
+    case trailerLine
     /// RFC 9110, 5.5: a field has no control characters. libcurl looks at the number in Content-Length first.
     case lengthField
     /// RFC 9110, 5.5: a field has no NUL. libcurl 7.88 leaves out what it has read behind a line when that begins with
@@ -54,14 +55,17 @@ private enum AllowedDifference {
             if !native.raw.kept, hasExcess(sent, isHead) { return .excess }
             return native.hasConnectionOption ? .connectionOption : nil
         }
-        if native.code == FERRY_E_INCOMPLETE_BODY, libcurl.code == FERRY_E_MALFORMED_RESPONSE {
-            return libcurl.detail == FERRY_D_CHUNK ? .lastLine : nil
+        if native.code == FERRY_E_INCOMPLETE_BODY, sent.last == UInt8(ascii: "\r") || libcurl.detail == FERRY_D_CHUNK {
+            return libcurl.code == FERRY_OK || libcurl.code == FERRY_E_MALFORMED_RESPONSE ? .trailerLine : nil
         }
         guard native.code == FERRY_E_MALFORMED_RESPONSE else { return nil }
         switch (native.detail, libcurl.code, libcurl.detail) {
         case (FERRY_D_CHUNK, FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER),
             (FERRY_D_CHUNK, FERRY_E_INCOMPLETE_BODY, _), (FERRY_D_CHUNK, FERRY_OK, _):
             return .chunkSize
+        case (FERRY_D_TRAILER, FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK),
+            (FERRY_D_TRAILER, FERRY_E_INCOMPLETE_BODY, _), (FERRY_D_TRAILER, FERRY_OK, _):
+            return .trailerLine
         case (FERRY_D_STATUS_LINE, FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE): return .statusLinePhase
         case (FERRY_D_HEADER, FERRY_E_MALFORMED_RESPONSE, FERRY_D_LENGTH): return .lengthField
         case (FERRY_D_STATUS_LINE, FERRY_E_CONNECTION_CLOSED, _) where !sent.starts(with: "HTTP/".utf8):
@@ -118,8 +122,10 @@ private final class Asked {
     }
 
     var hasConnectionOption: Bool {
-        let text = String(decoding: head, as: UTF8.self).lowercased()
-        return text.contains("\nconnection:") && (text.contains("close") || text.contains("keep-alive"))
+        head.split(separator: UInt8(ascii: "\n")).contains { line in
+            let text = String(decoding: line, as: UTF8.self).lowercased()
+            return text.hasPrefix("connection:") && (text.contains("close") || text.contains("keep-alive"))
+        }
     }
 
     private var summary: String {
