@@ -8,20 +8,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_MS = 10000, PIECES = 16, TURNS = 4 };
+enum { MOST_MS = 10000, STEP_MS = 10, PIECES = 16, TURNS = 4 };
 
 static uint64_t draw(uint64_t *chance) {
   *chance = *chance * 6364136223846793005u + 1442695040888963407u;
   return *chance >> 33;
 }
 
-/* The connection with its request; -1 = none came. */
+/* The connection with its request; -1 = none came, or it has ended without. */
 static int take_request(peer *p) {
   struct pollfd waits = {.fd = p->listener, .events = POLLIN};
   char request[4096];
   size_t length = 0;
-  int fd;
-  if (poll(&waits, 1, MOST_MS) <= 0 || (fd = peer_accept(p)) < 0)
+  int fd, left = MOST_MS / STEP_MS;
+  while (poll(&waits, 1, STEP_MS) <= 0)
+    if (!peer_running(p) || !left--)
+      return -1;
+  if ((fd = peer_accept(p)) < 0)
     return -1;
   waits.fd = fd;
   while (length < sizeof request &&

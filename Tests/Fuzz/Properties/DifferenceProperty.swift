@@ -23,8 +23,8 @@ func checkDifferences(_ bytes: UnsafeRawBufferPointer) throws {
 
 /// The differences that the standard decides, and the manual lists (Connections, Engines).
 private enum AllowedDifference {
-    /// RFC 9112, 7.1: a chunk's size has hexadecimal digits only, and an extension behind it has no control characters.
-    /// libcurl takes `0x` for the size 0, and leaves out what is behind a size.
+    /// RFC 9112, 7.1: a chunk's size has hexadecimal digits only, and an extension behind it has no control
+    /// characters. libcurl takes `0x` for the size 0, and leaves out what is behind a size.
     case chunkSize
     /// RFC 9112, 2.2: a line ends with CR LF. A status line with a bare LF is malformed to both engines; the phase is
     /// another one, as libcurl tells of a whole line only.
@@ -32,9 +32,9 @@ private enum AllowedDifference {
     /// RFC 9112, 2.3: the name of the protocol is case-sensitive. libcurl waits for the end of a line that begins with
     /// `http/`.
     case protocolName
-    /// RFC 9112, 7.1 and 2.2: trailers are lines that end with CR LF, and so is the empty one behind them. libcurl takes
-    /// a bare LF for a line's end, a bare CR at the end of the connection for the empty line, and tells of a bare CR
-    /// before its line has ended.
+    /// RFC 9112, 7.1 and 2.2: trailers are lines that end with CR LF, and so is the empty one behind them. libcurl
+    /// takes a bare LF for a line's end, a bare CR at the end of the connection for the empty line, and tells of a bare
+    /// CR before its line has ended.
     case trailerLine
     /// RFC 9110, 5.5: a field has no control characters. libcurl looks at the number in Content-Length first.
     case lengthField
