@@ -72,11 +72,12 @@ extension CoreTests {
         @Test(arguments: [
             "hello world\n", "HTTP/0.9 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n",
             "HTTP/1.1\r\n\r\n", "HTTP/1.1 099 X\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "ICY 200 OK\r\n\r\n", "\r\n\r\n",
-            "HTTP/1.1 200\nX: 1\n\n", "HTTP/1.1  200 OK\r\n\r\n",
+            "HTTP/1.1 200\nX: 1\n\n", "HTTP/1.1  200 OK\r\n\r\n", "HTTP/1.1 200_OK\r\n\r\n", "HTTp/1.1 200 OK\r\n\r\n",
         ])
         func brokenStatusLines(text: String) async throws {
             try await run([.send(text), .close]) { result in
                 #expect(result.fault == .malformed(FERRY_D_STATUS_LINE), "\(text.debugDescription)")
+                #expect(result.phase == FERRY_PHASE_WAIT_HEAD && result.version == 0, "\(text.debugDescription)")
             }
         }
 
@@ -216,11 +217,29 @@ extension CoreTests {
 
         @Test(arguments: [
             "ZZ\r\nhello\r\n", "FFFFFFFFFFFFFFFFF\r\nhello\r\n", "-5\r\nhello\r\n", "5\r\nhelloX\r\n0\r\n\r\n",
+            "8000000000000000\r\nhello\r\n", "00000000000000005\r\nhello\r\n",
         ])
         func badChunks(chunks: String) async throws {
             try await run([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)"), .keepOpen]) {
                 result in
                 #expect(result.fault == .malformed(FERRY_D_CHUNK), "\(chunks.debugDescription)")
+            }
+        }
+
+        @Test func aChunksSizeMayBePadded() async throws {
+            try await run([
+                .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0000000000000005\r\nhello\r\n"),
+                .send("0000000000000000\r\n\r\n"),
+            ]) { result in
+                #expect(result.fault == .ok && result.text == "hello")
+            }
+        }
+
+        @Test func aChunkMayBeAnnouncedAsLargeAsAFile() async throws {
+            try await run([
+                .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\nhello"), .close,
+            ]) { result in
+                #expect(result.fault == CoreFault(FERRY_E_INCOMPLETE_BODY))
             }
         }
     }

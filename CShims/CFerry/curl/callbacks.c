@@ -61,10 +61,11 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     return tunnel_line(handle, t, line, count) ? count : 0;
   if (handle->loop->options.jar) /* it has what libcurl took from this line */
     ferry__jar_line(handle->loop->options.jar, line, count);
-  if (t->phase < FERRY_PHASE_HEAD)
-    t->phase = FERRY_PHASE_HEAD;
   ferry__fault fault = before ? trailers(t->head, line, count)
                               : ferry__head_line(t->head, line, count);
+  /* What is no status line is not of a head either. */
+  if (t->phase < FERRY_PHASE_HEAD && fault.detail != FERRY_D_STATUS_LINE)
+    t->phase = FERRY_PHASE_HEAD;
   if (fault.code) {
     t->fault = fault;
     return 0;

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 enum {
-  MOST_DIGITS = 15,       /* of a chunk's size: 2^60 bytes */
+  MOST_DIGITS = 16,       /* of a chunk's size; some servers pad it so far */
   MOST_EXTENSIONS = 16384 /* bytes of a response; nobody reads them */
 };
 
@@ -219,7 +219,7 @@ static bool size_byte(ferry__response *r, char c) {
   int digit = digit_of(c);
   if (digit >= 0) {
     r->left = r->digits ? r->left << 4 | (unsigned)digit : (unsigned)digit;
-    return ++r->digits <= MOST_DIGITS;
+    return ++r->digits <= MOST_DIGITS && r->left <= INT64_MAX;
   }
   if (!r->digits)
     return false;

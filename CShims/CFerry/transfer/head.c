@@ -121,19 +121,21 @@ static bool digit(char c) { return c >= '0' && c <= '9'; }
 
 static ferry__fault status_line(ferry__head *head, const char *p, size_t n) {
   size_t code;
+  uint8_t version;
   if (n >= 12 && !memcmp(p, "HTTP/1.", 7) && (p[7] == '1' || p[7] == '0') &&
       p[8] == ' ') {
     code = 9;
-    head->version = p[7] == '1' ? 11 : 10;
+    version = p[7] == '1' ? 11 : 10;
   } else if (head->http2 && n >= 10 && !memcmp(p, "HTTP/2 ", 7)) {
     code = 7;
-    head->version = 20;
+    version = 20;
   } else {
     return malformed(FERRY_D_STATUS_LINE);
   }
   if (p[code] < '1' || p[code] > '9' || !digit(p[code + 1]) ||
       !digit(p[code + 2]) || (n > code + 3 && p[code + 3] != ' '))
     return malformed(FERRY_D_STATUS_LINE);
+  head->version = version;
   head->status = (uint16_t)((p[code] - '0') * 100 + (p[code + 1] - '0') * 10 +
                             p[code + 2] - '0');
   if (head->status == 101)

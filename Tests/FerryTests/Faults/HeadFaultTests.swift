@@ -56,7 +56,7 @@ import Testing
         ])
     func badStatusLine(line: String) async throws {
         try await expectFault(
-            [.expectHead, .send(line), .halfClose, .keepOpen], .malformedResponse(.statusLine), .waitingHead, .head)
+            [.expectHead, .send(line), .halfClose, .keepOpen], .malformedResponse(.statusLine), .waitingHead)
     }
 
     @Test("R14: another protocol, which nobody asked for, is refused")
