@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_MS = 10000, STEP_MS = 10, PIECES = 16, TURNS = 4 };
+enum { MOST_MS = 10000, STEP_MS = 10, PIECES = 16, TURNS = 2 };
 
 static uint64_t draw(uint64_t *chance) {
   *chance = *chance * 6364136223846793005u + 1442695040888963407u;
@@ -46,7 +46,7 @@ static void settle(peer *p, unsigned turns) {
 
 /* The engine reads each piece before the next one leaves. */
 static void respond(peer *p, int fd, const char *bytes, size_t length,
-                    uint64_t chance, unsigned patience) {
+                    uint64_t chance) {
   for (unsigned i = 1; length; i++) {
     size_t piece = chance && i < PIECES ? 1 + draw(&chance) % 48 : length;
     if (piece > length)
@@ -56,14 +56,12 @@ static void respond(peer *p, int fd, const char *bytes, size_t length,
     bytes += piece;
     length -= piece;
     settle(p, TURNS);
-    if (patience)
-      usleep(patience);
   }
   settle(p, TURNS);
 }
 
 static void ask(peer *p, parts_asked *out, bool to_head, const char *bytes,
-                size_t length, uint64_t chance, unsigned patience) {
+                size_t length, uint64_t chance) {
   peer_plan plan = {0};
   ferry_request request = {
       .url = p->origin, .url_length = strlen(p->origin),
@@ -79,7 +77,7 @@ static void ask(peer *p, parts_asked *out, bool to_head, const char *bytes,
     abort();
   int fd = take_request(p);
   if (fd >= 0) {
-    respond(p, fd, bytes, length, chance, patience);
+    respond(p, fd, bytes, length, chance);
     out->early = !peer_running(p);
     out->kept = recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
     shutdown(fd, SHUT_WR);
@@ -87,7 +85,7 @@ static void ask(peer *p, parts_asked *out, bool to_head, const char *bytes,
   out->overdue = !peer_wait(p, MOST_MS * 2);
   if (fd >= 0)
     peer_reset(fd);
-  settle(p, 2);
+  settle(p, TURNS);
   peer_watch(p, NULL, NULL);
 }
 
@@ -95,13 +93,13 @@ static peer native, libcurl;
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
 void parts_ask(parts_asked *out, int engine, bool to_head, const char *bytes,
-               size_t length, uint64_t chance, unsigned patience) {
+               size_t length, uint64_t chance) {
   peer *p = engine == FERRY_ENGINE_HTTP1 ? &native : &libcurl;
   *out = (parts_asked){0};
   pthread_mutex_lock(&one);
   if (!p->loop)
     peer_open(p, engine, 0);
-  ask(p, out, to_head, bytes, length, chance, patience);
+  ask(p, out, to_head, bytes, length, chance);
   pthread_mutex_unlock(&one);
 }
 

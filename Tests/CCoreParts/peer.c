@@ -155,13 +155,25 @@ void peer_watch(peer *p, parts_transfer *transfers, peer_plan *plans) {
   pthread_mutex_unlock(&p->lock);
 }
 
-void peer_turn(peer *p) {
+static void call(peer *p) {
   pthread_mutex_lock(&p->lock);
   uint64_t calls = p->calls;
   ferry_call(p->loop);
   while (p->calls == calls)
     pthread_cond_wait(&p->changed, &p->lock);
   pthread_mutex_unlock(&p->lock);
+}
+
+/* A loop calls back several times between two looks at its sockets, and has a
+ * turn before and a turn behind each look. Of four turns the first may have
+ * begun before, the last two are around a look at what there is now. */
+void peer_turn(peer *p) {
+  ferry_statistics now, then;
+  ferry_loop_statistics(p->loop, &then);
+  do {
+    call(p);
+    ferry_loop_statistics(p->loop, &now);
+  } while (now.turns < then.turns + 4);
 }
 
 unsigned peer_running(peer *p) {

@@ -30,7 +30,7 @@ typedef struct peer {
 void peer_open(peer *peer, int engine, uint32_t per_host);
 /* From here on these are its transfers; NULL: none. */
 void peer_watch(peer *peer, parts_transfer *transfers, peer_plan *plans);
-/* Waits for the end of a turn that begins now. */
+/* Waits until the loop has dealt with all that is in its sockets now. */
 void peer_turn(peer *peer);
 /* Waits until all transfers have ended. False: not in this time. */
 bool peer_wait(peer *peer, unsigned milliseconds);

@@ -45,6 +45,23 @@ static size_t feed(ferry__response *r, parts_response *out, const char *bytes,
   return taken;
 }
 
+static int part_of(const ferry__response *r) {
+  switch (r->state) {
+  case FERRY__IN_CHUNK_SIZE:
+    return r->digits ? PARTS_CHUNK_LINE : PARTS_CHUNK_SIZE;
+  case FERRY__IN_CHUNK_EXTENSION:
+  case FERRY__AT_CHUNK_LF:
+    return PARTS_CHUNK_LINE;
+  case FERRY__AT_CHUNK_END:
+  case FERRY__AT_CHUNK_END_LF:
+    return PARTS_CHUNK_END;
+  case FERRY__IN_TRAILERS:
+    return PARTS_TRAILERS;
+  default:
+    return PARTS_ANOTHER;
+  }
+}
+
 void parts_response_read(parts_response *out, const char *bytes, size_t length,
                          bool to_head, uint64_t chance) {
   ferry__head head = {0};
@@ -63,6 +80,7 @@ void parts_response_read(parts_response *out, const char *bytes, size_t length,
     bytes += piece;
     length -= piece;
   }
+  out->part = part_of(&r);
   if (!out->ended && !r.fault.code)
     out->ended_by_close =
         ferry__response_close(&r, true) == FERRY__EVENT_END;

@@ -27,6 +27,15 @@ void parts_head_free(parts_head *_Nonnull head);
 
 /* The version of the libcurl that is loaded. */
 const char *_Nonnull parts_libcurl(void);
+/* What the next byte of a response is a part of. */
+enum {
+  PARTS_ANOTHER,
+  PARTS_CHUNK_SIZE, /* its first digit */
+  PARTS_CHUNK_LINE, /* what may follow that digit, up to the LF */
+  PARTS_CHUNK_END,  /* the line's end behind the data of a chunk */
+  PARTS_TRAILERS,
+};
+
 /* What the HTTP/1.1 engine makes of what a server sends and of the end of its
  * connection. */
 typedef struct parts_response {
@@ -34,6 +43,7 @@ typedef struct parts_response {
   bool complete;        /* the final head */
   bool ended, ended_by_close, persistent;
   uint16_t status;
+  int part; /* at the end of the input */
   uint32_t informational, heads;
   size_t taken; /* bytes of the input up to the end or the fault */
   uint64_t head_received;
@@ -136,10 +146,9 @@ typedef struct parts_asked {
 } parts_asked;
 
 /* One GET or HEAD on a connection of its own. `chance` splits the bytes, 0 = in
- * one piece; `patience`: microseconds after each. */
+ * one piece; the engine reads each piece before the next one is sent. */
 void parts_ask(parts_asked *_Nonnull asked, int engine, bool to_head,
-               const char *_Nullable bytes, size_t length, uint64_t chance,
-               unsigned patience);
+               const char *_Nullable bytes, size_t length, uint64_t chance);
 void parts_asked_free(parts_asked *_Nonnull asked);
 
 /* A connection, as the server has seen it. */

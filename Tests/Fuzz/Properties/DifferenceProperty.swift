@@ -4,97 +4,178 @@ import CCoreParts
 /// to HEAD (H), the second one how it is split. What may differ has a name.
 func checkDifferences(_ bytes: UnsafeRawBufferPointer) throws {
     guard bytes.count >= 2 else { return }
-    let isHead = bytes[0] == UInt8(ascii: "H")
     let chance = bytes[1] == UInt8(ascii: "0") ? 0 : UInt64(bytes[1])
-    let sent = UnsafeRawBufferPointer(rebasing: bytes[2...])
-    var words: String?
-    // A loop that a loaded machine holds up may read two pieces as one: what lies in the splits only is read again,
-    // with more time for each.
-    for patience: UInt32 in [0, 5_000, 50_000] {
-        let native = Asked(FERRY_ENGINE_HTTP1, sent, isHead, chance, patience)
-        let libcurl = Asked(FERRY_ENGINE_LIBCURL, sent, isHead, chance, patience)
-        try promise(!native.raw.overdue && !libcurl.raw.overdue, "a transfer without an end")
-        try promise(native.raw.transfer.finished == 1, "\(native.raw.transfer.finished) results")
-        words = native.difference(from: libcurl)
-        guard words != nil, AllowedDifference.of(native, libcurl, sent, isHead) == nil else { return }
+    let sent = SentResponse(bytes: UnsafeRawBufferPointer(rebasing: bytes[2...]), isHead: bytes[0] == UInt8(ascii: "H"))
+    let native = Asked(FERRY_ENGINE_HTTP1, sent, chance)
+    try promise(!native.raw.overdue, "a transfer without an end")
+    try promise(native.raw.transfer.finished == 1, "\(native.raw.transfer.finished) results")
+    if native.code == FERRY_OK && native.raw.early {
+        try promise(
+            native.raw.kept == (native.persists && !sent.hasExcess), "native keeps the connection: \(native.raw.kept)")
     }
-    throw BrokenPromise(description: words ?? "")
+    if sent.breaksLibcurl(isSplit: chance != 0) { return }
+    let libcurl = Asked(FERRY_ENGINE_LIBCURL, sent, chance)
+    try promise(!libcurl.raw.overdue, "a transfer without an end")
+    if let words = native.difference(from: libcurl), AllowedDifference.of(native, libcurl, sent) == nil {
+        throw BrokenPromise(description: words)
+    }
 }
 
 /// The differences that the standard decides, and the manual lists (Connections, Engines).
 private enum AllowedDifference {
-    /// RFC 9112, 7.1: a chunk's size has hexadecimal digits only, and an extension behind it has no control
-    /// characters. libcurl takes `0x` for the size 0, and leaves out what is behind a size.
-    case chunkSize
-    /// RFC 9112, 2.2: a line ends with CR LF. A status line with a bare LF is malformed to both engines; the phase is
-    /// another one, as libcurl tells of a whole line only.
-    case statusLinePhase
-    /// RFC 9112, 2.3: the name of the protocol is case-sensitive. libcurl waits for the end of a line that begins with
-    /// `http/`.
-    case protocolName
+    /// RFC 9112, 9.2: bytes behind a response are no response to anything, and the connection ends. libcurl may leave
+    /// them out and keep the connection.
+    case excess
+    /// RFC 9112, 9.3 and RFC 9110, 7.6.1: `close` and `keep-alive` are members of a list. libcurl looks for them
+    /// anywhere in the value, or in the first field of that name only.
+    case connectionOption
+    /// RFC 9112, 7.1: a chunk's size has hexadecimal digits only, an extension behind it has no control characters,
+    /// and the line ends with CR LF, as that behind the data does. libcurl leaves out what is between the digits and
+    /// an LF, and takes `0x` for the size 0.
+    case chunkLine
     /// RFC 9112, 7.1 and 2.2: trailers are lines that end with CR LF, and so is the empty one behind them. libcurl
     /// takes a bare LF for a line's end, a bare CR at the end of the connection for the empty line, and tells of a bare
     /// CR before its line has ended.
     case trailerLine
-    /// RFC 9110, 5.5: a field has no control characters. libcurl looks at the number in Content-Length first.
-    case lengthField
-    /// RFC 9110, 5.5: a field has no NUL. libcurl 7.88 leaves out what it has read behind a line when that begins with
-    /// one.
+    /// RFC 9112, 2.3: the name of the protocol is case-sensitive. libcurl waits for the end of a line that begins with
+    /// `http/`.
+    case protocolName
+    /// RFC 9110, 5.5: a field has no control characters. libcurl looks at the value of a field of framing first.
+    case framingField
+    /// RFC 9110, 5.5: a field has no NUL. libcurl 7 leaves out what it has read behind a line when that begins with
+    /// one, and so may understand anything.
     case nulLine
-    /// RFC 9112, 9.2: bytes behind a response are no response to anything, and the connection ends. libcurl leaves them
-    /// out and keeps the connection.
-    case excess
-    /// RFC 9112, 9.3: `close` and `keep-alive` are members of a list. libcurl looks for them anywhere in the value.
-    case connectionOption
 
-    static func of(
-        _ native: Asked, _ libcurl: Asked, _ sent: UnsafeRawBufferPointer, _ isHead: Bool
-    ) -> AllowedDifference? {
-        if native.code == FERRY_OK, libcurl.code == FERRY_OK {
-            guard native.isSame(as: libcurl), native.raw.early, libcurl.raw.early else { return nil }
-            if !native.raw.kept, hasExcess(sent, isHead) { return .excess }
-            return native.hasConnectionOption ? .connectionOption : nil
-        }
-        if native.code == FERRY_E_INCOMPLETE_BODY, sent.last == UInt8(ascii: "\r") || libcurl.detail == FERRY_D_CHUNK {
-            return libcurl.code == FERRY_OK || libcurl.code == FERRY_E_MALFORMED_RESPONSE ? .trailerLine : nil
-        }
-        guard native.code == FERRY_E_MALFORMED_RESPONSE else { return nil }
-        switch (native.detail, libcurl.code, libcurl.detail) {
-        case (FERRY_D_CHUNK, FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER),
-            (FERRY_D_CHUNK, FERRY_E_INCOMPLETE_BODY, _), (FERRY_D_CHUNK, FERRY_OK, _):
-            return .chunkSize
-        case (FERRY_D_TRAILER, FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK),
-            (FERRY_D_TRAILER, FERRY_E_INCOMPLETE_BODY, _), (FERRY_D_TRAILER, FERRY_OK, _):
-            return .trailerLine
-        case (FERRY_D_STATUS_LINE, FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE): return .statusLinePhase
-        case (FERRY_D_HEADER, FERRY_E_MALFORMED_RESPONSE, FERRY_D_LENGTH): return .lengthField
-        case (FERRY_D_STATUS_LINE, FERRY_E_CONNECTION_CLOSED, _) where !sent.starts(with: "HTTP/".utf8):
-            return .protocolName
-        default: return zip(sent, sent.dropFirst()).contains { $0 == 10 && $1 == 0 } ? .nulLine : nil
+    static func of(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
+        switch native.code {
+        case FERRY_OK: whole(native, libcurl, sent)
+        case FERRY_E_INCOMPLETE_BODY: incomplete(libcurl, sent)
+        case FERRY_E_MALFORMED_RESPONSE: malformed(native, libcurl, sent)
+        default: nil
         }
     }
 
-    private static func hasExcess(_ sent: UnsafeRawBufferPointer, _ isHead: Bool) -> Bool {
-        var response = parts_response()
-        parts_response_read(&response, sent.bindMemory(to: CChar.self).baseAddress, sent.count, isHead, 0)
-        defer { parts_response_free(&response) }
-        return response.ended && response.taken < sent.count
+    /// The same response, but for whether its connection is kept: the native engine's choice is the standard's.
+    private static func whole(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
+        guard libcurl.code == FERRY_OK, native.isSame(as: libcurl), native.raw.early, libcurl.raw.early else {
+            return nil
+        }
+        if sent.hasExcess { return .excess }
+        return native.hasConnectionOption ? .connectionOption : nil
+    }
+
+    private static func incomplete(_ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
+        guard sent.isInTrailers, sent.lastLine.contains(UInt8(ascii: "\r")) else { return nil }
+        return libcurl.code == FERRY_OK || libcurl.isMalformed(FERRY_D_CHUNK) ? .trailerLine : nil
+    }
+
+    private static func malformed(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
+        let line = sent.faultyLine
+        let hasBareEnd = line.dropLast(2).contains(13) || line.suffix(2).first != 13
+        let isTaken = libcurl.code == FERRY_OK || libcurl.code == FERRY_E_INCOMPLETE_BODY
+        if line.first == 0, String(cString: parts_libcurl()).hasPrefix("7.") { return .nulLine }
+        switch native.detail {
+        case FERRY_D_CHUNK:
+            return sent.hasTolerableChunkFault && (isTaken || libcurl.isMalformed(FERRY_D_TRAILER)) ? .chunkLine : nil
+        case FERRY_D_TRAILER where hasBareEnd:
+            return isTaken || libcurl.isMalformed(FERRY_D_CHUNK) ? .trailerLine : nil
+        case FERRY_D_STATUS_LINE where line.last != 10 && text(line).hasPrefix("http/".prefix(line.count)):
+            return libcurl.code == FERRY_E_CONNECTION_CLOSED ? .protocolName : nil
+        case FERRY_D_HEADER where text(line).hasPrefix("content-length:"):
+            return libcurl.isMalformed(FERRY_D_LENGTH) ? .framingField : nil
+        case FERRY_D_HEADER where text(line).hasPrefix("transfer-encoding:"):
+            return libcurl.isMalformed(FERRY_D_TRANSFER_ENCODING) ? .framingField : nil
+        default: return nil
+        }
+    }
+
+    private static func text(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: Array(bytes), as: UTF8.self).lowercased()
     }
 }
+
+// MARK: - What was sent
+
+/// What a server sends, and what the parser makes of it as a whole.
+private struct SentResponse {
+    let bytes: UnsafeRawBufferPointer
+    let isHead: Bool
+    private let parsed: parts_response
+
+    init(bytes: UnsafeRawBufferPointer, isHead: Bool) {
+        self.bytes = bytes
+        self.isHead = isHead
+        parsed = Self.parsed(bytes, isHead)
+    }
+
+    private static func parsed(_ bytes: UnsafeRawBufferPointer, _ isHead: Bool) -> parts_response {
+        var response = parts_response()
+        parts_response_read(&response, bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, isHead, 0)
+        parts_response_free(&response)
+        response.body = nil
+        return response
+    }
+
+    var hasExcess: Bool { parsed.ended && parsed.taken < bytes.count }
+    var isInTrailers: Bool { Int(parsed.part) == PARTS_TRAILERS }
+
+    /// libcurl before 8.1.1 takes a first field line that begins with a blank for more of the last field of the
+    /// response before, which it has freed (curl/curl#11101). What it reads on behind a NUL line may begin with one.
+    func breaksLibcurl(isSplit: Bool) -> Bool {
+        let version = String(cString: parts_libcurl())
+        guard version.hasPrefix("7.") || version.hasPrefix("8.0.") || version.hasPrefix("8.1.0") else { return false }
+        let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
+        return zip(lines, lines.dropFirst()).contains { line, next in
+            let isStatusLine = String(decoding: line.prefix(5), as: UTF8.self).lowercased() == "http/"
+            return isStatusLine && (next.first == 0x20 || next.first == 9) || isSplit && next.first == 0
+        }
+    }
+
+    /// What has come of the last line.
+    var lastLine: some Collection<UInt8> { bytes[((bytes.lastIndex(of: 10) ?? -1) + 1)...] }
+
+    /// The line of a head or of trailers that the parser has refused, with its end.
+    var faultyLine: [UInt8] {
+        let taken = bytes[..<parsed.taken]
+        let start = (taken.dropLast().lastIndex(of: 10) ?? -1) + 1
+        // It refuses a line that is none of HTTP's by its first bytes, and takes none of them: where a head begins.
+        if Int(parsed.detail) == FERRY_D_STATUS_LINE, taken[start...].allSatisfy({ $0 == 10 || $0 == 13 }) {
+            let rest = bytes[parsed.taken...]
+            return Array(rest[...(rest.firstIndex(of: 10) ?? rest.endIndex - 1)])
+        }
+        return Array(taken[start...])
+    }
+
+    /// The parser has refused a byte, no digit, that is between the first digit of a chunk's size and the end of that
+    /// line, or a bare LF or another CR behind a chunk's data.
+    var hasTolerableChunkFault: Bool {
+        let before = Self.parsed(UnsafeRawBufferPointer(rebasing: bytes[..<(parsed.taken - 1)]), isHead)
+        let byte = bytes[parsed.taken - 1]
+        switch Int(before.part) {
+        case PARTS_CHUNK_LINE: return !Character(Unicode.Scalar(byte)).isHexDigit
+        case PARTS_CHUNK_END: return byte == 10 || byte == 13
+        default: return false
+        }
+    }
+}
+
+// MARK: - What has come of it
 
 /// What one engine makes of it.
 private final class Asked {
     private(set) var raw = parts_asked()
 
-    init(_ engine: Int, _ bytes: UnsafeRawBufferPointer, _ isHead: Bool, _ chance: UInt64, _ patience: UInt32) {
-        let start = bytes.bindMemory(to: CChar.self).baseAddress
-        parts_ask(&raw, CInt(engine), isHead, start, bytes.count, chance, patience)
+    init(_ engine: Int, _ sent: SentResponse, _ chance: UInt64) {
+        let start = sent.bytes.bindMemory(to: CChar.self).baseAddress
+        parts_ask(&raw, CInt(engine), sent.isHead, start, sent.bytes.count, chance)
     }
 
     deinit { parts_asked_free(&raw) }
 
     var code: Int { Int(raw.transfer.code) }
     var detail: Int { Int(raw.transfer.detail) }
+
+    func isMalformed(_ detail: Int) -> Bool { code == FERRY_E_MALFORMED_RESPONSE && self.detail == detail }
 
     /// Nil when it is the same as the other.
     func difference(from other: Asked) -> String? {
@@ -107,6 +188,8 @@ private final class Asked {
         if a.status != b.status || a.version != b.version {
             return "native: status \(a.status) of \(a.version), libcurl: \(b.status) of \(b.version)"
         }
+        let processed = UInt32(FERRY_RESULT_PROCESSED)
+        if a.flags & processed != b.flags & processed { return "flags: native \(a.flags), libcurl \(b.flags)" }
         if raw.early != other.raw.early { return "native ends before the connection: \(raw.early), libcurl not so" }
         if raw.early, raw.kept != other.raw.kept { return "native keeps the connection: \(raw.kept), libcurl not so" }
         return a.code == 0 && !isSame(as: other) ? "native: \(summary); libcurl: \(other.summary)" : nil
@@ -115,16 +198,35 @@ private final class Asked {
     /// All that is delivered is the same.
     func isSame(as other: Asked) -> Bool {
         let (a, b) = (raw.transfer, other.raw.transfer)
-        let flags = UInt32(FERRY_RESULT_CLOSE_FRAMED)
+        let flags = UInt32(FERRY_RESULT_CLOSE_FRAMED | FERRY_RESULT_PROCESSED)
         return a.status == b.status && a.version == b.version && a.fields == b.fields && head == other.head
             && aside == other.aside && body == other.body && a.flags & flags == b.flags & flags
             && a.content_length == b.content_length
     }
 
-    var hasConnectionOption: Bool {
-        head.split(separator: UInt8(ascii: "\n")).contains { line in
-            let text = String(decoding: line, as: UTF8.self).lowercased()
-            return text.hasPrefix("connection:") && (text.contains("close") || text.contains("keep-alive"))
+    /// Whether the connection is kept behind this head, read plainly (RFC 9112, 9.3).
+    var persists: Bool {
+        let options = connectionValues.flatMap { $0.split(separator: ",") }
+            .map { $0.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed() }
+            .map { String($0) }
+        if options.contains("close") { return false }
+        // HTTP/1.0 has no chunks: who sent them, and where they end, is open.
+        if raw.transfer.version == 10 { return options.contains("keep-alive") && !isChunked }
+        return true
+    }
+
+    var hasConnectionOption: Bool { connectionValues.contains { $0.contains("close") || $0.contains("keep-alive") } }
+
+    private var isChunked: Bool { lines.contains { $0.hasPrefix("transfer-encoding:") } }
+
+    private var connectionValues: [Substring] {
+        lines.filter { $0.hasPrefix("connection:") }.map { $0.dropFirst("connection:".count) }
+    }
+
+    /// Of the head, in lower case.
+    private var lines: [String] {
+        head.split(separator: UInt8(ascii: "\n")).map { line in
+            String(decoding: line.last == 13 ? line.dropLast() : line, as: UTF8.self).lowercased()
         }
     }
 
