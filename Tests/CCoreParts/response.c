@@ -48,7 +48,7 @@ static size_t feed(ferry__response *r, parts_response *out, const char *bytes,
 static int part_of(const ferry__response *r) {
   switch (r->state) {
   case FERRY__IN_CHUNK_SIZE:
-    return r->digits ? PARTS_CHUNK_LINE : PARTS_CHUNK_SIZE;
+    return r->digits ? PARTS_CHUNK_DIGITS : PARTS_CHUNK_SIZE;
   case FERRY__IN_CHUNK_EXTENSION:
   case FERRY__AT_CHUNK_LF:
     return PARTS_CHUNK_LINE;

@@ -30,9 +30,10 @@ const char *_Nonnull parts_libcurl(void);
 /* What the next byte of a response is a part of. */
 enum {
   PARTS_ANOTHER,
-  PARTS_CHUNK_SIZE, /* its first digit */
-  PARTS_CHUNK_LINE, /* what may follow that digit, up to the LF */
-  PARTS_CHUNK_END,  /* the line's end behind the data of a chunk */
+  PARTS_CHUNK_SIZE,   /* its first digit */
+  PARTS_CHUNK_DIGITS, /* what may follow that digit */
+  PARTS_CHUNK_LINE,   /* an extension, or the LF behind a CR */
+  PARTS_CHUNK_END,    /* the line's end behind the data of a chunk */
   PARTS_TRAILERS,
 };
 

@@ -146,13 +146,14 @@ private struct SentResponse {
         return Array(taken[start...])
     }
 
-    /// The parser has refused a byte, no digit, that is between the first digit of a chunk's size and the end of that
-    /// line, or a bare LF or another CR behind a chunk's data.
+    /// The parser has refused a byte between the first digit of a chunk's size and the end of that line, but for one
+    /// digit too many, or a bare LF or another CR behind a chunk's data.
     var hasTolerableChunkFault: Bool {
         let before = Self.parsed(UnsafeRawBufferPointer(rebasing: bytes[..<(parsed.taken - 1)]), isHead)
         let byte = bytes[parsed.taken - 1]
         switch Int(before.part) {
-        case PARTS_CHUNK_LINE: return !Character(Unicode.Scalar(byte)).isHexDigit
+        case PARTS_CHUNK_DIGITS: return !Character(Unicode.Scalar(byte)).isHexDigit
+        case PARTS_CHUNK_LINE: return true
         case PARTS_CHUNK_END: return byte == 10 || byte == 13
         default: return false
         }
