@@ -23,7 +23,7 @@ FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|Ki
 ENGINE = CFerryTests|FerryTransportTests|Fault|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
 # What may differ with the version of libcurl.
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
-LIBCURL := $(LIBCURL)|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
+LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test test-long test-package test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean

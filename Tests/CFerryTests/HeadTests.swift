@@ -59,6 +59,23 @@ extension CoreTests {
             }
         }
 
+        /// libcurl before 8.1.1 adds such a line to the last field of the response before, which it has freed
+        /// (curl/curl#11101).
+        @Test func aFirstFieldThatBeginsWithABlankBehindAnotherResponse() async throws {
+            try await withCore { core, server in
+                let field = "X-Last: " + String(repeating: "v", count: 600)
+                let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n"
+                server.script(path: "/good", [.send(head + field + "\r\n\r\n"), .drop])
+                server.script(path: "/bad", [.send("HTTP/1.1 200 OK\r\n X: y\r\nContent-Length: 0\r\n\r\n"), .drop])
+                for _ in 0..<20 {
+                    let good = try await core.get(server.baseURL + "/good")
+                    #expect(good.fault == .ok)
+                    let bad = try await core.get(server.baseURL + "/bad")
+                    #expect(bad.fault == .malformed(FERRY_D_HEADER))
+                }
+            }
+        }
+
         @Test func malformedHeadsCloseTheConnection() async throws {
             try await withCore { core, server in
                 server.script(

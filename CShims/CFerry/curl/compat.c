@@ -22,6 +22,7 @@ static unsigned libcurl(void) {
 /* 7.88 loses frames when the weight is another before the stream is open. */
 bool ferry__weighs_streams(void) { return libcurl() >= 0x080200; }
 bool ferry__begins_http2_anew(void) { return libcurl() < 0x080000; }
+bool ferry__uses_freed_fields(void) { return libcurl() < 0x080101; }
 
 /* ---- Sockets ------------------------------------------------------------- */
 

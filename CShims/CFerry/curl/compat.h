@@ -10,6 +10,10 @@ bool ferry__weighs_streams(void);
  * too, and fails. */
 bool ferry__begins_http2_anew(void);
 
+/* A first field line that begins with a blank is added to the last field of
+ * the handle's response before, which is freed (curl/curl#11101). */
+bool ferry__uses_freed_fields(void);
+
 /* The transfer of an easy handle; NULL for a handle that is libcurl's own. */
 ferry__transfer *ferry__transfer_of(CURL *easy);
 

@@ -2,7 +2,8 @@
  * each transfer sets only what differs (61,600 instructions a request
  * instead of 73,200 with new handles). A handle whose transfer failed or was
  * sent twice is thrown away: libcurl keeps its retry counter and its errno
- * with the handle, whatever is reset. */
+ * with the handle, whatever is reset. With a libcurl before 8.1.1 so is each
+ * one: any server could have it use the freed fields of another response. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -130,7 +131,7 @@ void ferry__handle_free(ferry__handle *handle) {
 
 void ferry__handle_give(ferry__handle *handle, bool healthy) {
   handle->transfer = NULL;
-  if (!healthy) {
+  if (!healthy || ferry__uses_freed_fields()) {
     ferry__handle_close(handle);
   } else if (handle->unusual) {
     ferry__jar_reset(handle);

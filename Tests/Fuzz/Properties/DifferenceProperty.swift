@@ -13,7 +13,6 @@ func checkDifferences(_ bytes: UnsafeRawBufferPointer) throws {
         try promise(
             native.raw.kept == (native.persists && !sent.hasExcess), "native keeps the connection: \(native.raw.kept)")
     }
-    if sent.breaksLibcurl(isSplit: chance != 0) { return }
     let libcurl = Asked(FERRY_ENGINE_LIBCURL, sent, chance)
     try promise(!libcurl.raw.overdue, "a transfer without an end")
     if let words = native.difference(from: libcurl), AllowedDifference.of(native, libcurl, sent) == nil {
@@ -120,18 +119,6 @@ private struct SentResponse {
 
     var hasExcess: Bool { parsed.ended && parsed.taken < bytes.count }
     var isInTrailers: Bool { Int(parsed.part) == PARTS_TRAILERS }
-
-    /// libcurl before 8.1.1 takes a first field line that begins with a blank for more of the last field of the
-    /// response before, which it has freed (curl/curl#11101). What it reads on behind a NUL line may begin with one.
-    func breaksLibcurl(isSplit: Bool) -> Bool {
-        let version = String(cString: parts_libcurl())
-        guard version.hasPrefix("7.") || version.hasPrefix("8.0.") || version.hasPrefix("8.1.0") else { return false }
-        let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
-        return zip(lines, lines.dropFirst()).contains { line, next in
-            let isStatusLine = String(decoding: line.prefix(5), as: UTF8.self).lowercased() == "http/"
-            return isStatusLine && (next.first == 0x20 || next.first == 9) || isSplit && next.first == 0
-        }
-    }
 
     /// What has come of the last line.
     var lastLine: some Collection<UInt8> { bytes[((bytes.lastIndex(of: 10) ?? -1) + 1)...] }
