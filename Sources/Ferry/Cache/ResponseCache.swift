@@ -51,6 +51,9 @@ final class ResponseCache: Sendable {
 
     // MARK: Reading
 
+    /// Goes up with every removal: what was read before one may be what was to be removed.
+    var removals: UInt64 { front.removals }
+
     /// From memory; `nil` when it is not there.
     func recall(_ key: CacheKey) -> StoredResponse? {
         recallEntry(key)?.response

@@ -134,7 +134,9 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
             guard let request = reader.number(), let response = reader.number(), let age = reader.number(),
                 let flags = reader.byte(), let variance = reader.bytes(CacheDigest.count), let varying = reader.text(),
                 let headCount = reader.number(), let bodyCount = reader.number(),
-                (0...Int64(heads.count)).contains(headCount), (0...Int64(bodies.count)).contains(bodyCount), age >= 0,
+                (0...Int64(heads.count)).contains(headCount), (0...Int64(bodies.count)).contains(bodyCount),
+                // Sums of them are times too.
+                [request, response].allSatisfy({ $0.magnitude < 1 << 60 }), (0..<1 << 60).contains(age),
                 let result = try? TransferResult(
                     id: 1, head: UnsafeRawBufferPointer(rebasing: heads.prefix(Int(headCount))),
                     body: UnsafeRawBufferPointer(rebasing: bodies.prefix(Int(bodyCount))))

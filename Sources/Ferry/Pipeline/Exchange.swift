@@ -247,7 +247,9 @@ struct Exchange {
     private mutating func look(
         _ stage: inout HTTPCacheStage?, _ built: inout BuiltRequest
     ) async throws(RequestError) -> Answer? {
-        guard let way = await stage?.look(control, until: deadline) else { throw control.overdue(url: url) }
+        guard let way = await stage?.look(validates: !asksNoValidation, control, until: deadline) else {
+            throw control.overdue(url: url)
+        }
         switch way {
         case .answer(let result, let found):
             let isFromCache = found.isHit
@@ -255,8 +257,7 @@ struct Exchange {
             return .arrived(result, origin(isFromCache: isFromCache))
         case .refuse(let miss): throw .notCached(miss, url: url)
         case .send(let fields):
-            if !asksNoValidation { for field in fields { built.transfer.headers.append(field.name, field.value) } }
-            asksNoValidation = false
+            for field in fields { built.transfer.headers.append(field.name, field.value) }
             standIn = stage?.standIn
             return nil
         }
@@ -271,6 +272,7 @@ struct Exchange {
         switch await stage?.received(result, control, until: deadline) {
         case .deliver(let delivered, let found, let validated)?:
             (trace, validation, standIn) = (found, validated, stage?.standIn)
+            asksNoValidation = false
             if validated == nil { return .result(result) }
             return .arrived(delivered, origin())
         case .again?:

@@ -119,7 +119,7 @@ extension HTTPCacheStage {
     private func removeSelected(_ now: CacheTime) {
         guard let stored, !stored.all.isEmpty else { return }
         cache.changing.withLock { _ in
-            let current = currentVariants
+            guard let current = currentVariants else { return cache.remove(key) }
             let left = current.filter { $0.varying.isEmpty ? false : variance($0.varying) != $0.variance }
             if left.count == current.count { return }
             if left.isEmpty { return cache.remove(key) }
@@ -128,10 +128,11 @@ extension HTTPCacheStage {
         }
     }
 
-    /// What is stored now: another run may have changed it since this one looked.
-    private var currentVariants: [StoredVariant] {
+    /// What is stored now: another run may have changed it since this one looked. `nil` when nobody knows: it is not in
+    /// memory, and what this run has read may have been removed since.
+    private var currentVariants: [StoredVariant]? {
         if let current = cache.recallEntry(key)?.variants { return current.all }
-        return stored?.all ?? []
+        return cache.removals == removals ? stored?.all ?? [] : nil
     }
 
     /// Replaces what is stored. Without `writes` only in memory, if it is there.
@@ -149,7 +150,7 @@ extension HTTPCacheStage {
         _ done: (@Sendable (Bool) -> Void)?
     ) {
         cache.changing.withLock { _ in
-            let made = StoredVariants(make(currentVariants), stored: now, maxBytes: cache.maxEntryBytes)
+            let made = StoredVariants(make(currentVariants ?? []), stored: now, maxBytes: cache.maxEntryBytes)
             cache.keep(made, under: key, writes ? made.entry(isShared: plan.terms.isShared) : nil, done)
         }
     }
@@ -196,8 +197,11 @@ extension HTTPCacheStage {
         }
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
         let old = stored.all[index]
+        // The server may have sent it before the change that has removed what it speaks of.
+        let isInvalidated = cache.invalidations.isNoted(key, since: requestTime)
         let isStorable =
-            !new.directives.noStore && !isUnknown && !directives.noStore && VaryRules.names(new.headers) != nil
+            !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
+            && VaryRules.names(new.headers) != nil
         status.isStored = isStorable
         if isStorable {
             let replaced = which.map { stored.all[$0].result }
@@ -235,7 +239,7 @@ extension HTTPCacheStage {
     private func updateByHead(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
         guard (200..<300).contains(result.status), !isUnknown else { return }
         cache.changing.withLock { _ in
-            let current = currentVariants
+            let current = currentVariants ?? []
             guard
                 let index = current.firstIndex(where: {
                     !$0.isHead && ($0.varying.isEmpty || variance($0.varying) == $0.variance)

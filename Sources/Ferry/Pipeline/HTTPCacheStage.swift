@@ -56,6 +56,8 @@ struct HTTPCacheStage: Sendable {
     /// Nobody knows whose the response is, or it depends on a body: nothing is stored or reused.
     let isUnknown: Bool
     private(set) var stored: StoredVariants?
+    /// Of the cache, before this run looked.
+    private(set) var removals: UInt64 = 0
     /// The variant that the request selects.
     private(set) var selected: Int?
     private(set) var forward = CacheStatus.Forward.uriMiss
@@ -84,7 +86,11 @@ struct HTTPCacheStage: Sendable {
     // MARK: Before the network
 
     /// What is stored, and what to do about it. `nil` when the run was ended meanwhile, or its deadline has passed.
-    mutating func look(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Way? {
+    ///
+    /// Without `validates`, what is sent has no conditions of the cache: a 304 goes to the caller then.
+    mutating func look(
+        validates: Bool, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async -> Way? {
         requestTime = cache.clock()
         if !isAnswerable || sent.hasBody {
             forward = .method
@@ -99,7 +105,7 @@ struct HTTPCacheStage: Sendable {
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
             requestTime = now
-            guard let selected, let variant = stored?.all[selected] else { return missed() }
+            guard let selected, let variant = stored?.all[selected] else { return missed(validates: validates) }
             var verdict = ReuseRules.verdict(
                 on: ReuseRules.Stored(
                     age: variant.age(at: now), lifetime: variant.lifetime.microseconds,
@@ -116,7 +122,7 @@ struct HTTPCacheStage: Sendable {
             if verdict == .serveWhileRevalidating && !plan.mode.asksNetwork { verdict = .validate(standsIn: false) }
             switch verdict {
             case .serve, .serveStale, .serveWhileRevalidating:
-                guard let served = served(variant, at: now) else { return missed(.partial) }
+                guard let served = served(variant, at: now) else { return missed(.partial, validates: validates) }
                 cache.counters.hit(fromMemory: isInMemory, isStale: verdict != .serve)
                 if let stored { cache.used(stored, under: key, now: now) }
                 if verdict == .serveWhileRevalidating { revalidate(request) }
@@ -136,7 +142,7 @@ struct HTTPCacheStage: Sendable {
                     continue
                 }
                 let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
-                return missed(isFresh && !variant.directives.noCache ? .request : .stale)
+                return missed(isFresh && !variant.directives.noCache ? .request : .stale, validates: validates)
             }
         }
     }
@@ -144,6 +150,7 @@ struct HTTPCacheStage: Sendable {
     /// Reads what is stored, and selects. Gives whether it was in memory.
     private mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
+        removals = cache.removals
         if let found = cache.recallEntry(key)?.variants {
             (stored, isInMemory) = (found, true)
         } else {
@@ -158,7 +165,7 @@ struct HTTPCacheStage: Sendable {
     }
 
     /// The network has to be asked, if that is allowed.
-    private mutating func missed(_ reason: CacheStatus.Forward? = nil) -> Way {
+    private mutating func missed(_ reason: CacheStatus.Forward? = nil, validates: Bool) -> Way {
         let hasOthers = stored?.all.isEmpty == false
         forward = reason ?? (hasOthers ? .varyMiss : .uriMiss)
         let miss = CacheMiss(forward)
@@ -170,7 +177,7 @@ struct HTTPCacheStage: Sendable {
             guard let result = StoredVariant.result(status: 504, empty) else { return .refuse(miss) }
             return .answer(result, CacheTrace(outcome: .miss(miss)))
         }
-        return .send(conditions())
+        return .send(validates ? conditions() : [])
     }
 
     /// The fields that ask for a validation (RFC 9111, 4.3.1). None where the request has conditions of its own: its

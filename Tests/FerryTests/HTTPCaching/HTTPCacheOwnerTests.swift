@@ -132,6 +132,40 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test func aValidationThatIsOlderThanTheChangeFreshensNothing() async throws {
+        let stub = StubTransport { request in
+            if request.method == .post { return .response() }
+            if request.headers.contains("If-None-Match") { return .hold }
+            return .response(headers: ["Cache-Control": "max-age=60", "ETag": "\"a\""], body: "\(request.number)")
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, http()) == ["1"])
+        bench.advance(by: .seconds(60))
+        async let reply = agent.send(http())
+        await stub.waitForHeld(1)
+        _ = try await agent.send(http(method: .post))
+        stub.releaseAll(with: .response(status: 304, headers: ["Cache-Control": "max-age=60", "ETag": "\"a\""]))
+        #expect(try await reply.value == "1")
+        #expect(try await texts(agent, http()) == ["4"])
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func whatIsRemovedDoesNotComeBackWithAnotherVariant(memory: Bool) async throws {
+        let stub = StubTransport { request in
+            if request.headers["Accept"] == "b" { return .hold }
+            return .response(headers: ["Cache-Control": "max-age=60", "Vary": "Accept"], body: "\(request.number)")
+        }
+        let agent = bench.agent(stub, memory: memory)
+        #expect(try await texts(agent, http(["Accept": "a"])) == ["1"])
+        async let reply = agent.send(http(["Accept": "b"]))
+        await stub.waitForHeld(1)
+        await agent.cache.removeAll()
+        stub.releaseAll(with: .response(headers: ["Cache-Control": "max-age=60", "Vary": "Accept"], body: "b"))
+        #expect(try await reply.value == "b")
+        #expect(try await texts(agent, http(["Accept": "a"])) == ["3"])
+        await agent.shutdown()
+    }
+
     /// RFC 9111, 3.5
     @Test func aSharedCacheIsForAllWhereTheServerSaysSo() async throws {
         let stub = echoing(["Cache-Control": "public"])
@@ -193,6 +227,15 @@ import Testing
             }
             // It is none, or has the same bodies: never others.
             if let read = StoredVariants(entry) { #expect(read.all.count == 2) }
+        }
+        for place in [9, 17, 25] {
+            // The highest byte of a time of the first.
+            var changed = attributes
+            for byte in place - 7...place { changed[byte] = byte == place ? 0x7F : 0xFF }
+            let entry = heads.withUnsafeBytes { head in
+                entry.withBody { CacheEntry(entry.marks, attributes: changed, head: head, body: $0) }
+            }
+            #expect(StoredVariants(entry) == nil)
         }
     }
 }

@@ -104,6 +104,20 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         await agent.shutdown()
     }
 
+    @Test func aServerThatAnswersOnlyWith304IsNotAskedForEver() async throws {
+        let stub = StubTransport { request in
+            if request.number == 1 { return .response(headers: ["ETag": "\"a\""], body: "answer") }
+            // What a run that never ends would ask.
+            return request.number > 9 ? .failure(.connect) : .response(status: 304, headers: ["ETag": "\"other\""])
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, http()) == ["answer"])
+        let second = try await agent.send(http())
+        #expect(second.status == 304 && second.attempts == 2)
+        #expect(stub.requests.map { $0.headers.contains("If-None-Match") } == [false, true, false])
+        await agent.shutdown()
+    }
+
     @Test func aNewerResponseThatIsNotStoredTakesTheOldOneAway() async throws {
         let stub = StubTransport { request in
             .response(
