@@ -18,12 +18,13 @@ final class HostHealthTable: Sendable {
         var listeners = Listeners<HostHealthChange>()
     }
 
+    /// By default three quarters of a power of two: as many as a dictionary holds before it doubles.
     let capacity: Int
     private let healthy = HealthyHosts()
     private let state = Mutex(State())
     private let now: @Sendable () -> ContinuousClock.Instant
 
-    init(capacity: Int = 1024, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    init(capacity: Int = 768, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         precondition(capacity > 0, "a table of hosts holds one at least")
         self.capacity = capacity
         self.now = now
