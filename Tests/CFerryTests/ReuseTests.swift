@@ -18,9 +18,7 @@ extension CoreTests {
         }
 
         /// It has no other limit that anybody looks at.
-        @Test(.enabled(if: testedEngine == FERRY_ENGINE_HTTP1)) func theConnectLimitHoldsForTheNextAttempt()
-            async throws
-        {
+        @Test func theConnectLimitHoldsForTheNextAttempt() async throws {
             let (options, serverOptions) = try secure()
             try await withCore(options, server: serverOptions, probes: false) { core, server in
                 let hello = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

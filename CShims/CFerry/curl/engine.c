@@ -104,7 +104,7 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   t->curl.unwatched = 0;
   free(t->curl.late); /* of a connection that it leaves */
   t->curl.late = NULL;
-  t->phase = FERRY_PHASE_CONNECT;
+  ferry__connects_again(loop, t);
   ferry__fault fault = start(loop, t);
   if (fault.code)
     ferry__transfer_end(loop, t, fault);

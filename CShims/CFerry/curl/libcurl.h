@@ -88,6 +88,7 @@ enum { FERRY__BUCKETS = 1024 };
 void ferry__socket_use(ferry__socket *socket, const ferry__transfer *transfer);
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
                      void *socket);
+void ferry__connects_again(ferry_loop *loop, ferry__transfer *transfer);
 curl_socket_t ferry__on_open(void *handle, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int ferry__on_close(void *loop, curl_socket_t fd);

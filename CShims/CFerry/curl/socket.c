@@ -186,6 +186,13 @@ static void forget(ferry_loop *loop, ferry__socket *s) {
   s->http2 = s->ours = false;
 }
 
+/* The limit of connecting holds anew, and nobody looks at it any more. */
+void ferry__connects_again(ferry_loop *loop, ferry__transfer *t) {
+  t->phase = FERRY_PHASE_CONNECT;
+  t->repeated_ms = t->last_ms = ferry__now(loop);
+  ferry__wheel_set(loop, t, t->repeated_ms);
+}
+
 curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
                              struct curl_sockaddr *address) {
   ferry__handle *handle = data;
@@ -225,6 +232,8 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
     handle->opened_count--;
   }
   handle->opened[handle->opened_count++] = fd;
+  if (t->phase >= FERRY_PHASE_SEND) /* libcurl sends it once more */
+    ferry__connects_again(handle->loop, t);
   return fd;
 }
 

@@ -80,8 +80,8 @@ import Testing
         try await expectFault([], .timeout(.deadline), .connect, processed: false, attempts: 1) {
             $0.server.accepting = .none
             $0.next = .otherServer
-            $0.probe.deadline = .milliseconds(200)
-            $0.ends(after: .milliseconds(200))
+            $0.probe.deadline = .milliseconds(600)
+            $0.ends(after: .milliseconds(600))
         }
     }
 
