@@ -1,4 +1,5 @@
 import CAllocations
+import CCoreParts
 import CFerry
 import FerryTesting
 import Testing
@@ -15,6 +16,11 @@ extension CoreTests {
 
         private func both(_ isSecure: Bool) throws -> (CoreLoop.Options, LoopbackServer.Options) {
             isSecure ? try secure() : (.init(), .init())
+        }
+
+        /// Its server's end had that number once: requests were read here, and their connections ended.
+        @Test func aSocketThatWasClosedWithoutTellingIsNotWatchedUnderItsNumber() {
+            #expect(!parts_watches_another())
         }
 
         /// It has no other limit that anybody looks at.

@@ -201,7 +201,10 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   handle->shard->unheard++;
   /* A server that goes away twice is not asked a third time. */
   unsigned most = t->curl.untouched ? 2 : FERRY__MAX_ATTEMPTS;
-  if (handle->attempts >= most && !t->curl.head_held) {
+  /* libcurl sends it once more; what was pulled cannot be pulled again. */
+  bool again = t->phase >= FERRY_PHASE_SEND;
+  if ((handle->attempts >= most || (again && t->pulled)) &&
+      !t->curl.head_held) {
     ferry__refuse_attempt(t);
     return CURL_SOCKET_BAD;
   }
@@ -232,7 +235,7 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
     handle->opened_count--;
   }
   handle->opened[handle->opened_count++] = fd;
-  if (t->phase >= FERRY_PHASE_SEND) /* libcurl sends it once more */
+  if (again)
     ferry__connects_again(handle->loop, t);
   return fd;
 }

@@ -44,6 +44,13 @@ bool ferry__socket_watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
                   : s->have ? EPOLL_CTL_MOD
                             : EPOLL_CTL_ADD;
   int code = epoll_ctl(loop->sockets.epoll, operation, s->fd, &event);
+  /* libcurl before 8.2 closes some of the sockets that it had from us without
+   * telling. Then the number is somebody else's, maybe of this process, and
+   * what comes for them is not to be read here. */
+  if (code && want && errno == ENOENT && s->ours) {
+    s->have = 0;
+    return false;
+  }
   if (code && want && (errno == ENOENT || errno == EEXIST))
     code = epoll_ctl(loop->sockets.epoll,
                      errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd,

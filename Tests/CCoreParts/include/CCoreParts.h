@@ -159,6 +159,10 @@ typedef struct parts_connection {
   bool reset; /* by the server's program */
 } parts_connection;
 
+/* Whether a socket of libcurl's that was closed without telling is watched
+ * again under the number that another one has by now. */
+bool parts_watches_another(void);
+
 /* What has come of a program. */
 typedef struct parts_played {
   unsigned transfer_count, connection_count;
