@@ -20,7 +20,7 @@ NOTES = $(CURDIR)/.build/faults.jsonl
 FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryFlow|RetryWay|RepeatedRequest|BatchTests
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # What may differ with the engine: played on both.
-ENGINE = CFerryTests|FerryTransportTests|Fault|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
+ENGINE = CFerryTests|FerryTransportTests|Fault|RaceTests|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
 # What may differ with the version of libcurl.
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
@@ -49,8 +49,8 @@ test: build ## Runs all tests that need no servers, those of transfers on both e
 	@.ci/groups \
 	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\."' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
-	    'FERRY_ENGINE=automatic $$tests --filter "^FerryTests\..*($(ENGINE))"' \
-	    'FERRY_ENGINE=automatic $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
+	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
+	    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
 	@$(MAKE) --no-print-directory test-package
 
@@ -68,13 +68,13 @@ test-integration: ## Tests against nginx, squid and other real servers; installs
 	$(SWIFT) build --build-tests
 	@rm -f $(NOTES)
 	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter FerryIntegrationTests
-	FERRY_ENGINE=automatic $(SUITES) --skip-build --filter FerryIntegrationTests.InjectionTests
+	FERRY_ENGINE=libcurl $(SUITES) --skip-build --filter FerryIntegrationTests.InjectionTests
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check-servers $(SUITES) --skip-build --filter FaultTableTests
 
 test-libcurl: ## Tests what depends on libcurl with one of 8.x, from Debian's backports, in the place of the system's
 	@.ci/setup integration
 	$(SWIFT) build --build-tests
-	@.ci/libcurl $(SUITES) --skip-build --filter '$(LIBCURL)'
+	FERRY_ENGINE=libcurl .ci/libcurl $(SUITES) --skip-build --filter '$(LIBCURL)'
 
 faults: ## Plays every fault of the manual's table, and writes the table anew
 	@.ci/setup integration

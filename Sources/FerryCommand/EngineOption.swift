@@ -1,14 +1,15 @@
 internal import Ferry
-internal import Glibc
 
 /// `--engine`: what carries requests over HTTP/1.1.
 enum EngineOption {
     static let name = "engine"
     static let words = ["automatic", "libcurl"]
 
-    /// With the engine that counts without it.
-    static func option(usual: String) -> CommandOption {
-        CommandOption(name, value: "NAME", words: words, "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(usual))")
+    /// Its help names the engine that counts without it.
+    static var option: CommandOption {
+        CommandOption(
+            name, value: "NAME", words: words,
+            "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(TransferEngine.standard.word))")
     }
 
     /// `nil` when it is not given.
@@ -19,11 +20,6 @@ enum EngineOption {
         case "libcurl": .libcurl
         case .some(let text): throw UsageError("--engine wants automatic or libcurl, not '\(text)'")
         }
-    }
-
-    /// Of a load: Ferry's own engine, unless the command line or the environment says otherwise.
-    static func engineOfLoad(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine {
-        try engine(arguments) ?? (getenv("FERRY_ENGINE") == nil ? .automatic : .standard)
     }
 }
 

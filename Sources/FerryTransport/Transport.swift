@@ -149,12 +149,12 @@ package struct TransportConfiguration: Sendable, Equatable {
         case http1 = 1
         case libcurl
 
-        /// What the environment variable `FERRY_ENGINE` names, `automatic` or `libcurl`; without it, libcurl. It is
-        /// read once, so that all agents of a process have the same default.
+        /// What the environment variable `FERRY_ENGINE` names, `automatic` or `libcurl`; without it, the native one. It
+        /// is read once, so that all agents of a process have the same default.
         package static let standard: Engine = engine(named: getenv("FERRY_ENGINE").map { String(cString: $0) })
 
         package static func engine(named name: String?) -> Engine {
-            name == "automatic" ? .http1 : .libcurl
+            name == "libcurl" ? .libcurl : .http1
         }
     }
 

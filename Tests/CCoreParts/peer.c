@@ -42,6 +42,7 @@ static void note(peer *p, int64_t index, const ferry_result *r) {
   t->phase = r->phase;
   t->status = r->status;
   t->version = r->http_version;
+  t->attempts = r->attempts;
   t->flags = r->flags;
   t->content_length = r->content_length;
   t->counted = r->body_length;

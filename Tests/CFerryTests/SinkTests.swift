@@ -132,6 +132,12 @@ extension CoreTests {
             }
         }
 
+        /// How many bytes fill a pipe depends on how they are written.
+        private func untilFull(_ writer: Int32, _ core: CoreLoop) async {
+            var room = pollfd(fd: writer, events: Int16(POLLOUT), revents: 0)
+            while poll(&room, 1, 0) == 1 { await core.turn() }
+        }
+
         @Test func manyDescriptorsThatBlockDoNotStopOtherFiles() async throws {
             try await withCore { core, server in
                 var readers: [Int32] = []
@@ -149,13 +155,7 @@ extension CoreTests {
                 }
                 // When all are full, a thread waits for each of them; or as many as there are do.
                 try await server.waitForRequests(8)
-                for reader in readers.prefix(4) {
-                    var bytes: Int32 = 0
-                    while bytes < 65_536 {
-                        await core.turn()
-                        _ = ioctl(reader, UInt(FIONREAD), &bytes)
-                    }
-                }
+                for writer in writers.prefix(4) { await untilFull(writer, core) }
                 try await withFile { descriptor, path in
                     for size in [100_000, 1_000_000] {
                         let id = try core.submit(
@@ -200,11 +200,7 @@ extension CoreTests {
                         if ending == .deadline { $0.deadline = 1_000 }
                     })
                 // The thread is in `write` when the pipe is full.
-                var bytes: Int32 = 0
-                while bytes < 65_536 {
-                    await core.turn()
-                    _ = ioctl(ends[0], UInt(FIONREAD), &bytes)
-                }
+                await untilFull(ends[1], core)
                 switch ending {
                 case .cancel: core.cancel(id)
                 case .stop: core.stop()
@@ -260,11 +256,7 @@ extension CoreTests {
                     CoreRequest("GET", server.baseURL + "/bytes/1000000?cut=300001").with {
                         $0.answer = .descriptor(ends[1])
                     })
-                var bytes: Int32 = 0
-                while bytes < 65_536 {
-                    await core.turn()
-                    _ = ioctl(ends[0], UInt(FIONREAD), &bytes)
-                }
+                await untilFull(ends[1], core)
                 try await core.pass(milliseconds: 300, server)
                 #expect(core.record.read { $0.results[id] } == nil)
                 let read = await readExactly(ends[0], 300_001)

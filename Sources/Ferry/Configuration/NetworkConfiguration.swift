@@ -51,8 +51,8 @@ public struct NetworkConfiguration: Sendable {
     /// Whether HTTP/2 is spoken. The default is ``HTTP2Policy/never``.
     public var http2: HTTP2Policy = .never
 
-    /// What carries requests over HTTP/1.1. The default is ``TransferEngine/standard``: libcurl, unless the environment
-    /// says otherwise.
+    /// What carries requests over HTTP/1.1. The default is ``TransferEngine/standard``: Ferry's own engine
+    /// where it can carry the request, unless the environment says otherwise.
     public var engine: TransferEngine = .standard
 
     /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The
@@ -186,18 +186,17 @@ public enum HTTP2Policy: Sendable, Hashable {
 public enum TransferEngine: Sendable, Hashable {
     /// libcurl carries every request.
     case libcurl
-    /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time of libcurl. It is new:
-    /// measure and test before you rely on it.
+    /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time of libcurl.
     ///
     /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials for
     /// challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
     /// ``RequestMetrics/engine`` tells which one carried a run.
     case automatic
 
-    /// The default of ``NetworkConfiguration/engine``: ``libcurl``, unless the environment variable `FERRY_ENGINE` is
-    /// `automatic`. An operator can so change the engine of a service without a new build. The variable is read once.
+    /// The default of ``NetworkConfiguration/engine``: ``automatic``, unless the environment variable `FERRY_ENGINE` is
+    /// `libcurl`. An operator can so change the engine of a service without a new build. The variable is read once.
     public static var standard: TransferEngine {
-        TransportConfiguration.Engine.standard == .http1 ? .automatic : .libcurl
+        TransportConfiguration.Engine.standard == .libcurl ? .libcurl : .automatic
     }
 }
 

@@ -6,9 +6,7 @@ enum BenchCommand: Subcommand {
     static let name = "bench"
     static let summary = "Puts load on a server and measures it"
     static let synopsis = "[URL] [OPTIONS]"
-    static let optionGroups = [load, request, FetchCommand.credentials, connection, output]
-
-    private static let connection = FetchCommand.connection(usualEngine: TransferEngine.automatic.word)
+    static let optionGroups = [load, request, FetchCommand.credentials, FetchCommand.connection, output]
 
     private static let load = OptionGroup(
         "The load",

@@ -19,7 +19,7 @@ struct BenchOrder: Sendable {
         } else {
             try self.init(options: arguments)
         }
-        configuration.engine = try EngineOption.engineOfLoad(arguments)
+        if let engine = try EngineOption.engine(arguments) { configuration.engine = engine }
         if let path = arguments.last("schema") { request.jsonSchema = try SchemaFile.schema(at: path) }
         if let ranges = try arguments.statusRanges("status") {
             request.statusValidation = .custom { status in ranges.contains { $0.contains(status) } }

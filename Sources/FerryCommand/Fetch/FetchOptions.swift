@@ -48,25 +48,22 @@ extension FetchCommand {
             CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
         ])
 
-    static let connection = connection(usualEngine: TransferEngine.standard.word)
-
-    static func connection(usualEngine: String) -> OptionGroup {
-        OptionGroup("The way there", [EngineOption.option(usual: usualEngine)] + ways)
-    }
-
-    private static let ways = [
-        CommandOption("proxy", "x", value: "URL", "Through a proxy: http://, socks5:// or socks5h://"),
-        CommandOption("proxy-env", "Through that of http_proxy, https_proxy, all_proxy and no_proxy"),
-        CommandOption("no-proxy", value: "HOSTS", "Hosts to reach without it, with commas"),
-        CommandOption("public-only", "To addresses of the public internet only"),
-        CommandOption("http2", "HTTP/2 with servers that offer it over TLS"),
-        CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),
-        CommandOption("cert", "E", value: "FILE", "The client's certificate, PEM"),
-        CommandOption("key", value: "FILE", "The key to it, unless it is in the same file"),
-        CommandOption("tls-min", value: "VERSION", words: ["1.2", "1.3"], "1.2 or 1.3 (1.2)"),
-        CommandOption("pin", value: "sha256//…", "The server's public key; may be repeated"),
-        CommandOption("insecure", "k", "Verifies neither certificate nor name"),
-    ]
+    static let connection = OptionGroup(
+        "The way there",
+        [
+            EngineOption.option,
+            CommandOption("proxy", "x", value: "URL", "Through a proxy: http://, socks5:// or socks5h://"),
+            CommandOption("proxy-env", "Through that of http_proxy, https_proxy, all_proxy and no_proxy"),
+            CommandOption("no-proxy", value: "HOSTS", "Hosts to reach without it, with commas"),
+            CommandOption("public-only", "To addresses of the public internet only"),
+            CommandOption("http2", "HTTP/2 with servers that offer it over TLS"),
+            CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),
+            CommandOption("cert", "E", value: "FILE", "The client's certificate, PEM"),
+            CommandOption("key", value: "FILE", "The key to it, unless it is in the same file"),
+            CommandOption("tls-min", value: "VERSION", words: ["1.2", "1.3"], "1.2 or 1.3 (1.2)"),
+            CommandOption("pin", value: "sha256//…", "The server's public key; may be repeated"),
+            CommandOption("insecure", "k", "Verifies neither certificate nor name"),
+        ])
 
     private static let cache = OptionGroup(
         "What is kept of the answers, which are held in memory then",

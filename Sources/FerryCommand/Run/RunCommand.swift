@@ -13,7 +13,7 @@ enum RunCommand: Subcommand {
             CommandOption("base", value: "URL", "What paths are joined to, in place of the plan's"),
             CommandOption("serve", "Starts a server of its own to be the base"),
             CommandOption("var", value: "N=V", "A variable, in place of the plan's; may be repeated"),
-            EngineOption.option(usual: TransferEngine.standard.word),
+            EngineOption.option,
             CommandOption("dry-run", "Prints what would be done"),
             CommandOption("html", value: "FILE", "Writes a page with the waterfall of the run"),
             CommandOption("json", "Prints one object a plan in place of the table"),

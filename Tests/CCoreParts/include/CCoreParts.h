@@ -127,7 +127,7 @@ typedef struct parts_transfer {
   unsigned finished; /* results that came */
   int32_t code, detail, phase;
   uint16_t status;
-  uint8_t version;
+  uint8_t version, attempts;
   uint32_t flags, fields;
   int64_t content_length;
   uint64_t counted; /* bytes of the body, as the result says */

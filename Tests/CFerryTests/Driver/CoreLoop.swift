@@ -5,9 +5,9 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Every suite is played on both engines: `make test` runs them once more with `FERRY_ENGINE=automatic`.
+/// Every suite is played on both engines: `make test` runs them once more with `FERRY_ENGINE=libcurl`.
 let testedEngine =
-    ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "automatic" ? FERRY_ENGINE_HTTP1 : FERRY_ENGINE_LIBCURL
+    ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "libcurl" ? FERRY_ENGINE_LIBCURL : FERRY_ENGINE_HTTP1
 
 /// So many of libcurl's easy handles; the native engine has none, and with a libcurl before 8.1.1 none is used again.
 func easyHandles(_ count: UInt64) -> UInt64 {

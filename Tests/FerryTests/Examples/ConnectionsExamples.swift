@@ -46,7 +46,7 @@ import Testing
                 certificateFile: "/etc/shop/client.pem", keyFile: "/etc/shop/client.key"),
             minimumVersion: .v13)
         configuration.http2 = .negotiated
-        configuration.engine = .automatic
+        configuration.engine = .libcurl
         configuration.keepsCookies = true
         configuration.limits.maxConcurrentTransfers = 256
         configuration.limits.transfersPerHost = 32

@@ -44,6 +44,9 @@ private enum AllowedDifference {
     /// RFC 9110, 5.5: a field has no NUL. libcurl 7 leaves out what it has read behind a line when that begins with
     /// one, and so may understand anything.
     case nulLine
+    /// libcurl sends again by itself when a kept connection turns out to be dead, and keeps the message of that: what
+    /// was wrong with the field is no longer told.
+    case repeated
 
     static func of(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
         switch native.code {
@@ -82,6 +85,8 @@ private enum AllowedDifference {
             return isTaken || libcurl.isMalformed(FERRY_D_CHUNK) ? .trailerLine : nil
         case FERRY_D_STATUS_LINE where line.last != 10 && text(line).hasPrefix("http/".prefix(line.count)):
             return libcurl.code == FERRY_E_CONNECTION_CLOSED ? .protocolName : nil
+        case FERRY_D_LENGTH where libcurl.raw.transfer.attempts > 1:
+            return libcurl.isMalformed(FERRY_D_HEADER) ? .repeated : nil
         case FERRY_D_HEADER where text(line).hasPrefix("content-length:"):
             return libcurl.isMalformed(FERRY_D_LENGTH) ? .framingField : nil
         case FERRY_D_HEADER where text(line).hasPrefix("transfer-encoding:"):
