@@ -20,7 +20,7 @@ void ferry__response_begin(ferry__response *r, ferry__head *head,
   r->state = FERRY__IN_HEAD;
   r->digits = 0;
   r->to_head = to_head;
-  r->persistent = false;
+  r->persistent = r->old = false;
 }
 
 void ferry__response_free(ferry__response *r) {
@@ -131,7 +131,7 @@ static bool is_persistent(const ferry__head *head) {
  * refused with the head. */
 static void frame(ferry__response *r) {
   const ferry__head *head = r->head;
-  r->persistent = is_persistent(head);
+  r->persistent = !r->old && is_persistent(head);
   if (r->to_head || head->status == 204 || head->status == 304) {
     r->state = FERRY__AT_END;
   } else if (head->chunked) {
@@ -171,6 +171,7 @@ static enum ferry__event head_lines(ferry__response *r, const char **at,
     if (!line)
       return r->fault.code ? FERRY__EVENT_FAULT : FERRY__EVENT_MORE;
     uint16_t status = head->status;
+    uint8_t version = head->version;
     bool in_fields = head->in_fields;
     ferry__fault fault = ferry__head_line(head, line, length);
     if (fault.code)
@@ -181,6 +182,7 @@ static enum ferry__event head_lines(ferry__response *r, const char **at,
     }
     if (in_fields && !head->in_fields) { /* it has begun anew */
       r->informational = status;
+      r->old |= version == 10;
       return FERRY__EVENT_INFORMATIONAL;
     }
   }

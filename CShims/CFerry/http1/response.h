@@ -46,6 +46,7 @@ typedef struct ferry__response {
   uint8_t state;   /* enum ferry__part_of */
   uint8_t digits;  /* of the chunk's size */
   bool to_head;    /* the request is a HEAD: no body follows */
+  bool old;        /* a 1xx head was one of HTTP/1.0, which has none */
   bool persistent; /* with the head: the connection stays open (9.3) */
 } ferry__response;
 

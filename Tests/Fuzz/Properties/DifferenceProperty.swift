@@ -205,6 +205,10 @@ private final class Asked {
             .map { $0.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed() }
             .map { String($0) }
         if options.contains("close") { return false }
+        // HTTP/1.0 has no 1xx: who speaks it may end the connection.
+        if aside.starts(with: Array("HTTP/1.0".utf8)) || String(decoding: aside, as: UTF8.self).contains("\nHTTP/1.0") {
+            return false
+        }
         // HTTP/1.0 has no chunks: who sent them, and where they end, is open.
         if raw.transfer.version == 10 { return options.contains("keep-alive") && !isChunked }
         return true
