@@ -154,6 +154,8 @@ static void free_parts(ferry_loop *loop) {
   free(loop->client_certificate);
   free(loop->client_key);
   free(loop->client_key_password);
+  free(loop->unix_socket);
+  ferry__overrides_free(loop);
   free(loop);
 }
 
@@ -213,8 +215,12 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
       !copy_string(&loop->encodings, from->encodings) ||
       !copy_string(&loop->client_certificate, from->client_certificate) ||
       !copy_string(&loop->client_key, from->client_key) ||
-      !copy_string(&loop->client_key_password, from->client_key_password))
+      !copy_string(&loop->client_key_password, from->client_key_password) ||
+      !copy_string(&loop->unix_socket, from->unix_socket) ||
+      !ferry__overrides_copy(loop, from))
     return FERRY_E_MEMORY;
+  if (o->unix_socket)
+    o->http2 = FERRY_HTTP2_NEVER;
   loop->per_shard = o->http2 ? FERRY__STREAMS : FERRY__PER_SHARD;
   if (o->http2 && o->max_per_host > FERRY__STREAMS)
     o->max_per_host = FERRY__STREAMS;
@@ -234,7 +240,8 @@ int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
   int code = FERRY_E_MEMORY;
   *out = NULL;
   if (!options->on_finished ||
-      (options->http2 && !(ferry_features() & FERRY_FEATURE_HTTP2)))
+      (options->http2 && !(ferry_features() & FERRY_FEATURE_HTTP2)) ||
+      !ferry__overrides_are_valid(options))
     return FERRY_E_INVALID_REQUEST;
   ferry__initialise();
   ferry_loop *loop = calloc(1, sizeof *loop);

@@ -21,6 +21,8 @@ struct ferry_loop {
   ferry_options options;
   char *ca_file, *pinned_keys, *user_agent, *encodings;
   char *client_certificate, *client_key, *client_key_password;
+  char *unix_socket;
+  ferry_override *overrides;
   pthread_t thread;
   bool freed_by_itself;
   bool closing;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 4096
@@ -53,11 +54,35 @@ static int listen_by_hand(lb_server *s, struct sockaddr_storage *address,
   return 0;
 }
 
+/* A path: a Unix socket, in a handle made for TCP, which reads and writes it
+ * all the same. */
+static int listen_at_path(lb_server *s) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  size_t length = strlen(s->options.address);
+  int fd, result;
+  if (length >= sizeof(address.sun_path)) return -ENAMETOOLONG;
+  memcpy(address.sun_path, s->options.address, length);
+  result = uv_tcp_init(&s->loop, &s->listener);
+  if (result) return result;
+  s->listener.data = s;
+  fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -errno;
+  if (bind(fd, (struct sockaddr *)&address, sizeof(address))) result = -errno;
+  else result = uv_tcp_open(&s->listener, fd);
+  if (result) {
+    close(fd);
+    return result;
+  }
+  return uv_listen((uv_stream_t *)&s->listener, BACKLOG, on_connection);
+}
+
 int lb__listen(lb_server *s) {
   struct sockaddr_storage address = {0};
   socklen_t length;
   int named = sizeof(address);
-  int result =
+  int result;
+  if (s->options.address[0] == '/') return listen_at_path(s);
+  result =
       parse_address(s->options.address, s->options.port, &address, &length);
   if (result) return result;
   if (s->options.accept != LOOPBACK_ACCEPT_ALL)

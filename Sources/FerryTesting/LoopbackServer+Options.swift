@@ -13,7 +13,8 @@ extension LoopbackServer {
             case refused
         }
 
-        /// The address to listen on, an IPv4 or IPv6 address. The default is 127.0.0.1.
+        /// The address to listen on: an IPv4 or IPv6 address, or the path of a Unix socket, which must not be there and
+        /// is left there. The default is 127.0.0.1.
         public var address = "127.0.0.1"
         /// The port to listen on, 0 for any free one. The default is 0.
         public var port: UInt16 = 0

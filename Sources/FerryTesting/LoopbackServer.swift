@@ -58,7 +58,7 @@ public final class LoopbackServer: Sendable {
         certificate = options.certificate
         let scheme = options.certificate == nil ? "http" : "https"
         let host = options.address.contains(":") ? "[\(options.address)]" : options.address
-        baseURL = "\(scheme)://\(host):\(port)"
+        baseURL = options.address.first == "/" ? "\(scheme)://localhost" : "\(scheme)://\(host):\(port)"
     }
 
     /// Closes all connections and ends the thread; waits for it. Counters and recorded requests stay readable.

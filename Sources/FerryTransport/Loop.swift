@@ -102,6 +102,7 @@ extension TransportConfiguration {
         let pins = pinnedKeys.isEmpty ? nil : pinnedKeys.joined(separator: ";")
         let texts = [
             authorityFile, pins, userAgent, acceptedEncodings, clientCertificateFile, clientKeyFile, clientKeyPassword,
+            unixSocket,
         ]
         let copies = texts.map { $0.flatMap { strdup($0) } }
         defer { for copy in copies { free(copy) } }
@@ -112,7 +113,23 @@ extension TransportConfiguration {
         options.client_certificate = UnsafePointer(copies[4])
         options.client_key = UnsafePointer(copies[5])
         options.client_key_password = UnsafePointer(copies[6])
-        return body(&options)
+        options.unix_socket = UnsafePointer(copies[7])
+        let overrides = hostOverrides.map { override in
+            ferry_override(
+                name: strdup(override.name), port: override.port,
+                addresses: strdup(override.addresses.joined(separator: ",")))
+        }
+        defer {
+            for override in overrides {
+                free(UnsafeMutablePointer(mutating: override.name))
+                free(UnsafeMutablePointer(mutating: override.addresses))
+            }
+        }
+        return overrides.withUnsafeBufferPointer { overrides in
+            options.overrides = overrides.baseAddress
+            options.override_count = overrides.count
+            return body(&options)
+        }
     }
 }
 

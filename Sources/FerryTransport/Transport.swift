@@ -127,9 +127,27 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var engine = Engine.standard
     /// One jar of cookies for all loops. The default is `false`, and then nothing is kept and nothing sent.
     package var keepsCookies = false
+    /// The path of the socket that every connection goes to; `nil` is none.
+    package var unixSocket: String?
+    /// In the place of what the names have.
+    package var hostOverrides: [HostOverride] = []
     package var userAgent: String?
     /// The `Accept-Encoding` sent; `nil` sends none.
     package var acceptedEncodings: String?
+
+    /// The addresses that a host has, without a lookup.
+    package struct HostOverride: Sendable, Equatable {
+        package var name: String
+        package var port: UInt16
+        /// Each as in a URL, that of IPv6 in brackets.
+        package var addresses: [String]
+
+        package init(name: String, port: UInt16, addresses: [String]) {
+            self.name = name
+            self.port = port
+            self.addresses = addresses
+        }
+    }
 
     package enum TLSVersion: UInt8, Sendable {
         case v12 = 0

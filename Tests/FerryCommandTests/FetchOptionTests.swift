@@ -170,6 +170,32 @@ import Testing
         }
     }
 
+    @Test func aHostMayHaveOtherAddresses() async throws {
+        try await withLoopbackServer { server in
+            let port = server.port
+            let report = try await report(
+                "http://[2001:db8::1]:\(port)/hello", "--resolve", "site.test:\(port):127.0.0.2",
+                "--resolve", "[2001:db8::1]:\(port):127.0.0.2,127.0.0.1")
+            #expect(report.response?.text == "Hello, ferry")
+            #expect(server.requests.last?.headers["Host"] == "[2001:db8::1]:\(port)")
+        }
+    }
+
+    @Test func aUnixSocketTakesThePlaceOfAnyHost() async throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/ferry-socket-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        var options = LoopbackServer.Options()
+        options.address = folder + "/s"
+        try await withLoopbackServer(options) { server in
+            let report = try await report("http://docker/hello", "--unix-socket", options.address)
+            #expect(report.response?.text == "Hello, ferry")
+            #expect(server.requests.last?.headers["Host"] == "docker")
+            let fault = try await self.report("http://docker/hello", "--unix-socket", folder + "/t").fault
+            #expect(fault?.message.contains(folder + "/t") == true, "\(String(describing: fault))")
+        }
+    }
+
     @Test func aProxyThatRefusesIsNamed() async throws {
         try await withLoopbackServer { proxy in
             proxy.script([.expectHead, .send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), .close])

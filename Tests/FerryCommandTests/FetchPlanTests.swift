@@ -39,6 +39,7 @@ import Testing
         ["http://h/", "--digest", "a:b", "--basic", "a:b"], ["http://h/", "--max-redirects", "-1"],
         ["http://h/", "--retries", "x"], ["http://h/", "--tls-min", "1.1"], ["http://h/", "--key", "/dev/null"],
         ["http://h/", "--proxy", "http://p", "--proxy-env"], ["http://h/", "--no-proxy", "h"],
+        ["http://h/", "--resolve", "h"], ["http://h/", "--resolve", "h:80"], ["http://h/", "--resolve", "[::1]"],
         ["http://h/", "--json", "--to-curl"], ["http://h/", "--show-secrets"], ["http://h/", "--schema"],
     ])
     func nonsenseIsAUsageError(line: [String]) {

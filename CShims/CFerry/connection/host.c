@@ -125,7 +125,9 @@ static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   host->literal = is_literal(host->name);
   if (!curl_url_get(host->url, CURLUPART_ZONEID, &zone, 0) && zone)
     host->zone = interface_of(zone);
-  fault.code = name_authority(host) ? FERRY_OK : FERRY_E_MEMORY;
+  fault.code = name_authority(host) && ferry__override(loop, host)
+                   ? FERRY_OK
+                   : FERRY_E_MEMORY;
 done:
   curl_free(port);
   curl_free(scheme);

@@ -16,7 +16,8 @@ struct ferry__host {
   size_t origin_length;
   CURLU *url;
   char *name; /* as libcurl's cache knows it */
-  bool literal; /* an address: nothing to look up */
+  bool literal; /* its name is an address */
+  bool fixed;   /* its addresses were given, or it needs none (override.c) */
   uint32_t zone; /* of such a one of IPv6: the interface; 0 = none */
   bool secure;
   bool large;   /* its last body was long */
@@ -53,6 +54,13 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
 /* The host whose serial this is, or NULL. */
 ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
 void ferry__hosts_free(ferry_loop *loop);
+
+/* What takes the place of addresses (override.c). */
+bool ferry__overrides_are_valid(const ferry_options *options);
+bool ferry__overrides_copy(ferry_loop *loop, const ferry_options *options);
+void ferry__overrides_free(ferry_loop *loop);
+/* Gives a host the addresses that were given for it; false without memory. */
+bool ferry__override(const ferry_loop *loop, ferry__host *host);
 /* True when its addresses are known; else a lookup is under way. */
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);
 /* The last transfer that waited for its name has ended otherwise. */

@@ -42,7 +42,7 @@ static void look_up(ferry_loop *loop, ferry__host *host) {
 }
 
 bool ferry__name_known(ferry_loop *loop, ferry__host *host) {
-  if (host->literal)
+  if (host->literal || host->fixed)
     return true;
   uint64_t now = ferry__now(loop);
   if (host->answer && now < host->fresh_until)

@@ -31,7 +31,9 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
   else
     t->host = ferry__host_find(loop, t->origin, t->origin_length, &fault);
   if (!fault.code && t->extras && t->extras->proxy)
-    fault = find_proxy(loop, t);
+    fault = loop->unix_socket
+                ? (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE}
+                : find_proxy(loop, t);
   if (fault.code) {
     t->fault = fault;
     ferry__finish(loop, t);
@@ -87,7 +89,7 @@ static ferry__fault choose_route(ferry__transfer *t) {
   if (public_only && (host->literal ? ferry_address_is_public(host->name) != 1
                                     : ferry__is_under(host->name, "localhost")))
     return (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0};
-  if (looks_up_here(x) && !host->literal)
+  if (looks_up_here(x) && (!host->literal || host->fixed))
     return choose(x, host->addresses, public_only);
   return (ferry__fault){FERRY_OK, 0};
 }

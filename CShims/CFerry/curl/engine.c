@@ -2,6 +2,7 @@
  * comes out of it with a CURLcode. */
 #include "core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,10 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
       t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
     if (t->fault.code == FERRY_E_ADDRESS_FORBIDDEN)
       t->handle->words[0] = 0; /* «could not connect» is not why */
+    else if (code == CURLE_COULDNT_CONNECT && loop->unix_socket)
+      snprintf(t->handle->words, sizeof t->handle->words,
+               "Failed to connect to %s: %s", loop->unix_socket,
+               strerror((int)os_errno));
   }
   if (t->phase == FERRY_PHASE_SEND)
     ferry__look_at_phase(t);

@@ -75,6 +75,10 @@ static bool set_constants(ferry__handle *handle) {
   SET(CURLOPT_HTTPHEADER, &ferry__no_accept);
   if (loop->user_agent)
     good &= !SET(CURLOPT_USERAGENT, loop->user_agent);
+  if (loop->unix_socket) {
+    good &= !SET(CURLOPT_UNIX_SOCKET_PATH, loop->unix_socket);
+    SET(CURLOPT_FORBID_REUSE, 1L); /* it has no port to be known by */
+  }
   if (loop->encodings)
     good &= !SET(CURLOPT_ACCEPT_ENCODING, loop->encodings);
   ferry__http2_constants(handle);

@@ -111,8 +111,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
-  t->result.peer_port = (uint16_t)peer_port;
-  strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
+  if (!loop->unix_socket) { /* that has no address */
+    t->result.peer_port = (uint16_t)peer_port;
+    strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
+  }
   if (handle->has_resolve)
     ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
   handle->tunnelling = 0;

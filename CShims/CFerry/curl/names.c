@@ -70,17 +70,22 @@ static void count_literal(ferry__handle *handle, ferry__host *host,
   handle->sweeps = 1;
 }
 
+/* Whether its addresses come from us. */
+static bool is_fed(const ferry__host *host) {
+  return !host->literal || host->fixed;
+}
+
 bool ferry__name_prepare(ferry__handle *handle, const ferry__transfer *t) {
   ferry__host *host = ferry__dialled(t);
   ferry__shard *shard = handle->shard;
   bool chosen = t->extras && t->extras->chosen.data;
   uint32_t *fed = &host->fed[shard->index];
-  bool unknown = !host->literal && *fed != host->answer;
+  bool unknown = is_fed(host) && *fed != host->answer;
   shard->names += !*fed;
   if (handle->sweeps)
     curl_easy_setopt(handle->easy, CURLOPT_DNS_CACHE_TIMEOUT, -1L);
   handle->sweeps = 0;
-  if (host->literal || chosen)
+  if (!is_fed(host) || chosen)
     count_literal(handle, host, chosen);
   if (unknown && !*fed)
     *fed = UNSURE; /* it may know it, also if the transfer comes to nothing */
@@ -100,7 +105,7 @@ void ferry__name_forget(ferry__handle *handle) {
 
 void ferry__name_fed(ferry__host *host, ferry__shard *shard,
                      uint32_t answer) {
-  if (!host->literal)
+  if (is_fed(host))
     host->fed[shard->index] = answer;
 }
 
@@ -114,7 +119,7 @@ static bool is_shared(const ferry_loop *loop, const ferry__host *host) {
 }
 
 void ferry__name_leave(ferry_loop *loop, ferry__host *host) {
-  if (host->literal || is_shared(loop, host))
+  if (!is_fed(host) || is_shared(loop, host))
     return;
   for (unsigned i = 0; i < loop->shard_count; i++) {
     ferry__shard *shard = &loop->shards[i];

@@ -118,7 +118,8 @@ static void forget_port(ferry_loop *loop, ferry__socket *s) {
 static int local_port(int fd) {
   struct sockaddr_storage a;
   socklen_t length = sizeof a;
-  if (getsockname(fd, (struct sockaddr *)&a, &length))
+  if (getsockname(fd, (struct sockaddr *)&a, &length) ||
+      (a.ss_family != AF_INET && a.ss_family != AF_INET6))
     return -1;
   return ntohs(a.ss_family == AF_INET6
                    ? ((struct sockaddr_in6 *)&a)->sin6_port

@@ -13,20 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-enum { DELAY_MS = 200 };
+enum { DELAY_MS = 200, FULL_MS = 5 };
 
 typedef union address {
   struct sockaddr any;
   struct sockaddr_in v4;
   struct sockaddr_in6 v6;
+  struct sockaddr_un un;
 } address;
 
 struct ferry__dial {
   uint64_t next_at; /* ms: when the next address is tried; 0 = none is left */
   int os_errno;     /* why the last one failed */
   bool forbidden;   /* an address was not tried, as it is not public */
+  bool full;        /* the server of a socket takes nobody more just now */
   uint8_t count, tried, open;
   sa_family_t family; /* of the last one */
   bool used[FERRY__ADDRESSES];
@@ -56,9 +59,23 @@ static bool parse_one(const char *text, size_t n, uint16_t port, address *a) {
                                                 : (void *)&a->v4.sin_addr) == 1;
 }
 
+static ferry__dial *make_local(const ferry__connection *c) {
+  ferry__dial *dial = calloc(1, sizeof *dial + sizeof *dial->to);
+  if (!dial)
+    return NULL;
+  dial->to->un.sun_family = AF_UNIX;
+  strncpy(dial->to->un.sun_path, c->loop->unix_socket,
+          sizeof dial->to->un.sun_path - 1);
+  dial->forbidden = c->route->public_only;
+  dial->count = !dial->forbidden;
+  dial->fds[0] = -1;
+  return dial;
+}
+
 static ferry__dial *make(const ferry__route *route) {
   const ferry__host *host = route->via ? route->via : route->host;
-  const char *list = host->literal ? host->name : host->addresses;
+  const char *list =
+      host->literal && !host->fixed ? host->name : host->addresses;
   size_t most = 1;
   for (const char *p = list; *p; p++)
     most += *p == ',';
@@ -102,15 +119,20 @@ static void give_up(ferry__connection *c) {
           : ferry__connect_fault(c->route->via != NULL, os_errno);
   const ferry__host *host = c->route->via ? c->route->via : c->route->host;
   char words[512];
-  snprintf(words, sizeof words, "Failed to connect to %s port %u: %s",
-           host->name, host->port, strerror(os_errno));
+  if (c->loop->unix_socket)
+    snprintf(words, sizeof words, "Failed to connect to %s: %s",
+             c->loop->unix_socket, strerror(os_errno));
+  else
+    snprintf(words, sizeof words, "Failed to connect to %s port %u: %s",
+             host->name, host->port, strerror(os_errno));
   ferry__connection_failed(c, fault, os_errno, os_errno ? words : NULL);
 }
 
 static void note_peer(ferry__connection *c) {
   address peer;
   socklen_t length = sizeof peer;
-  if (getpeername(c->fd, &peer.any, &length))
+  if (getpeername(c->fd, &peer.any, &length) ||
+      peer.any.sa_family == AF_UNIX)
     return;
   bool v6 = peer.any.sa_family == AF_INET6;
   inet_ntop(peer.any.sa_family,
@@ -159,8 +181,9 @@ static int choose(const ferry__dial *dial) {
 static bool try_one(ferry__connection *c, int i) {
   ferry__dial *dial = c->dial;
   const address *to = &dial->to[i];
-  socklen_t length = to->any.sa_family == AF_INET6 ? sizeof to->v6
-                                                   : sizeof to->v4;
+  socklen_t length = to->any.sa_family == AF_INET6  ? sizeof to->v6
+                     : to->any.sa_family == AF_UNIX ? sizeof to->un
+                                                    : sizeof to->v4;
   dial->used[i] = true;
   dial->tried++;
   dial->family = to->any.sa_family;
@@ -179,6 +202,8 @@ static bool try_one(ferry__connection *c, int i) {
   if ((connect(fd, &to->any, length) && errno != EINPROGRESS) ||
       !ferry__socket_watch(c->loop, s, CURL_POLL_OUT)) {
     dial->os_errno = errno;
+    /* Unlike TCP's, a socket's backlog that is full is told at once. */
+    dial->full = dial->family == AF_UNIX && errno == EAGAIN;
     dial->fds[i] = -1;
     ferry__connection_release_fd(c->loop, fd);
     return false;
@@ -191,8 +216,14 @@ static bool try_one(ferry__connection *c, int i) {
 static bool try_next(ferry__connection *c) {
   ferry__dial *dial = c->dial;
   int i;
-  while ((i = choose(dial)) >= 0 && !try_one(c, i))
+  while ((i = choose(dial)) >= 0 && !try_one(c, i) && !dial->full)
     ;
+  if (dial->full) {
+    dial->full = dial->used[i] = false;
+    dial->next_at = ferry__now(c->loop) + FULL_MS;
+    ferry__arm(c->loop, dial->next_at);
+    return true;
+  }
   if (i < 0 && !dial->open) {
     give_up(c);
     return false;
@@ -207,7 +238,7 @@ static bool try_next(ferry__connection *c) {
 
 bool ferry__dial_begin(ferry__connection *c) {
   c->state = FERRY__DIALING;
-  c->dial = make(c->route);
+  c->dial = c->loop->unix_socket ? make_local(c) : make(c->route);
   if (c->dial)
     return try_next(c);
   ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);

@@ -55,6 +55,13 @@ int ferry_file_is_cached(int32_t fd, int64_t offset, uint64_t length);
 
 struct addrinfo;
 
+/* Addresses in the place of those that a name has. */
+typedef struct ferry_override {
+  const char *_Nonnull name; /* or an address, [::1] in brackets */
+  uint16_t port;
+  const char *_Nonnull addresses; /* "10.0.0.7,[::1]", at most 16 */
+} ferry_override;
+
 typedef struct ferry_options {
   void *_Nullable context; /* given to every callback */
 
@@ -109,6 +116,14 @@ typedef struct ferry_options {
    * fields is sent in any case. */
   ferry_jar *_Nullable jar;
 
+  /* A socket of this machine (unix(7)) that every connection goes to; the URL
+   * still says what Host and TLS name. HTTP/1.1 only. A transfer with a proxy
+   * is FERRY_E_INVALID_REQUEST, one with FERRY_PUBLIC_ONLY is
+   * FERRY_E_ADDRESS_FORBIDDEN. NULL = none */
+  const char *_Nullable unix_socket;
+  const ferry_override *_Nullable overrides;
+  size_t override_count;
+
   const char *_Nullable user_agent; /* NULL = none is sent */
   /* Accept-Encoding of every request, also of those without FERRY_DECODE;
    * NULL = none */
@@ -123,7 +138,9 @@ typedef struct ferry_options {
 /* ---- A loop, from start to end ------------------------------------------- */
 
 /* [any thread] Starts a loop. Strings are copied. FERRY_E_INVALID_REQUEST
- * without on_finished, or with HTTP/2 where libcurl was built without. */
+ * without on_finished, with HTTP/2 where libcurl was built without, with the
+ * path of a socket that is empty or longer than 107 bytes, or with an override
+ * that holds anything but addresses. */
 int ferry_loop_start(const ferry_options *_Nonnull options,
                      ferry_loop *_Nullable *_Nonnull out);
 

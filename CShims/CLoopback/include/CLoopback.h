@@ -107,7 +107,7 @@ typedef struct loopback_options {
    * server that was started. */
   void (*_Nullable on_stopped)(void *_Nullable context);
 
-  const char *_Nonnull address; /* "127.0.0.1", "::1" */
+  const char *_Nonnull address; /* "127.0.0.1", "::1", "/run/socket" */
   uint16_t port;                /* 0 = any free one */
   int accept;                   /* LOOPBACK_ACCEPT_ALL … */
   /* NULL = plain. */

@@ -18,7 +18,7 @@ public final class NetworkAgent: Sendable {
     ///
     /// What cannot be set up (a thread, a file of authorities) fails the runs, each with its own error.
     public convenience init(configuration: NetworkConfiguration = NetworkConfiguration()) {
-        self.init(configuration: configuration, transport: makeNetworkTransport(configuration.transport))
+        self.init(configuration: configuration, transport: makeNetworkTransport(configuration))
     }
 
     package convenience init(configuration: NetworkConfiguration, transport: any Transporting) {

@@ -78,6 +78,22 @@ public struct NetworkConfiguration: Sendable {
     /// The way to the servers. The default is ``ProxyConfiguration/none``, straight.
     public var proxy: ProxyConfiguration = .none
 
+    /// The path of a Unix socket (unix(7)) that every connection goes to. The URL still says what `Host` names and, for
+    /// https, whose certificate is accepted. The default is `nil`.
+    ///
+    /// HTTP/1.1 is spoken, whatever ``http2`` says. A run that goes through a proxy fails with `invalidRequest`, one
+    /// with ``AddressPolicy/publicOnly`` with `addressForbidden`. A path that is empty or longer than 107 bytes fails
+    /// every run with `invalidRequest`; where no server listens, runs fail with `connect`, and the message names the
+    /// path.
+    public var unixSocket: String?
+
+    /// Addresses in place of those that hosts have: `["api.example.com:443": ["10.0.0.7", "::1"]]`, up to 16 for one
+    /// host and port. Nothing is looked up for these. The default is none.
+    ///
+    /// `Host` and the certificate are still those of the name, and ``addressPolicy`` counts. A proxy that looks names up
+    /// itself does so. A key without a port, or a value that is no address, fails every run with `invalidRequest`.
+    public var hostOverrides: [String: [String]] = [:]
+
     /// Change every request before it leaves, in their order. The default is none.
     public var adapters: [any RequestAdapter] = []
 
@@ -225,6 +241,7 @@ extension NetworkConfiguration {
         }
         made.engine = engine == .automatic ? .http1 : .libcurl
         made.keepsCookies = keepsCookies
+        made.unixSocket = unixSocket
         made.userAgent = userAgent
         made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field
         return made

@@ -1,9 +1,9 @@
 import FerryTransport
 
 /// The transport of an agent that has a network. One that cannot be made fails every run, each with the reason.
-func makeNetworkTransport(_ configuration: TransportConfiguration) -> any Transporting {
+func makeNetworkTransport(_ configuration: NetworkConfiguration) -> any Transporting {
     do throws(TransferFailure) {
-        return try Transport(configuration)
+        return try Transport(configuration.checkedTransport())
     } catch {
         return FailedTransport(error)
     }

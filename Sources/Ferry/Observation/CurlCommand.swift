@@ -39,6 +39,9 @@ struct CurlCommand: Sendable {
         var connectTimeout: Duration?
         var totalTimeout: Duration?
         var proxy: String?
+        var unixSocket: String?
+        /// `HOST:PORT:ADDRESS,…`
+        var overrides: [String] = []
         var authorityFile: String?
         var clientCertificate: String?
         var clientKey: String?
@@ -136,6 +139,8 @@ extension CurlCommand {
             // Nobody has parsed it: all before the last `@` may be a password.
             words += ["--proxy", ShellText.quoted(redacted ? Redaction.url(proxy, isBroken: true) : proxy)]
         }
+        if let path = options.unixSocket { words += ["--unix-socket", ShellText.word(path)] }
+        for override in options.overrides { words += ["--resolve", ShellText.quoted(override)] }
         if let file = options.authorityFile { words += ["--cacert", ShellText.word(file)] }
         if let file = options.clientCertificate { words += ["--cert", ShellText.word(file)] }
         if let file = options.clientKey { words += ["--key", ShellText.word(file)] }

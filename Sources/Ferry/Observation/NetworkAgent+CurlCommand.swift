@@ -43,6 +43,9 @@ extension CurlCommand.Options {
         connectTimeout = timeouts.connect
         totalTimeout = timeouts.total
         proxy = try (request.proxy ?? configuration.proxy).route(for: outgoing.url)?.url
+        unixSocket = configuration.unixSocket
+        overrides = configuration.hostOverrides.sorted { $0.key < $1.key }
+            .map { "\($0.key):\($0.value.joined(separator: ","))" }
         let encodings = request.acceptedEncodings ?? configuration.acceptedEncodings
         isCompressed = !encodings.isEmpty && !outgoing.headers.contains("Accept-Encoding")
         maxRedirects = (request.redirectPolicy ?? configuration.redirectPolicy).limit ?? 0

@@ -55,6 +55,9 @@ extension FetchCommand {
             CommandOption("proxy", "x", value: "URL", "Through a proxy: http://, socks5:// or socks5h://"),
             CommandOption("proxy-env", "Through that of http_proxy, https_proxy, all_proxy and no_proxy"),
             CommandOption("no-proxy", value: "HOSTS", "Hosts to reach without it, with commas"),
+            CommandOption("unix-socket", value: "PATH", "Through a Unix socket, whatever host the URL names"),
+            CommandOption(
+                "resolve", value: "H:P:ADDR", "The addresses of host H at port P, with commas; may be repeated"),
             CommandOption("public-only", "To addresses of the public internet only"),
             CommandOption("http2", "HTTP/2 with servers that offer it over TLS"),
             CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),

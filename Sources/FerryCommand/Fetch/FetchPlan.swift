@@ -69,10 +69,26 @@ extension NetworkConfiguration {
         }
         if arguments.has("public-only") { addressPolicy = .publicOnly }
         proxy = try Self.proxy(arguments)
+        unixSocket = arguments.last("unix-socket")
+        hostOverrides = try Self.hostOverrides(arguments)
         tls = try TLSConfiguration(arguments)
         // The last one counts.
         let compression = arguments.options.last { $0.name == "compressed" || $0.name == "no-compressed" }
         if compression?.name == "no-compressed" { acceptedEncodings = [] }
+    }
+
+    /// `HOST:PORT:ADDR,…`, as curl has it; addresses of IPv6 with or without brackets.
+    private static func hostOverrides(_ arguments: ParsedArguments) throws(UsageError) -> [String: [String]] {
+        var overrides: [String: [String]] = [:]
+        for text in arguments.all("resolve") {
+            let start = text.first == "[" ? text.firstIndex(of: "]") ?? text.startIndex : text.startIndex
+            guard let first = text[start...].firstIndex(of: ":"),
+                let second = text[text.index(after: first)...].firstIndex(of: ":")
+            else { throw UsageError("--resolve wants HOST:PORT:ADDRESS, not '\(text)'") }
+            let addresses = text[text.index(after: second)...].split(separator: ",", omittingEmptySubsequences: false)
+            overrides[String(text[..<second]), default: []] += addresses.map(String.init)
+        }
+        return overrides
     }
 
     private static func proxy(_ arguments: ParsedArguments) throws(UsageError) -> ProxyConfiguration {

@@ -45,7 +45,7 @@ import Testing
         let (server, gate) = (try LoopbackServer(), Gate())
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.adapters = [Adapt { _, _ in await gate.pass() }]
-        let rings = Rings(makeNetworkTransport(configuration.transport))
+        let rings = Rings(makeNetworkTransport(configuration))
         let agent = NetworkAgent(configuration: configuration, transport: rings)
         let ended = StartedDownload()
         let task = agent.download(
