@@ -90,8 +90,8 @@ public struct NetworkConfiguration: Sendable {
     /// Addresses in place of those that hosts have: `["api.example.com:443": ["10.0.0.7", "::1"]]`, up to 16 for one
     /// host and port. Nothing is looked up for these. The default is none.
     ///
-    /// `Host` and the certificate are still those of the name, and ``addressPolicy`` counts. A proxy that looks names up
-    /// itself does so. A key without a port, or a value that is no address, fails every run with `invalidRequest`.
+    /// `Host` and the certificate are still those of the name, and ``addressPolicy`` counts. A proxy that looks names
+    /// up itself does so. A key without a port, or a value that is no address, fails every run with `invalidRequest`.
     public var hostOverrides: [String: [String]] = [:]
 
     /// Change every request before it leaves, in their order. The default is none.

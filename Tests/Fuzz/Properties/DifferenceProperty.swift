@@ -45,7 +45,7 @@ private enum AllowedDifference {
     /// one, and so may understand anything.
     case nulLine
     /// libcurl sends again by itself when a kept connection turns out to be dead, and keeps the message of that: what
-    /// was wrong with the field is no longer told.
+    /// is wrong with the response is no longer told.
     case repeated
 
     static func of(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
@@ -78,6 +78,11 @@ private enum AllowedDifference {
         let hasBareEnd = line.dropLast(2).contains(13) || line.suffix(2).first != 13
         let isTaken = libcurl.code == FERRY_OK || libcurl.code == FERRY_E_INCOMPLETE_BODY
         if line.first == 0, String(cString: parts_libcurl()).hasPrefix("7.") { return .nulLine }
+        if libcurl.raw.transfer.attempts > 1,
+            libcurl.isMalformed(FERRY_D_HEADER) || libcurl.code == FERRY_E_CONNECTION_RESET
+        {
+            return .repeated
+        }
         switch native.detail {
         case FERRY_D_CHUNK:
             return sent.hasTolerableChunkFault && (isTaken || libcurl.isMalformed(FERRY_D_TRAILER)) ? .chunkLine : nil
@@ -85,8 +90,6 @@ private enum AllowedDifference {
             return isTaken || libcurl.isMalformed(FERRY_D_CHUNK) ? .trailerLine : nil
         case FERRY_D_STATUS_LINE where line.last != 10 && text(line).hasPrefix("http/".prefix(line.count)):
             return libcurl.code == FERRY_E_CONNECTION_CLOSED ? .protocolName : nil
-        case FERRY_D_LENGTH where libcurl.raw.transfer.attempts > 1:
-            return libcurl.isMalformed(FERRY_D_HEADER) ? .repeated : nil
         case FERRY_D_HEADER where text(line).hasPrefix("content-length:"):
             return libcurl.isMalformed(FERRY_D_LENGTH) ? .framingField : nil
         case FERRY_D_HEADER where text(line).hasPrefix("transfer-encoding:"):
