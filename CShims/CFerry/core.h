@@ -78,6 +78,14 @@ static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
 
 /* libcurl has returned, or calls what may wait for others: nothing of the jar
  * stays locked. */
+/* Of one connection, ms: a tenth more or less than is asked for. */
+static inline uint64_t ferry__lifetime(const ferry_loop *loop,
+                                       uint64_t serial) {
+  uint64_t tenth = loop->options.lifetime_ms / 10;
+  return loop->options.lifetime_ms - tenth +
+         serial * 0x9e3779b97f4a7c15u % (2 * tenth + 1);
+}
+
 static inline void ferry__jar_release(ferry_loop *loop) {
   if (loop->jar_held)
     ferry__jar_unlock(loop);

@@ -29,6 +29,7 @@ final class Loop: Sendable {
         options.max_transfers = UInt32(clamping: min(maxTransfers, 1 << 20))
         options.max_per_host = UInt32(clamping: maxPerHost)
         options.idle_ms = configuration.idleConnectionTime
+        options.lifetime_ms = configuration.connectionLifetime
         options.insecure = configuration.isInsecure ? 1 : 0
         options.minimum_tls = configuration.minimumTLSVersion.rawValue
         options.http2 = configuration.http2.rawValue

@@ -109,6 +109,8 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var maxTransfersPerHost = 64
     /// Milliseconds a connection may lie idle. The default is 60,000.
     package var idleConnectionTime: UInt32 = 60_000
+    /// Milliseconds after which a connection is not used again; 0 is no bound. The default is 600,000.
+    package var connectionLifetime: UInt32 = 600_000
     /// PEM bundle of trusted authorities; `nil` is the system's.
     package var authorityFile: String?
     /// `sha256//BASE64`, any of which the server's key must match.

@@ -60,6 +60,9 @@ static bool set_constants(ferry__handle *handle) {
   SET(CURLOPT_QUICK_EXIT, 1L);
   SET(CURLOPT_DNS_CACHE_TIMEOUT, -1L); /* names are ours (name.c) */
   SET(CURLOPT_MAXAGE_CONN, (long)(loop->options.idle_ms + 999) / 1000);
+  if (loop->options.lifetime_ms)
+    SET(CURLOPT_MAXLIFETIME_CONN,
+        (long)(ferry__lifetime(loop, ++loop->leases) + 999) / 1000);
   SET(CURLOPT_ERRORBUFFER, handle->words);
   SET(CURLOPT_PRIVATE, handle);
   SET(CURLOPT_HEADERFUNCTION, ferry__on_header);

@@ -149,6 +149,8 @@ static void connected(ferry__connection *c, int i) {
   c->dial->fds[i] = -1;
   ferry__dial_end(c);
   c->connected_ns = uv_hrtime();
+  if (loop->options.lifetime_ms)
+    c->retire_at = ferry__now(loop) + ferry__lifetime(loop, c->serial);
   setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   note_peer(c);
   ferry__count(&loop->counters.sockets, 1);

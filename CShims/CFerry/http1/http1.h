@@ -70,6 +70,7 @@ struct ferry__connection {
   uint32_t served;    /* exchanges that have ended */
   uint64_t connected_ns, secured_ns; /* 0 = not yet */
   uint64_t idle_since, await_until; /* ms */
+  uint64_t retire_at; /* ms: not used again from then on; 0 = never */
   uint64_t turn;      /* in which all that had come was read */
   uint16_t peer_port;
   char peer[46];

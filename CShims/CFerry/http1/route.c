@@ -171,6 +171,10 @@ static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
          !SSL_has_pending(c->tls);
 }
 
+static bool is_retired(const ferry__connection *c) {
+  return c->retire_at && ferry__now(c->loop) >= c->retire_at;
+}
+
 static ferry__fault dial(ferry_loop *loop, ferry__route *route,
                          ferry__transfer *t) {
   ferry__connection *c = route->dialing;
@@ -204,6 +208,10 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
     return (ferry__fault){FERRY_E_MEMORY, 0};
   while (!t->fresh && route->idle) {
     ferry__connection *c = route->idle;
+    if (is_retired(c)) {
+      ferry__connection_close(c);
+      continue;
+    }
     if (is_usable(c, t)) {
       unlink_idle(c);
       ferry__exchange_begin(c, t);
@@ -218,6 +226,10 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
 void ferry__route_offer(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__connection *waiting = c->route->dialing;
+  if (is_retired(c)) { /* for whom waits, another one is dialed */
+    ferry__connection_close(c);
+    return;
+  }
   while (waiting && (!waiting->transfer || waiting->transfer->fresh))
     waiting = waiting->next;
   if (waiting) {

@@ -99,6 +99,10 @@ typedef struct ferry_options {
   uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
   uint32_t idle_ms; /* a kept connection's life; 0 = 60,000. Closed then when
                      * nothing runs beside it, else with the next request */
+  /* An older connection is not used again, give or take a tenth, so that those
+   * that were opened together do not end together; 0 = no bound. libcurl counts
+   * whole seconds. */
+  uint32_t lifetime_ms;
 
   /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
   const char *_Nullable ca_file;

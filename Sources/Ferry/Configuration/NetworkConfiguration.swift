@@ -45,6 +45,13 @@ public struct NetworkConfiguration: Sendable {
     /// How long a kept connection may lie idle. The default is 60 seconds.
     public var idleConnectionTime: Duration
 
+    /// How old a connection may be that is used again, so that a service follows changes of DNS and of the servers
+    /// behind an address. An older one ends with its response. The default is ten minutes; `nil` is no bound.
+    ///
+    /// Each connection has up to a tenth more or less, so that those that were opened together do not end together.
+    /// libcurl counts whole seconds.
+    public var connectionLifetime: Duration? = .seconds(600)
+
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
@@ -224,6 +231,7 @@ extension NetworkConfiguration {
         made.maxTransfers = max(limits.maxConcurrentTransfers, 1)
         made.maxTransfersPerHost = max(limits.transfersPerHost, 1)
         made.idleConnectionTime = milliseconds(idleConnectionTime)
+        made.connectionLifetime = connectionLifetime.map { max(milliseconds($0), 1) } ?? 0
         made.authorityFile = tls.authorityFile
         made.pinnedKeys = tls.pinnedKeys
         made.isInsecure = tls.verification == .none

@@ -53,6 +53,7 @@ import Testing
         configuration.limits.maxConcurrentTransfers = 256
         configuration.limits.transfersPerHost = 32
         configuration.idleConnectionTime = .seconds(20)
+        configuration.connectionLifetime = .seconds(300)  // then another one is opened
         configuration.limits.queueLength = 10_000
         configuration.eventLoopCount = 2  // threads, each with connections of its own
         #expect(configuration.tls.minimumVersion == .v13 && configuration.http2 == .negotiated)

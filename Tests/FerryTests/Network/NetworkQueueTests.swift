@@ -180,6 +180,28 @@ import Testing
         await agent.shutdown()
     }
 
+    /// libcurl's shortest is a second, and a tenth.
+    @Test(arguments: [TransferEngine.automatic, .libcurl])
+    func connectionsEndWithTheirLifetimeAndNoRequestFails(engine: TransferEngine) async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.engine = engine
+        configuration.connectionLifetime = .milliseconds(200)
+        let mortal = NetworkAgent(configuration: configuration)
+        configuration.connectionLifetime = nil
+        let immortal = NetworkAgent(configuration: configuration)
+        while mortal.statistics.connectionsOpened < 4 {
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<2 { group.addTask { try await mortal.send(Get("/hello")).status } }
+                group.addTask { try await immortal.send(Get("/hello")).status }
+                for try await status in group { #expect(status == 200) }
+            }
+        }
+        #expect(immortal.statistics.connectionsOpened == 1)
+        await mortal.shutdown()
+        await immortal.shutdown()
+    }
+
     @Test func agentsSideBySideShareNothing() async throws {
         let server = try LoopbackServer()
         let first = NetworkAgent(configuration: .init(baseURL: server.baseURL, headers: ["A": "first"]))
