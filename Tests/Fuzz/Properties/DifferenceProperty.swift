@@ -88,18 +88,19 @@ private enum AllowedDifference {
             return sent.hasTolerableChunkFault && (isTaken || libcurl.isMalformed(FERRY_D_TRAILER)) ? .chunkLine : nil
         case FERRY_D_TRAILER where hasBareEnd:
             return isTaken || libcurl.isMalformed(FERRY_D_CHUNK) ? .trailerLine : nil
-        case FERRY_D_STATUS_LINE where line.last != 10 && text(line).hasPrefix("http/".prefix(line.count)):
+        case FERRY_D_STATUS_LINE where line.last != 10 && begins(line, "http/".prefix(line.count)):
             return libcurl.code == FERRY_E_CONNECTION_CLOSED ? .protocolName : nil
-        case FERRY_D_HEADER where text(line).hasPrefix("content-length:"):
+        case FERRY_D_HEADER where begins(line, "content-length:"):
             return libcurl.isMalformed(FERRY_D_LENGTH) ? .framingField : nil
-        case FERRY_D_HEADER where text(line).hasPrefix("transfer-encoding:"):
+        case FERRY_D_HEADER where begins(line, "transfer-encoding:"):
             return libcurl.isMalformed(FERRY_D_TRANSFER_ENCODING) ? .framingField : nil
         default: return nil
         }
     }
 
-    private static func text(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: Array(bytes), as: UTF8.self).lowercased()
+    /// In lower case, byte by byte: a character may be more than one of them.
+    private static func begins(_ line: [UInt8], _ prefix: some StringProtocol) -> Bool {
+        line.map { (65...90).contains($0) ? $0 + 32 : $0 }.starts(with: prefix.utf8)
     }
 }
 
