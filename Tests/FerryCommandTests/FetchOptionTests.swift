@@ -174,10 +174,10 @@ import Testing
         try await withLoopbackServer { server in
             let port = server.port
             let report = try await report(
-                "http://[2001:db8::1]:\(port)/hello", "--resolve", "site.test:\(port):127.0.0.2",
-                "--resolve", "[2001:db8::1]:\(port):127.0.0.2,127.0.0.1")
+                "http://192.0.2.1:\(port)/hello", "--resolve", "site.test:\(port):127.0.0.2",
+                "--resolve", "192.0.2.1:\(port):127.0.0.2,127.0.0.1")
             #expect(report.response?.text == "Hello, ferry")
-            #expect(server.requests.last?.headers["Host"] == "[2001:db8::1]:\(port)")
+            #expect(server.requests.last?.headers["Host"] == "192.0.2.1:\(port)")
         }
     }
 

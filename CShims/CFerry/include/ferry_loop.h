@@ -57,7 +57,7 @@ struct addrinfo;
 
 /* Addresses in the place of those that a name has. */
 typedef struct ferry_override {
-  const char *_Nonnull name; /* or an address, [::1] in brackets */
+  const char *_Nonnull name; /* or an address of IPv4 */
   uint16_t port;
   const char *_Nonnull addresses; /* "10.0.0.7,[::1]", at most 16 */
 } ferry_override;

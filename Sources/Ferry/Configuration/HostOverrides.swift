@@ -19,6 +19,8 @@ extension NetworkConfiguration {
         guard let colon = key.lastIndex(of: ":"), colon > key.startIndex, !key.utf8.contains(0),
             let port = UInt16(key[key.index(after: colon)...]), port > 0
         else { throw unusable("hostOverrides: \"\(key)\" is not a host and a port") }
+        // libcurl cannot be told of one.
+        guard key.first != "[" else { throw unusable("hostOverrides: \"\(key)\" is an address of IPv6") }
         guard (1...16).contains(addresses.count) else {
             throw unusable("hostOverrides: \"\(key)\" has \(addresses.count) addresses, not 1 to 16")
         }

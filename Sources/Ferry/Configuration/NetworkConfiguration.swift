@@ -98,7 +98,8 @@ public struct NetworkConfiguration: Sendable {
     /// host and port. Nothing is looked up for these. The default is none.
     ///
     /// `Host` and the certificate are still those of the name, and ``addressPolicy`` counts. A proxy that looks names
-    /// up itself does so. A key without a port, or a value that is no address, fails every run with `invalidRequest`.
+    /// up itself does so. A key that is not a name, or an address of IPv4, with a port, or a value that is no address,
+    /// fails every run with `invalidRequest`.
     public var hostOverrides: [String: [String]] = [:]
 
     /// Change every request before it leaves, in their order. The default is none.
