@@ -1,6 +1,7 @@
 public import Dispatch
 import FerryCache
 import FerryTransport
+import Synchronization
 
 /// What an agent keeps of answers: to be read, written and removed by hand, and counted.
 ///
@@ -37,11 +38,42 @@ public struct AgentCache: Sendable {
         return try core.builder.validated(request, answer, url: url, &times)
     }
 
-    /// Keeps a response as the answer of a request, by that one's policy, whoever it came from: what the response's
-    /// head says of keeping it is not asked. Returns whether it is on the disk: false also for one whose body is not in
-    /// memory, as that of a download or a stream.
+    /// Keeps a response as the answer of a request, by that one's policy, whoever it came from. Returns whether it is
+    /// on the disk: false also for one whose body is not in memory, as that of a download or a stream.
+    ///
+    /// With a policy that has a lifetime, what the response's head says of keeping it is not asked. With
+    /// ``CachePolicy/http(shared:sensitiveData:write:)`` it is stored as if the server had sent it now: what must not
+    /// be stored is not, its fields say how long it is fresh, and only a GET without a body can be answered by it.
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
+        if let cache = core.cache, let terms = core.cachePolicy(of: request).http {
+            guard let made = HTTPCacheStage.saved(response, for: request, terms, in: cache, by: core) else {
+                return false
+            }
+            // What is on the disk only is read first: other variants of it stay.
+            let stored: StoredVariants? =
+                if let found = cache.recallEntry(made.key)?.variants {
+                    found
+                } else {
+                    await withCheckedContinuation { continuation in
+                        cache.loadEntry(made.key) { entry, _ in continuation.resume(returning: entry?.variants) }
+                    }
+                }
+            return await withCheckedContinuation { continuation in
+                cache.changing.withLock { _ in
+                    let old = (cache.recallEntry(made.key)?.variants ?? stored)?.all ?? []
+                    let variant = made.variant
+                    let others = old.filter {
+                        $0.variance != variant.variance || $0.varying != variant.varying
+                    }
+                    let all = StoredVariants(
+                        [variant] + others, stored: variant.times.response, maxBytes: cache.maxEntryBytes)
+                    cache.keep(all, under: made.key, all.entry(isShared: terms.isShared)) {
+                        continuation.resume(returning: $0)
+                    }
+                }
+            }
+        }
         guard let cache = core.cache, let (kept, key) = kept(response, for: request) else { return false }
         return await withCheckedContinuation { continuation in
             cache.keep(kept, under: key) { continuation.resume(returning: $0) }

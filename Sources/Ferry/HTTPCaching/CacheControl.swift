@@ -30,10 +30,13 @@ struct CacheDirectiveList: Sendable {
 
     private mutating func read(_ bytes: [UInt8]) {
         var at = 0
+        // Behind a quotation mark that is not closed each one is escaped, and none of them is closed either. To look
+        // for their ends would take a time that goes with the square of the length.
+        var mayClose = true
         while at < bytes.count {
             var name: [UInt8] = []
             while at < bytes.count, bytes[at] != 0x2C, bytes[at] != 0x3D {
-                if bytes[at] == 0x22, let end = Self.closingQuote(bytes, at) {
+                if bytes[at] == 0x22, let end = Self.closingQuote(bytes, at, &mayClose) {
                     // A quoted string is no directive. What it holds is not looked at.
                     name.append(0x22)
                     at = end + 1
@@ -46,7 +49,7 @@ struct CacheDirectiveList: Sendable {
             var argument: Argument?
             if at < bytes.count, bytes[at] == 0x3D {
                 at += 1
-                argument = Self.argument(bytes, &at)
+                argument = Self.argument(bytes, &at, &mayClose)
                 if name.last.map(Self.isSpace) == true { argument = .broken }
             }
             // Behind the comma.
@@ -56,8 +59,8 @@ struct CacheDirectiveList: Sendable {
     }
 
     /// Reads up to the comma or the end.
-    private static func argument(_ bytes: [UInt8], _ at: inout Int) -> Argument {
-        if at < bytes.count, bytes[at] == 0x22, let end = closingQuote(bytes, at) {
+    private static func argument(_ bytes: [UInt8], _ at: inout Int, _ mayClose: inout Bool) -> Argument {
+        if at < bytes.count, bytes[at] == 0x22, let end = closingQuote(bytes, at, &mayClose) {
             var text: [UInt8] = []
             var index = at + 1
             while index < end {
@@ -77,12 +80,14 @@ struct CacheDirectiveList: Sendable {
     }
 
     /// Where the quotation that begins at `start` ends; `nil` when it does not.
-    private static func closingQuote(_ bytes: [UInt8], _ start: Int) -> Int? {
+    private static func closingQuote(_ bytes: [UInt8], _ start: Int, _ mayClose: inout Bool) -> Int? {
+        guard mayClose else { return nil }
         var index = start + 1
         while index < bytes.count {
             if bytes[index] == 0x22 { return index }
             index += bytes[index] == 0x5C ? 2 : 1
         }
+        mayClose = false
         return nil
     }
 

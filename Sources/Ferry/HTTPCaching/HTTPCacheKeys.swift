@@ -53,6 +53,16 @@ struct HTTPCacheTarget: Sendable {
 }
 
 extension AgentCore {
+    /// Whether a request goes through the cache by RFC 9111 for what it invalidates (RFC 9111, 4.4), by whatever way it
+    /// is sent.
+    func invalidates<R: Request>(_ request: R) -> Bool {
+        guard cache != nil, cachePolicy(of: request).http != nil else { return false }
+        return InvalidationRules.isUnsafe((request.prebuiltRequest?.method ?? request.method).rawValue)
+    }
+
+    /// Whether a response that varies by these fields depends on cookies of the jar, which only the transport knows.
+    func addsCookies(to names: [String]) -> Bool { names.contains("cookie") && hasCookies }
+
     /// Where a request goes, and its key.
     func httpTarget<R: Request>(
         of request: R, _ terms: CachePolicy.HTTPTerms, at servers: Servers, in cache: ResponseCache
@@ -125,26 +135,42 @@ extension RequestBuilder {
     }
 }
 
-/// When unsafe requests have invalidated what is stored for a URL: a response that was on its way then is older than
-/// the change, and is not stored (RFC 9111, 4.4).
+/// Which URLs unsafe requests have invalidated, in their order: a response that was on its way then is older than the
+/// change, and is not stored (RFC 9111, 4.4). Counted, not timed: the clock may be set back.
 final class Invalidations: Sendable {
-    private let times = Mutex<[CacheKey: CacheTime]>([:])
+    private struct State {
+        /// The number of the last invalidation of each key.
+        var numbers: [CacheKey: UInt64] = [:]
+        var last: UInt64 = 0
+        /// The highest number that is not in the table any more.
+        var forgotten: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
     /// More are not remembered at once.
     private static let most = 4096
 
-    func note(_ key: CacheKey, at time: CacheTime) {
-        times.withLock { times in
-            if times.count >= Self.most {
-                let middle = times.values.sorted()[times.count / 2]
-                times = times.filter { $0.value > middle }
+    /// To be asked for before a request is sent.
+    var mark: UInt64 { state.withLock { $0.last } }
+
+    /// How many keys are remembered.
+    var count: Int { state.withLock { $0.numbers.count } }
+
+    func note(_ key: CacheKey) {
+        state.withLock { state in
+            if state.numbers.count >= Self.most {
+                let middle = state.numbers.values.sorted()[Self.most / 2]
+                state.numbers = state.numbers.filter { $0.value > middle }
+                state.forgotten = middle
             }
-            times[key] = time
+            state.last += 1
+            state.numbers[key] = state.last
         }
     }
 
-    /// Whether it was invalidated since.
-    func isNoted(_ key: CacheKey, since time: CacheTime) -> Bool {
-        times.withLock { $0[key].map { $0 >= time } ?? false }
+    /// Whether it was invalidated after the mark was taken; `true` also where that is forgotten.
+    func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
+        state.withLock { $0.forgotten > mark || ($0.numbers[key] ?? 0) > mark }
     }
 }
 

@@ -63,11 +63,11 @@ enum StoringRules {
     static func storedFields(
         _ headers: Headers, _ directives: ResponseDirectives, isShared: Bool
     ) -> [Headers.Field] {
-        var named = directives.noCacheFields
-        for value in headers.values(of: "Connection") { named += fieldNames(value) }
-        if isShared { named += directives.privateFields }
+        var named = Set(directives.noCacheFields)
+        for value in headers.values(of: "Connection") { named.formUnion(fieldNames(value)) }
+        if isShared { named.formUnion(directives.privateFields) }
         // They are needed to know what may be done with it.
-        named.removeAll(where: needed.contains)
+        named.subtract(needed)
         return headers.filter { field in
             let name = lowercased(field.name)
             return !left.contains(name) && !named.contains(name)

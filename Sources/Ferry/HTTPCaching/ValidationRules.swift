@@ -57,8 +57,13 @@ enum ValidationRules {
     static func conditions(selected: Validators?, all: [Validators]) -> [Headers.Field] {
         var fields: [Headers.Field] = []
         var tags: [EntityTag] = []
+        var count = 0
         for validators in (selected.map { [$0] } ?? []) + all {
-            if let tag = validators.tag, !tags.contains(tag) { tags.append(tag) }
+            guard let tag = validators.tag, !tags.contains(tag) else { continue }
+            // A server refuses a request whose fields are too long.
+            if count + tag.text.utf8.count > mostTagBytes && !tags.isEmpty { continue }
+            count += tag.text.utf8.count
+            tags.append(tag)
         }
         // One that has no tag cannot be told by those of the others.
         if let selected, selected.tag == nil { tags = [] }
@@ -70,6 +75,9 @@ enum ValidationRules {
         }
         return fields
     }
+
+    /// The tags of others than the selected response are left out beyond that.
+    private static let mostTagBytes = 4096
 
     /// Which stored responses a 304 speaks of (RFC 9111, 4.3.4); indices into `stored`, whose order is from the newest
     /// to the oldest. `selected` is the one that the request was made for.
@@ -96,7 +104,8 @@ enum ValidationRules {
     /// describes the stored body stays: its length, its coding and its part.
     static func updated(_ stored: Headers, by fields: [Headers.Field]) -> Headers {
         let new = fields.filter { !describesBody.contains(lowercased($0.name)) }
-        return Headers(stored.filter { old in !new.contains { equalNames($0.name, old.name) } } + new)
+        let names = Set(new.map { lowercased($0.name) })
+        return Headers(stored.filter { !names.contains(lowercased($0.name)) } + new)
     }
 
     private static let describesBody: Set<String> = ["content-length", "content-encoding", "content-range"]

@@ -2,15 +2,31 @@ import FerryCache
 
 /// Which of the stored responses of a URL answers a request (RFC 9111, 4.1; RFC 9110, 12.5.5).
 enum VaryRules {
-    /// The names that `Vary` lists, in lower case and each once; `nil` where it holds `*`, which no request matches.
+    /// More names are taken for `*`: each look-up would have to read all of these fields.
+    static let most = 64
+
+    /// The variance of a request that matches no stored response.
+    static let unknown = CacheDigest(of: "a variance that is not known")
+
+    /// The names that `Vary` lists, in lower case and each once; `nil` where it holds `*`, which no request matches, or
+    /// more names than ``most``.
     static func names(_ headers: Headers) -> [String]? {
         var names: [String] = []
         for value in headers.values(of: "Vary") {
             for name in fieldNames(value) where !names.contains(name) {
-                if name == "*" { return nil }
+                if name == "*" || names.count == most { return nil }
                 names.append(name)
             }
         }
+        return names
+    }
+
+    /// What a stored response varies by. Codings that were undone do not count; one that was not is only for those who
+    /// ask for it, whatever the server says.
+    static func storedNames(_ response: Headers, isDecoded: Bool) -> [String] {
+        var names = (names(response) ?? []).filter { $0 != "accept-encoding" }
+        let codings = response["Content-Encoding"].map(fieldNames) ?? []
+        if codings.contains(where: { $0 != "identity" }) && !isDecoded { names.append("accept-encoding") }
         return names
     }
 

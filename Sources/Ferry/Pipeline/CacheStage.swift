@@ -101,7 +101,7 @@ struct CacheStage: Sendable {
     /// For a run that is given the kept answer and then the network's: the first of them. `nil` when there is none that
     /// is fresh.
     func first(_ call: Call, _ control: RunControl) async -> Answer? {
-        if let http { return await HTTPCacheStage.first(call, http.target, control, by: core) }
+        if let http { return await HTTPCacheStage.first(call, http, control, by: core) }
         guard let plan else { return nil }
         switch await find(for: call.request, plan, control, until: call.end)?.verdict {
         case .fresh(let stored, let trace)?: return Answer(stored, trace, plan)

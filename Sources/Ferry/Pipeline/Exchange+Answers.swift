@@ -107,7 +107,8 @@ extension Exchange {
     }
 
     private mutating func retried(after result: TransferResult) async throws(RequestError) -> Next? {
-        if retries.isOff { return nil }
+        // What the cache answers it would answer again.
+        if retries.isOff || (isIntercepted && trace != nil) { return nil }
         let outcome: FailedAttempt.Outcome
         if let failure = result.failure {
             outcome = .fault(RequestError(failure, of: result, url: url))
@@ -134,6 +135,7 @@ extension Exchange {
             call.info, attempt: attempt.attempt, after: attempt.code ?? .invalidStatusCode(result.status),
             delay: wait)
         guard await control.pause(wait) else { throw control.error(url: url) }
+        isRetry = true
         return .again
     }
 }

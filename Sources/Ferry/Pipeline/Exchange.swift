@@ -43,7 +43,7 @@ struct Exchange {
     /// The answer at hand came from an interceptor, or from the cache by RFC 9111.
     var isIntercepted = false
     /// What that cache did for the answer at hand.
-    private var trace: CacheTrace?
+    private(set) var trace: CacheTrace?
     /// What said that the cache's response is still what the server has.
     private(set) var validation: TransferResult?
     /// What the cache has for the case that the server fails.
@@ -52,6 +52,13 @@ struct Exchange {
     private var asksNoValidation = false
     /// All that has told users apart so far: what a redirect leads to answers the one who was led there.
     private var secrets: [HTTPCacheKey.Secret] = []
+    /// The jar had cookies when a transfer of this run was sent: what a redirect leads to may be for their owner, also
+    /// where the jar has been emptied meanwhile.
+    private var hadCookies = false
+    /// An unsafe request was sent: the run cannot be repeated to fetch the target of its redirect anew.
+    private var hasSentUnsafe = false
+    /// The server's response to the last transfer was not good enough: the same one, stored, is not either.
+    var isRetry = false
     var url: String
 
     enum Next {
@@ -155,7 +162,7 @@ struct Exchange {
 
     /// Whether code of the application's has a say before anything is sent.
     static func isNeeded<R: Request>(for request: R, by core: AgentCore) -> Bool {
-        core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator)
+        core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator) || core.invalidates(request)
     }
 
     /// Whether this is the end of a run, as nearly every first answer is.
@@ -179,6 +186,7 @@ struct Exchange {
         guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
         // Without user and password: from here on it is shown, and is the response's.
         url = try core.builder.checked(leg.url)
+        if call.http != nil, InvalidationRules.isUnsafe(leg.method.rawValue) { hasSentUnsafe = true }
         for interceptor in core.configuration.interceptors {
             let info = call.info
             let answer = try await ask { try await interceptor.intercept(leg, of: info) }
@@ -188,9 +196,9 @@ struct Exchange {
         built.meter = call.meter
         authorize(&built.transfer)
         // The jar can be filled by one response of this run, and emptied by the next.
-        if core.hasCookies { hasUnknownCredentials = true }
-        var stage = carrier == nil ? cacheStage(for: built) : nil
-        if stage != nil, let answer = try await look(&stage, &built) { return answer }
+        if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
+        var stage = cacheStage(for: built)
+        if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
         call.watch?.sends(built)
         if let remaining {
             // Whatever held it up until now: too late it is not sent at all.
@@ -199,7 +207,11 @@ struct Exchange {
         }
         if !hasPaid && !retries.isOff { core.payForRetries(url) }
         hasPaid = true
-        if let carrier { return await control.carry(built, streamedBy: carrier, by: core) }
+        if let carrier {
+            let answer = await control.carry(built, streamedBy: carrier, by: core)
+            if let stage, case .result(let result) = answer, result.succeeded { stage.invalidate(by: result) }
+            return answer
+        }
         let answer = await control.carry(built, by: core)
         guard stage != nil else { return answer }
         return await take(answer, &stage)
@@ -210,6 +222,8 @@ struct Exchange {
     /// `nil` where it has no part in the request.
     private mutating func cacheStage(for built: borrowing BuiltRequest) -> HTTPCacheStage? {
         guard let plan = call.http, let cache = core.cache else { return nil }
+        // What is streamed is neither stored nor reused.
+        if carrier != nil && !InvalidationRules.isUnsafe(built.transfer.method) { return nil }
         var fields = Headers(built.transfer.headers)
         if fields["User-Agent"] == nil, let agent = core.builder.userAgent { fields.append("User-Agent", agent) }
         if fields["Accept-Encoding"] == nil {
@@ -239,7 +253,8 @@ struct Exchange {
             core, cache, plan,
             HTTPCacheStage.Sent(
                 method: built.transfer.method, url: url, fields: fields, hasBody: body,
-                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets), added: added.map(\.name)),
+                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets), added: added.map(\.name),
+                hadCookies: hadCookies, isRepeatable: !hasSentUnsafe, isRetry: isRetry),
             of: call.request)
     }
 

@@ -10,7 +10,7 @@ extension HTTPCacheStage {
         defer { lead = nil }
         let now = cache.clock()
         let response = Headers(result)
-        invalidate(result, response, now)
+        invalidate(result, response)
         if result.status == 304, isAnswerableMethod {
             return await validated(by: result, response, now, control, until: deadline)
         }
@@ -40,7 +40,7 @@ extension HTTPCacheStage {
             : StoredVariant.result(
                 status: result.status, httpVersion: result.httpVersion, fields, body: result.body)
         guard let bare else { return .deliver(result, trace(status), validation: nil) }
-        let varying = varying(response, isDecoded: result.isDecoded)
+        let varying = VaryRules.storedNames(response, isDecoded: result.isDecoded)
         let variant = StoredVariant(
             bare,
             StoredVariant.Times(
@@ -92,23 +92,17 @@ extension HTTPCacheStage {
         if sent.hasBody && isAnswerableMethod { return .request }
         // An adapter may add another value next time, before which nobody knows it.
         let varying = VaryRules.names(response) ?? []
+        if core.addsCookies(to: varying) { return .vary }
+        // Another token of the same owner may be accepted.
+        if plan.terms.sensitiveData != .none && (result.status == 401 || result.status == 407) { return .status }
         if varying.contains(where: { name in sent.added.contains { equalNames($0, name) } }),
             plan.terms.sensitiveData == .none
         {
             return .vary
         }
         if result.body.count + Int(clamping: result.headBytesReceived) > cache.maxEntryBytes { return .tooLarge }
-        if cache.invalidations.isNoted(key, since: requestTime) && isAnswerableMethod { return .invalidated }
+        if cache.invalidations.isNoted(key, since: invalidationMark) && isAnswerableMethod { return .invalidated }
         return request.shouldCache(Response(result, url: sent.url)) ? nil : .request
-    }
-
-    /// What a response varies by. Codings that were undone do not count; one that was not is only for those who ask for
-    /// it, whatever the server says.
-    private func varying(_ response: Headers, isDecoded: Bool) -> [String] {
-        var names = (VaryRules.names(response) ?? []).filter { $0 != "accept-encoding" }
-        let codings = response["Content-Encoding"].map(fieldNames) ?? []
-        if codings.contains(where: { $0 != "identity" }) && !isDecoded { names.append("accept-encoding") }
-        return names
     }
 
     /// Whether a response that is not stored tells that the stored one is not what the server has any more.
@@ -175,11 +169,7 @@ extension HTTPCacheStage {
         }
         var fields = StoringRules.storedFields(
             response, ResponseDirectives(response), isShared: plan.terms.isShared)
-        if response["Date"] == nil {
-            // Of its arrival (RFC 9110, 6.6.1).
-            let date = HTTPDate(secondsSince1970: now / Freshness.second)
-            fields.append(Headers.Field(name: "Date", value: date.description))
-        }
+        addDate(to: &fields, now)
         let age = Freshness.initialAge(
             Headers(fields + ageField(response)), requestTime: requestTime, responseTime: now)
         let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
@@ -198,10 +188,10 @@ extension HTTPCacheStage {
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
         let old = stored.all[index]
         // The server may have sent it before the change that has removed what it speaks of.
-        let isInvalidated = cache.invalidations.isNoted(key, since: requestTime)
+        let isInvalidated = cache.invalidations.isNoted(key, since: invalidationMark)
         let isStorable =
             !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
-            && VaryRules.names(new.headers) != nil
+            && VaryRules.names(new.headers) != nil && !core.addsCookies(to: new.varying)
         status.isStored = isStorable
         if isStorable {
             let replaced = which.map { stored.all[$0].result }
@@ -231,6 +221,13 @@ extension HTTPCacheStage {
         return .deliver(served, trace, validation: result)
     }
 
+    /// A response without a date is of its arrival (RFC 9110, 6.6.1), and not of the date that is stored.
+    private func addDate(to fields: inout [Headers.Field], _ now: CacheTime) {
+        if fields.contains(where: { equalNames($0.name, "Date") }) { return }
+        let date = HTTPDate(secondsSince1970: now / Freshness.second)
+        fields.append(Headers.Field(name: "Date", value: date.description))
+    }
+
     private func ageField(_ response: Headers) -> [Headers.Field] {
         response["Age"].map { [Headers.Field(name: "Age", value: $0)] } ?? []
     }
@@ -246,9 +243,12 @@ extension HTTPCacheStage {
                 })
             else { return }
             var changed = current
-            if ValidationRules.isSame(current[index].headers, asHead: response), current[index].result.status == 200 {
-                let fields = StoringRules.storedFields(
-                    response, ResponseDirectives(response), isShared: plan.terms.isShared)
+            let directives = ResponseDirectives(response)
+            if ValidationRules.isSame(current[index].headers, asHead: response), current[index].result.status == 200,
+                !directives.noStore, VaryRules.names(response) != nil
+            {
+                var fields = StoringRules.storedFields(response, directives, isShared: plan.terms.isShared)
+                addDate(to: &fields, now)
                 let age = Freshness.initialAge(response, requestTime: requestTime, responseTime: now)
                 let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
                 guard let new = current[index].updated(by: fields, times, isShared: plan.terms.isShared) else { return }
@@ -265,17 +265,58 @@ extension HTTPCacheStage {
     // MARK: Invalidation
 
     /// RFC 9111, 4.4: for the user of the request, and for requests without credentials.
-    private func invalidate(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
+    private func invalidate(_ result: TransferResult, _ response: Headers) {
         let urls = InvalidationRules.invalidated(
             method: sent.method, url: sent.url, status: result.status, response)
         if urls.isEmpty { return }
         let nobody = HTTPCacheKey(cache.httpPrefix, plan.terms, [])
         for url in urls {
             for key in Set([sent.key.key(url), nobody.key(url)]) {
-                cache.invalidations.note(key, at: now)
+                cache.invalidations.note(key)
                 cache.remove(key)
             }
         }
+    }
+
+    /// The same, for a response whose body is streamed.
+    func invalidate(by result: TransferResult) { invalidate(result, Headers(result)) }
+}
+
+extension HTTPCacheStage {
+    /// A response as it is stored where the application gives it as that of a GET; `nil` where it must not be.
+    static func saved<R: Request>(
+        _ response: Response, for request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache,
+        by core: AgentCore
+    ) -> (key: CacheKey, variant: StoredVariant)? {
+        guard request.prebuiltRequest == nil, request.method == .get, request.body == nil,
+            terms.sensitiveData != .none || !core.hasCookies,
+            let target = try? core.builder.httpTarget(request, isShared: terms.isShared, at: core.builder.servers)
+        else { return nil }
+        let (result, now) = (response.result, cache.clock())
+        let (headers, builder) = (Headers(result), core.builder)
+        let directives = ResponseDirectives(headers)
+        let lifetime = Freshness.lifetime(
+            status: result.status, headers, directives, isShared: terms.isShared, responseTime: now)
+        func sent(_ name: String) -> String? { builder.sentValue(of: name, by: request, isForeign: target.isForeign) }
+        let exchange = StoringRules.Exchange(
+            method: "GET", url: target.url, request: request.headers, status: result.status, response: headers,
+            isAuthorized: sent("Authorization") != nil, isShared: terms.isShared)
+        let varying = VaryRules.storedNames(headers, isDecoded: result.isDecoded)
+        guard StoringRules.refusal(exchange, directives, lifetime) == nil, result.status != 206,
+            result.body.count == response.bodyLength, !core.addsCookies(to: varying),
+            result.body.count + Int(clamping: result.headBytesReceived) <= cache.maxEntryBytes,
+            let bare = StoredVariant.result(
+                status: result.status, httpVersion: result.httpVersion,
+                StoringRules.storedFields(headers, directives, isShared: terms.isShared), body: result.body)
+        else { return nil }
+        let variant = StoredVariant(
+            bare,
+            StoredVariant.Times(
+                request: now, response: now,
+                initialAge: Freshness.initialAge(headers, requestTime: now, responseTime: now)),
+            isHead: false, isDecoded: result.isDecoded, varying: varying,
+            variance: VaryRules.variance(of: varying, sent), isShared: terms.isShared)
+        return (HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url), variant)
     }
 }
 
@@ -290,7 +331,12 @@ extension StoredVariant {
 
     /// The same after a response has spoken of it (RFC 9111, 3.2).
     func updated(by fields: [Headers.Field], _ times: Times, isShared: Bool) -> StoredVariant? {
-        let merged = ValidationRules.updated(headers, by: fields)
+        var merged = ValidationRules.updated(headers, by: fields)
+        let directives = ResponseDirectives(merged)
+        if !directives.noCacheFields.isEmpty || !directives.privateFields.isEmpty {
+            // A field that may not be reused from now on goes (RFC 9111, 5.2.2.4).
+            merged = Headers(StoringRules.storedFields(merged, directives, isShared: isShared))
+        }
         guard
             let made = StoredVariant.result(
                 status: result.status, httpVersion: result.httpVersion, merged, body: result.body)

@@ -28,6 +28,12 @@ struct HTTPCacheStage: Sendable {
         var key: HTTPCacheKey
         /// Names of fields that adapters and the authenticator have added: they are not known before they are asked.
         var added: [String] = []
+        /// Cookies of the jar were sent with it, or with what has led to it.
+        var hadCookies = false
+        /// The run may be started once more to fetch the response anew: it has sent nothing unsafe.
+        var isRepeatable = true
+        /// It follows a response that was not good enough.
+        var isRetry = false
     }
 
     enum Way {
@@ -65,6 +71,8 @@ struct HTTPCacheStage: Sendable {
     /// What answers where the server fails.
     var standIn: (result: TransferResult, trace: CacheTrace)?
     private(set) var requestTime: CacheTime = 0
+    /// Which invalidations were noted before the request was sent.
+    private(set) var invalidationMark: UInt64 = 0
     /// The fields that ask for a validation are the cache's.
     private(set) var asksValidation = false
     /// While it lives, others wait for its validation.
@@ -74,14 +82,17 @@ struct HTTPCacheStage: Sendable {
         (self.core, self.cache, self.plan, self.sent, self.request) = (core, cache, plan, sent, request)
         key = sent.key.key(sent.url)
         directives = RequestCacheControl(sent.fields)
-        isUnknown = core.hasCookies && plan.terms.sensitiveData == .none
+        isUnknown = (sent.hadCookies || core.hasCookies) && plan.terms.sensitiveData == .none
     }
 
     var isHead: Bool { sent.method == "HEAD" }
     private var isAnswerable: Bool { sent.method == "GET" || isHead }
 
     /// The values of the request that a stored response varies by.
-    func variance(_ names: [String]) -> CacheDigest { VaryRules.variance(of: names) { sent.fields[$0] } }
+    func variance(_ names: [String]) -> CacheDigest {
+        if core.addsCookies(to: names) { return VaryRules.unknown }
+        return VaryRules.variance(of: names) { sent.fields[$0] }
+    }
 
     // MARK: Before the network
 
@@ -92,6 +103,7 @@ struct HTTPCacheStage: Sendable {
         validates: Bool, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> Way? {
         requestTime = cache.clock()
+        invalidationMark = cache.invalidations.mark
         if !isAnswerable || sent.hasBody {
             forward = .method
             return .send([])
@@ -105,6 +117,7 @@ struct HTTPCacheStage: Sendable {
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
             requestTime = now
+            invalidationMark = cache.invalidations.mark
             guard let selected, let variant = stored?.all[selected] else { return missed(validates: validates) }
             var verdict = ReuseRules.verdict(
                 on: ReuseRules.Stored(
@@ -119,7 +132,10 @@ struct HTTPCacheStage: Sendable {
                 verdict = .validate(standsIn: false)
             }
             if plan.mode.way == .revalidate { verdict = .validate(standsIn: false) }
-            if verdict == .serveWhileRevalidating && !plan.mode.asksNetwork { verdict = .validate(standsIn: false) }
+            if sent.isRetry && variant.result.status >= 400 { verdict = .validate(standsIn: false) }
+            if verdict == .serveWhileRevalidating && !(plan.mode.asksNetwork && sent.isRepeatable) {
+                verdict = .validate(standsIn: false)
+            }
             switch verdict {
             case .serve, .serveStale, .serveWhileRevalidating:
                 guard let served = served(variant, at: now) else { return missed(.partial, validates: validates) }
@@ -267,9 +283,11 @@ struct HTTPCacheStage: Sendable {
 
     /// For a run that is given the stored response and then the network's: the first of them. `nil` when none is fresh.
     static func first(
-        _ call: Call, _ target: HTTPCacheTarget, _ control: RunControl, by core: AgentCore
+        _ call: Call, _ plan: HTTPCachePlan, _ control: RunControl, by core: AgentCore
     ) async -> Answer? {
+        let target = plan.target
         guard let cache = core.cache, let key = target.key,
+            plan.terms.sensitiveData != .none || !core.hasCookies,
             let stored = await find(key, in: cache, control, until: call.end)
         else { return nil }
         return hit(on: stored, of: call.request, target, now: cache.clock(), by: core)
@@ -292,7 +310,10 @@ struct HTTPCacheStage: Sendable {
         on stored: StoredVariants, of request: R, _ target: HTTPCacheTarget, now: CacheTime, by core: AgentCore
     ) -> Answer? {
         let index = stored.index(isHead: false) { names in
-            VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign) }
+            if core.addsCookies(to: names) { return VaryRules.unknown }
+            return VaryRules.variance(of: names) {
+                core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign)
+            }
         }
         guard let index else { return nil }
         let variant = stored.all[index]

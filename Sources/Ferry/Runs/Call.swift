@@ -57,6 +57,9 @@ struct Call: Sendable {
         tokenOrigins = usesAuthenticator ? servers.ownOrigins(of: request) : []
         isIdempotent = request.isIdempotent
         self.meter = meter
+        if core.invalidates(request), let terms = core.cachePolicy(of: request).http {
+            http = HTTPCachePlan(terms, request.cacheMode, HTTPCacheTarget(url: url))
+        }
     }
 
     /// The record of a run that is more than one transfer from its start: reads the request in the caller's thread, and

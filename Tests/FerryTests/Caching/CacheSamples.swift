@@ -15,6 +15,9 @@ final class CacheBench: Sendable {
         time.add(duration.components.seconds * 1_000_000, ordering: .relaxed)
     }
 
+    /// Seconds since 1970.
+    var now: Int64 { time.load(ordering: .relaxed) / 1_000_000 }
+
     /// An agent that keeps here; without memory every hit comes from the disk.
     func agent(
         _ stub: StubTransport, memory: Bool = true, _ change: (inout NetworkConfiguration) -> Void = { _ in }
