@@ -69,6 +69,9 @@ static void write_gauges(ferry_loop *loop) {
 static uint64_t look(ferry_loop *loop, uint64_t now) {
   uint64_t next = ferry__http1_look(loop, now);
   uint64_t other = ferry__shards_look(loop, now);
+  if (other && (!next || other < next))
+    next = other;
+  other = ferry__hosts_look(loop, now);
   return other && (!next || other < next) ? other : next;
 }
 
@@ -79,7 +82,8 @@ static const ferry__engine *choose(const ferry_loop *loop,
 }
 
 static void forget(ferry_loop *loop, ferry__host *host) {
-  ferry__routes_close(host);
+  ferry__routes_close(host, false);
+  ferry__sockets_forget(loop, host);
   ferry__name_leave(loop, host);
 }
 
@@ -156,6 +160,7 @@ static void free_parts(ferry_loop *loop) {
   free(loop->client_key_password);
   free(loop->unix_socket);
   ferry__overrides_free(loop);
+  pthread_mutex_destroy(&loop->hosts.lock);
   free(loop);
 }
 
@@ -219,6 +224,8 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
       !copy_string(&loop->unix_socket, from->unix_socket) ||
       !ferry__overrides_copy(loop, from))
     return FERRY_E_MEMORY;
+  if (o->minimum_idle > o->max_transfers)
+    o->minimum_idle = o->max_transfers;
   if (o->unix_socket)
     o->http2 = FERRY_HTTP2_NEVER;
   loop->per_shard = o->http2 ? FERRY__STREAMS : FERRY__PER_SHARD;
@@ -247,12 +254,14 @@ int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
   ferry_loop *loop = calloc(1, sizeof *loop);
   if (!loop)
     return code;
+  pthread_mutex_init(&loop->hosts.lock, NULL);
   loop->hooks = &hooks;
   loop->finished_last = &loop->finished;
   loop->asleep = true;
   loop->sockets.epoll = loop->wake = loop->alarm.fd = -1;
   ferry__mailbox_open(loop);
   if (uv_loop_init(&loop->uv)) {
+    pthread_mutex_destroy(&loop->hosts.lock);
     free(loop);
     return FERRY_E_INTERNAL;
   }

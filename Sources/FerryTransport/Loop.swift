@@ -91,7 +91,33 @@ final class Loop: Sendable {
         statistics.guardedConnections = from.guarded
         statistics.turns = from.turns
         statistics.longestTurn = from.longest_turn_us
+        readOrigins(into: &statistics)
         return statistics
+    }
+
+    private func readOrigins(into statistics: inout TransportStatistics) {
+        var list: UnsafeMutablePointer<ferry_origin_figures>?
+        var count = 0
+        guard ferry_loop_origins(pointer.raw, &list, &count) == 0, let list else { return }
+        defer { ferry_origins_free(list) }
+        statistics.pastOrigins = OriginFigures(list[0])
+        for one in UnsafeBufferPointer(start: list, count: count).dropFirst() {
+            statistics.origins[String(cString: one.origin)] = OriginFigures(one)
+        }
+    }
+}
+
+extension OriginFigures {
+    fileprivate init(_ from: ferry_origin_figures) {
+        self.init()
+        open = from.open
+        idle = from.idle
+        pending = from.pending
+        opened = from.opened
+        reused = from.reused
+        failed = from.failed
+        waited = from.waited_us
+        withUnsafeBytes(of: from.closed) { closed = Array($0.bindMemory(to: UInt64.self)) }
     }
 }
 

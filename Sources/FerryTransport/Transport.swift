@@ -96,6 +96,12 @@ extension TransportStatistics {
         guardedConnections += other.guardedConnections
         turns += other.turns
         longestTurn = max(longestTurn, other.longestTurn)
+        pastOrigins.add(other.pastOrigins)
+        origins.merge(other.origins) { own, others in
+            var sum = own
+            sum.add(others)
+            return sum
+        }
     }
 }
 

@@ -127,6 +127,42 @@ package struct TransportStatistics: Sendable, Equatable {
     package var turns: UInt64 = 0
     /// Microseconds.
     package var longestTurn: UInt64 = 0
+    /// By scheme, host and port, each once.
+    package var origins: [String: OriginFigures] = [:]
+    /// Of those that are forgotten.
+    package var pastOrigins = OriginFigures()
 
     package init() {}
+}
+
+/// What is counted of the connections of one origin.
+package struct OriginFigures: Sendable, Hashable {
+    package var open: UInt64 = 0
+    package var idle: UInt64 = 0
+    package var pending: UInt64 = 0
+    package var opened: UInt64 = 0
+    package var reused: UInt64 = 0
+    package var failed: UInt64 = 0
+    /// Microseconds.
+    package var waited: UInt64 = 0
+    /// By ``CloseCause``.
+    package var closed = [UInt64](repeating: 0, count: CloseCause.allCases.count)
+
+    package init() {}
+
+    package mutating func add(_ other: OriginFigures) {
+        open += other.open
+        idle += other.idle
+        pending += other.pending
+        opened += other.opened
+        reused += other.reused
+        failed += other.failed
+        waited += other.waited
+        for index in closed.indices { closed[index] += other.closed[index] }
+    }
+}
+
+/// Why a connection was closed, in the core's order.
+package enum CloseCause: Int, Sendable, CaseIterable {
+    case error, lifetime, idle, server, poisoned, evicted, cancelled, request, shutdown, unknown
 }

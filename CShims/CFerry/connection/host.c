@@ -35,10 +35,34 @@ static void free_host(ferry__host *host) {
   free(host->authority);
   curl_free(host->name);
   curl_url_cleanup(host->url);
+  ferry__backends_free(host);
   free(host->addresses);
   free(host->fed);
   free(host->origin);
   free(host);
+}
+
+static bool is_busy(const ferry__host *host) {
+  return host->running || host->waiting || host->held || host->looking_up;
+}
+
+static uint64_t open_connections(const ferry__host *host) {
+  return atomic_load_explicit(&host->figures.open, memory_order_relaxed);
+}
+
+static void forget(ferry_loop *loop, ferry__host *host) {
+  ferry__hosts *hosts = &loop->hosts;
+  loop->hooks->forget(loop, host);
+  pthread_mutex_lock(&hosts->lock);
+  ferry__host **at = &hosts->buckets[host->hash & (hosts->capacity - 1)];
+  while (*at != host)
+    at = &(*at)->hash_next;
+  *at = host->hash_next;
+  ferry__origin_fold(&hosts->past, &host->figures);
+  pthread_mutex_unlock(&hosts->lock);
+  unlink_age(hosts, host);
+  hosts->count--;
+  free_host(host);
 }
 
 /* Makes room. One that is busy is in use, so it goes to the others that are:
@@ -48,20 +72,47 @@ static void evict(ferry_loop *loop) {
   ferry__hosts *hosts = &loop->hosts;
   for (int i = 0; i < EVICT_TRIES && hosts->count >= MOST_IDLE; i++) {
     ferry__host *host = hosts->oldest;
-    if (host->running || host->waiting || host->held || host->looking_up) {
+    if (is_busy(host)) {
       unlink_age(hosts, host);
       link_newest(hosts, host);
       continue;
     }
-    ferry__host **at = &hosts->buckets[host->hash & (hosts->capacity - 1)];
-    while (*at != host)
-      at = &(*at)->hash_next;
-    *at = host->hash_next;
-    unlink_age(hosts, host);
-    hosts->count--;
-    loop->hooks->forget(loop, host);
-    free_host(host);
+    forget(loop, host);
   }
+}
+
+static void look_by(ferry_loop *loop, uint64_t at) {
+  ferry__hosts *hosts = &loop->hosts;
+  if (!hosts->look_at || at < hosts->look_at)
+    hosts->look_at = at;
+  ferry__arm(loop, hosts->look_at);
+}
+
+uint64_t ferry__hosts_look(ferry_loop *loop, uint64_t now) {
+  ferry__hosts *hosts = &loop->hosts;
+  uint64_t next = 0, idle_ms = loop->options.idle_ms;
+  if (!hosts->look_at || now < hosts->look_at)
+    return hosts->look_at;
+  for (ferry__host *host = hosts->oldest, *newer; host; host = newer) {
+    newer = host->newer;
+    uint64_t at = host->used_at + idle_ms;
+    if (is_busy(host) || open_connections(host)) {
+      at = now + idle_ms;
+    } else if (at <= now) {
+      bool known = host->answer && !host->fixed && now < host->usable_until;
+      if (!known) {
+        forget(loop, host);
+        continue;
+      }
+      pthread_mutex_lock(&hosts->lock);
+      ferry__origin_fold(&hosts->past, &host->figures);
+      pthread_mutex_unlock(&hosts->lock);
+      at = host->usable_until;
+    }
+    if (!next || at < next)
+      next = at;
+  }
+  return hosts->look_at = next;
 }
 
 static bool grow(ferry__hosts *hosts) {
@@ -69,6 +120,7 @@ static bool grow(ferry__hosts *hosts) {
   ferry__host **buckets = calloc(capacity, sizeof *buckets);
   if (!buckets)
     return false;
+  pthread_mutex_lock(&hosts->lock);
   for (ferry__host *h = hosts->oldest; h; h = h->newer) {
     h->hash_next = buckets[h->hash & (capacity - 1)];
     buckets[h->hash & (capacity - 1)] = h;
@@ -76,6 +128,7 @@ static bool grow(ferry__hosts *hosts) {
   free(hosts->buckets);
   hosts->buckets = buckets;
   hosts->capacity = capacity;
+  pthread_mutex_unlock(&hosts->lock);
   return true;
 }
 
@@ -170,6 +223,10 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
       unlink_age(hosts, host);
       link_newest(hosts, host);
     }
+    uint64_t now = ferry__now(loop), idle_ms = loop->options.idle_ms;
+    if (host->used_at + idle_ms <= now) /* its figures may be forgotten */
+      look_by(loop, now + idle_ms);
+    host->used_at = now;
     return host;
   }
   if (hosts->count >= MOST_IDLE)
@@ -182,10 +239,14 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
     return NULL;
   host->serial = ++hosts->serials;
   host->hash = hash;
+  host->used_at = ferry__now(loop);
+  pthread_mutex_lock(&hosts->lock);
   host->hash_next = hosts->buckets[hash & (hosts->capacity - 1)];
   hosts->buckets[hash & (hosts->capacity - 1)] = host;
+  pthread_mutex_unlock(&hosts->lock);
   hosts->count++;
   link_newest(hosts, host);
+  look_by(loop, host->used_at + loop->options.idle_ms);
   return host;
 }
 

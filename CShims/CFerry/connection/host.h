@@ -5,6 +5,60 @@
 
 #include "transfer/transfer.h"
 
+/* ---- Figures (figures.c) ------------------------------------------------- */
+
+/* As of ferry_origin_figures. The loop's thread alone writes. */
+typedef struct ferry__origin {
+  _Atomic uint64_t open, idle, pending, opened, reused, failed, waited_us;
+  _Atomic uint64_t closed[FERRY_CLOSED_REASONS];
+} ferry__origin;
+
+/* Adds what `from` has to `to`, and leaves nothing. */
+void ferry__origin_fold(ferry__origin *to, ferry__origin *from);
+/* The transfer waits for a connection; it does so no longer. */
+void ferry__origin_awaited(ferry__transfer *transfer);
+void ferry__origin_served(ferry__transfer *transfer);
+
+/* ---- Backends (backend.c) ------------------------------------------------ */
+
+/* One of several addresses of a host. Connections to it may outlive its place
+ * in the list. */
+typedef struct ferry__backend {
+  struct ferry__backend *next;
+  unsigned references;
+  unsigned active;   /* requests at it, or for which it is connected to */
+  uint64_t requests; /* that were given to it */
+  uint64_t avoid_until, failed_at; /* ms */
+  uint32_t backoff_ms; /* 0 = nothing speaks against it */
+  bool listed;
+  bool behind; /* it takes its turn from here on */
+  char address[48]; /* "1.2.3.4", "[::1]" */
+} ferry__backend;
+
+/* Those of a host, in the order of its addresses; NULL where there is one. */
+ferry__backend *ferry__backends_of(ferry__host *host);
+ferry__backend *ferry__backend_find(const ferry__host *host, const char *text,
+                                    size_t length);
+void ferry__backends_free(ferry__host *host);
+/* Of all that follow the backend may be NULL. */
+void ferry__backend_hold(ferry__backend *backend);
+void ferry__backend_release(ferry__backend *backend);
+bool ferry__backend_is_avoided(const ferry_loop *loop,
+                               const ferry__backend *backend);
+/* It is connected to, .. */
+void ferry__backend_tried(const ferry_loop *loop, ferry__backend *backend);
+/* .. which has failed, having begun then (ms), or has come about. */
+void ferry__backend_failed(const ferry_loop *loop, ferry__backend *backend,
+                           uint64_t begun);
+void ferry__backend_connected(ferry__backend *backend);
+/* Whether the list has another one that is not avoided. */
+bool ferry__backends_have_other(const ferry_loop *loop,
+                                const ferry__backend *list,
+                                const ferry__backend *than);
+/* Where the next request goes; NULL where that does not matter. */
+ferry__backend *ferry__backend_choose(const ferry_loop *loop,
+                                      ferry__host *host, bool public_only);
+
 /* ---- Hosts (host.c) and names (name.c) ----------------------------------- */
 
 struct ferry__host {
@@ -39,9 +93,18 @@ struct ferry__host {
   size_t authority_length;
   ferry__route *routes; /* of the native engine's connections */
   uint32_t *fed; /* by shard: the answer it knows; of a literal, that it may */
+  ferry__backend *backends; /* of several addresses (backend.c) */
+  uint32_t backends_of;     /* the answer that they are of */
+  uint64_t used_at; /* ms: when it was last asked for */
+  ferry__origin figures;
 };
 
 typedef struct ferry__hosts {
+  /* Of `buckets`, whatever hangs on them, and `past`, for those who read the
+   * figures on other threads: hosts come and go under it. */
+  pthread_mutex_t lock;
+  ferry__origin past; /* of those that are forgotten */
+  uint64_t look_at;   /* ms: when one may have to be; 0 = there is none */
   ferry__host **buckets;
   unsigned capacity, count;
   uint64_t serials;
@@ -53,6 +116,10 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault);
 /* The host whose serial this is, or NULL. */
 ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial);
+/* Forgets what has not been used for as long as a connection may be idle: the
+ * figures at once, the rest when its addresses are too old to be of use.
+ * Returns when to look again, 0 = no need to. */
+uint64_t ferry__hosts_look(ferry_loop *loop, uint64_t now);
 void ferry__hosts_free(ferry_loop *loop);
 
 /* What takes the place of addresses (override.c). */

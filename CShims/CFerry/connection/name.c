@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-  FRESH_MS = 60 * 1000,
+  FRESH_MS = 60 * 1000, /* or a connection's life, if that is shorter */
+  LEAST_MS = 1000,
   USABLE_MS = 10 * 60 * 1000,
   RETRY_MS = 5 * 1000, /* after a lookup that failed while one was usable */
 };
@@ -61,6 +62,14 @@ void ferry__name_unwanted(ferry_loop *loop, ferry__host *host) {
     host->looking_up = false;
 }
 
+/* A service that has moved is followed within the life of a connection. */
+static uint64_t fresh_ms(const ferry_loop *loop) {
+  uint64_t life = loop->options.lifetime_ms;
+  if (!life || life > FRESH_MS)
+    return FRESH_MS;
+  return life < LEAST_MS ? LEAST_MS : life;
+}
+
 /* ---- Answers ------------------------------------------------------------- */
 
 void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
@@ -77,7 +86,7 @@ void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
       answer->addresses = NULL;
       host->answer++;
     }
-    host->fresh_until = now + FRESH_MS;
+    host->fresh_until = now + fresh_ms(loop);
     host->usable_until = now + USABLE_MS;
   } else if (host->answer && now < host->usable_until) {
     host->fresh_until = now + RETRY_MS;

@@ -40,6 +40,7 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
     return;
   }
   ferry__enqueue(loop, t);
+  ferry__origin_awaited(t);
   if (t->deadline_ms)
     ferry__wheel_set(loop, t, t->submitted_ms + t->deadline_ms);
 }
@@ -115,6 +116,7 @@ static ferry__fault name_fault(const ferry__transfer *t, const ferry__host *of,
 
 /* Ends one that has its place and no engine yet. */
 static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
+  ferry__origin_served(t);
   ferry__leave(loop, t->host);
   t->fault = fault;
   ferry__finish(loop, t);
@@ -168,6 +170,7 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *t,
 }
 
 void ferry__withdraw(ferry_loop *loop, ferry__transfer *t) {
+  ferry__origin_served(t);
   if (t->state == FERRY__WAITING) {
     ferry__dequeue(loop, t);
     return;

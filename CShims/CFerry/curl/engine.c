@@ -10,7 +10,12 @@
 static ferry__fault start(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard *shard = ferry__shard_for(loop, t);
   ferry__handle *handle = shard ? ferry__handle_take(loop, shard) : NULL;
+  ferry__origin_served(t); /* it does not tell when it has one */
   t->handle = handle;
+  if (t->flags & FERRY_CONNECT) {
+    t->words = strdup("libcurl opens no connections ahead of requests");
+    return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
+  }
   if (!handle)
     return (ferry__fault){FERRY_E_MEMORY, 0};
   t->curl.lease = ++loop->leases;
@@ -211,6 +216,8 @@ static void figures(ferry_loop *loop, ferry__transfer *t) {
   if (t->fault.code && t->handle && t->handle->words[0])
     t->words = strdup(t->handle->words);
   ferry__read_figures(t);
+  if (t->result.flags & FERRY_RESULT_REUSED)
+    ferry__count(&t->host->figures.reused, 1);
   ferry__jar_check(loop, t);
 }
 

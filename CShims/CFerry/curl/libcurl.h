@@ -99,6 +99,8 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
                                 int peer_port, int port);
 /* True when a socket that this handle opened has its peer. */
 bool ferry__is_connected(const ferry__handle *handle);
+/* The host leaves the table: its sockets are counted without it. */
+void ferry__sockets_forget(ferry_loop *loop, const ferry__host *host);
 
 /* Looks (idle_guard.c). */
 SSL *ferry__tls_of(CURL *easy);

@@ -104,6 +104,16 @@ static ferry__socket **bucket(ferry_loop *loop, int port) {
   return &loop->ports[(unsigned)port % FERRY__BUCKETS];
 }
 
+static ferry__origin *figures_of(ferry_loop *loop, const ferry__socket *s) {
+  return s->origin ? &s->origin->figures : &loop->hosts.past;
+}
+
+void ferry__sockets_forget(ferry_loop *loop, const ferry__host *host) {
+  for (int i = 0; host->figures.open && i < loop->sockets.capacity; i++)
+    if (loop->sockets.by_fd[i] && loop->sockets.by_fd[i]->origin == host)
+      loop->sockets.by_fd[i]->origin = NULL;
+}
+
 static void forget_port(ferry_loop *loop, ferry__socket *s) {
   if (!s->local_port)
     return;
@@ -113,6 +123,10 @@ static void forget_port(ferry_loop *loop, ferry__socket *s) {
   *at = s->port_next;
   s->local_port = 0;
   ferry__count(&loop->counters.sockets, -1);
+  ferry__origin *figures = figures_of(loop, s);
+  ferry__count(&figures->open, -1);
+  ferry__count(&figures->closed[FERRY_CLOSED_UNKNOWN], 1);
+  s->origin = NULL;
 }
 
 static int local_port(int fd) {
@@ -159,6 +173,9 @@ void ferry__remember_port(ferry__handle *handle, const char *peer,
     *bucket(loop, port) = s;
     ferry__count(&loop->counters.sockets, 1);
     ferry__count(&loop->counters.connections, 1);
+    s->origin = handle->transfer->host;
+    ferry__count(&s->origin->figures.open, 1);
+    ferry__count(&s->origin->figures.opened, 1);
     break;
   }
   handle->opened_count = 0;

@@ -127,6 +127,7 @@ static void look_at_idle(ferry__connection *c) {
     return;
   if (n > 0 || part)
     ferry__count(&c->loop->counters.guarded, 1);
+  c->why = n > 0 || part ? FERRY_CLOSED_POISONED : FERRY_CLOSED_SERVER;
   ferry__connection_close(c);
 }
 
@@ -186,8 +187,19 @@ void ferry__connection_drop_socket(ferry__connection *c) {
   c->fd = -1;
 }
 
+static void count_close(const ferry__connection *c) {
+  ferry__origin *figures = &c->route->host->figures;
+  if (c->connected_ns) {
+    ferry__count(&figures->open, -1);
+    ferry__count(&figures->closed[c->why], 1);
+  } else if (c->why == FERRY_CLOSED_ERROR) {
+    ferry__count(&figures->failed, 1);
+  }
+}
+
 void ferry__connection_close(ferry__connection *c) {
   ferry__route_remove(c);
+  count_close(c);
   if (c->dial)
     ferry__dial_end(c);
   ferry__tunnel_end(c);
@@ -200,6 +212,8 @@ void ferry__connection_close(ferry__connection *c) {
   }
   if (c->fd >= 0)
     ferry__connection_drop_socket(c);
+  ferry__connection_discharge(c, false);
+  ferry__backend_release(c->backend);
   ferry__response_free(&c->response);
   free(c->out);
   free(c->held);
@@ -212,6 +226,7 @@ void ferry__connection_failed(ferry__connection *c, ferry__fault fault,
   ferry__transfer *t = c->transfer;
   c->transfer = NULL;
   if (t) {
+    ferry__origin_served(t);
     t->connection = NULL;
     t->result.os_errno = os_errno;
     if (words && !t->words)
@@ -232,8 +247,12 @@ void ferry__connection_ready(ferry__connection *c) {
     return;
   }
   c->transfer = NULL;
-  if (t)
-    ferry__exchange_begin(c, t);
-  else
+  if (!t) {
     ferry__route_offer(c);
+  } else if (t->flags & FERRY_CONNECT) {
+    c->transfer = t;
+    ferry__ahead_ready(c);
+  } else {
+    ferry__exchange_begin(c, t);
+  }
 }

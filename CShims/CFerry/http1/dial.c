@@ -2,7 +2,9 @@
  *
  * The addresses stand in the resolver's order (RFC 6724); the families take
  * turns. The next address is tried when one has failed, or has not been
- * connected after 200 ms, and the first connection wins. */
+ * connected after 200 ms, and the first connection wins. The address that the
+ * connection is meant for comes first, and those that have failed a short while
+ * ago come last (backend.c). */
 #include "http1/http1.h"
 
 #include <arpa/inet.h>
@@ -31,8 +33,11 @@ struct ferry__dial {
   bool forbidden;   /* an address was not tried, as it is not public */
   bool full;        /* the server of a socket takes nobody more just now */
   uint8_t count, tried, open;
+  uint8_t well;       /* so many of the first are not avoided */
   sa_family_t family; /* of the last one */
   bool used[FERRY__ADDRESSES];
+  uint64_t begun[FERRY__ADDRESSES]; /* ms */
+  ferry__backend *backend[FERRY__ADDRESSES]; /* held */
   int fds[FERRY__ADDRESSES]; /* -1 = not open */
   address to[];
 };
@@ -72,11 +77,43 @@ static ferry__dial *make_local(const ferry__connection *c) {
   return dial;
 }
 
-static ferry__dial *make(const ferry__route *route) {
-  const ferry__host *host = route->via ? route->via : route->host;
+enum { MEANT, WELL, AVOIDED };
+
+static int rank_of(const ferry__connection *c, const ferry__backend *b) {
+  if (b && b == c->backend)
+    return MEANT;
+  return ferry__backend_is_avoided(c->loop, b) ? AVOIDED : WELL;
+}
+
+/* Adds the addresses of one rank. */
+static void add(ferry__dial *dial, const ferry__connection *c, int rank,
+                const char *list, size_t most) {
+  const ferry__route *route = c->route;
+  const ferry__host *host = ferry__route_dialled(route);
+  for (size_t n; *list && dial->count < most; list += n + (list[n] == ',')) {
+    n = strcspn(list, ",");
+    address *a = &dial->to[dial->count];
+    ferry__backend *b = ferry__backend_find(host, list, n);
+    if (rank_of(c, b) != rank || !parse_one(list, n, host->port, a))
+      continue;
+    if (host->zone && host->literal)
+      a->v6.sin6_scope_id = host->zone;
+    if (route->public_only && !route->via && !ferry__is_public(&a->any)) {
+      dial->forbidden = true;
+      continue;
+    }
+    ferry__backend_hold(b);
+    dial->backend[dial->count] = b;
+    dial->fds[dial->count++] = -1;
+  }
+}
+
+static ferry__dial *make(const ferry__connection *c) {
+  ferry__host *host = ferry__route_dialled(c->route);
   const char *list =
       host->literal && !host->fixed ? host->name : host->addresses;
   size_t most = 1;
+  ferry__backends_of(host);
   for (const char *p = list; *p; p++)
     most += *p == ',';
   if (most > FERRY__ADDRESSES)
@@ -84,30 +121,30 @@ static ferry__dial *make(const ferry__route *route) {
   ferry__dial *dial = calloc(1, sizeof *dial + most * sizeof *dial->to);
   if (!dial)
     return NULL;
-  while (*list && dial->count < most) {
-    size_t n = strcspn(list, ",");
-    address *a = &dial->to[dial->count];
-    if (parse_one(list, n, host->port, a)) {
-      if (host->zone && host->literal)
-        a->v6.sin6_scope_id = host->zone;
-      if (route->public_only && !route->via && !ferry__is_public(&a->any)) {
-        dial->forbidden = true;
-      } else {
-        dial->fds[dial->count++] = -1;
-      }
-    }
-    list += n + (list[n] == ',');
-  }
+  add(dial, c, MEANT, list, most);
+  add(dial, c, WELL, list, most);
+  dial->well = dial->count;
+  add(dial, c, AVOIDED, list, most);
   return dial;
 }
 
 void ferry__dial_end(ferry__connection *c) {
   ferry__dial *dial = c->dial;
-  for (int i = 0; i < dial->count; i++)
+  for (int i = 0; i < dial->count; i++) {
     if (dial->fds[i] >= 0)
       ferry__connection_release_fd(c->loop, dial->fds[i]);
+    ferry__backend_release(dial->backend[i]);
+  }
   free(dial);
   c->dial = NULL;
+}
+
+void ferry__dial_timed_out(ferry__connection *c) {
+  const ferry__dial *dial = c->dial;
+  uint64_t now = ferry__now(c->loop);
+  for (int i = 0; dial && i < dial->count; i++)
+    if (dial->fds[i] >= 0 && dial->begun[i] + DELAY_MS <= now)
+      ferry__backend_failed(c->loop, dial->backend[i], dial->begun[i]);
 }
 
 static void give_up(ferry__connection *c) {
@@ -117,7 +154,7 @@ static void give_up(ferry__connection *c) {
       dial->forbidden && !dial->tried
           ? (ferry__fault){FERRY_E_ADDRESS_FORBIDDEN, 0}
           : ferry__connect_fault(c->route->via != NULL, os_errno);
-  const ferry__host *host = c->route->via ? c->route->via : c->route->host;
+  const ferry__host *host = ferry__route_dialled(c->route);
   char words[512];
   if (c->loop->unix_socket)
     snprintf(words, sizeof words, "Failed to connect to %s: %s",
@@ -144,9 +181,16 @@ static void note_peer(ferry__connection *c) {
 static void connected(ferry__connection *c, int i) {
   int one = 1;
   ferry_loop *loop = c->loop;
-  c->fd = c->dial->fds[i];
+  ferry__dial *dial = c->dial;
+  /* Those that began before it have not connected in time. */
+  for (int j = 0; j < dial->count; j++)
+    if (dial->fds[j] >= 0 && dial->begun[j] < dial->begun[i])
+      ferry__backend_failed(loop, dial->backend[j], dial->begun[j]);
+  ferry__backend_connected(dial->backend[i]);
+  ferry__connection_moves(c, dial->backend[i]);
+  c->fd = dial->fds[i];
   c->serial = ferry__socket_of(loop, c->fd)->serial;
-  c->dial->fds[i] = -1;
+  dial->fds[i] = -1;
   ferry__dial_end(c);
   c->connected_ns = uv_hrtime();
   if (loop->options.lifetime_ms)
@@ -155,6 +199,8 @@ static void connected(ferry__connection *c, int i) {
   note_peer(c);
   ferry__count(&loop->counters.sockets, 1);
   ferry__count(&loop->counters.connections, 1);
+  ferry__count(&c->route->host->figures.open, 1);
+  ferry__count(&c->route->host->figures.opened, 1);
   if (c->route->proxy_kind > FERRY_PROXY_HTTP)
     ferry__socks_begin(c);
   else if (c->route->host->secure && c->route->via)
@@ -165,10 +211,13 @@ static void connected(ferry__connection *c, int i) {
     ferry__connection_ready(c);
 }
 
-/* The next address: of the other family than the last one, if there is any. */
+/* The next address: of the other family than the last one, if there is any, and
+ * one that is avoided only when no other is left. */
 static int choose(const ferry__dial *dial) {
   int first = -1;
   for (int i = 0; i < dial->count; i++) {
+    if (i == dial->well && first >= 0)
+      break;
     if (dial->used[i])
       continue;
     if (dial->to[i].any.sa_family != dial->family)
@@ -188,6 +237,8 @@ static bool try_one(ferry__connection *c, int i) {
                                                     : sizeof to->v4;
   dial->used[i] = true;
   dial->tried++;
+  dial->begun[i] = ferry__now(c->loop);
+  ferry__backend_tried(c->loop, dial->backend[i]);
   dial->family = to->any.sa_family;
   int fd = socket(dial->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   ferry__socket *s = fd < 0 ? NULL
@@ -206,6 +257,7 @@ static bool try_one(ferry__connection *c, int i) {
     dial->os_errno = errno;
     /* Unlike TCP's, a socket's backlog that is full is told at once. */
     dial->full = dial->family == AF_UNIX && errno == EAGAIN;
+    ferry__backend_failed(c->loop, dial->backend[i], dial->begun[i]);
     dial->fds[i] = -1;
     ferry__connection_release_fd(c->loop, fd);
     return false;
@@ -240,7 +292,7 @@ static bool try_next(ferry__connection *c) {
 
 bool ferry__dial_begin(ferry__connection *c) {
   c->state = FERRY__DIALING;
-  c->dial = c->loop->unix_socket ? make_local(c) : make(c->route);
+  c->dial = c->loop->unix_socket ? make_local(c) : make(c);
   if (c->dial)
     return try_next(c);
   ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
@@ -266,6 +318,7 @@ void ferry__dial_event(ferry__connection *c, int fd) {
     return;
   }
   dial->os_errno = code;
+  ferry__backend_failed(c->loop, dial->backend[i], dial->begun[i]);
   dial->fds[i] = -1;
   dial->open--;
   ferry__connection_release_fd(c->loop, fd);

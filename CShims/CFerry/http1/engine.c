@@ -52,9 +52,12 @@ void ferry__head_give(ferry_loop *loop, ferry__transfer *t) {
 /* Its connection goes with it: what comes on it would be nobody's. */
 static void abandon(ferry_loop *loop, ferry__transfer *t) {
   ferry__connection *c = t->connection;
-  (void)loop;
+  ferry__origin_served(t);
   if (!c)
     return;
+  c->why = loop->closing ? FERRY_CLOSED_SHUTDOWN : FERRY_CLOSED_CANCELLED;
+  if (c->state < FERRY__IDLE && t->fault.code == FERRY_E_TIMEOUT)
+    ferry__dial_timed_out(c);
   ferry__exchange_so_far(t, &t->result);
   c->transfer = NULL;
   t->connection = NULL;
@@ -123,7 +126,7 @@ const ferry__engine ferry__http1_engine = {
 void ferry__http1_close(ferry_loop *loop) {
   ferry__http1 *http1 = &loop->http1;
   for (ferry__host *host = loop->hosts.oldest; host; host = host->newer)
-    ferry__routes_close(host);
+    ferry__routes_close(host, true);
   SSL_CTX_free(http1->tls);
   http1->tls = NULL;
   while (http1->head_count) {

@@ -27,7 +27,7 @@ extern const ferry__engine ferry__http1_engine;
 uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now);
 void ferry__http1_close(ferry_loop *loop);
 /* The connections of a host, those that are dialed too (route.c); none of them
- * may be at work. */
-void ferry__routes_close(ferry__host *host);
+ * may be at work. At the end of the loop, or to make room. */
+void ferry__routes_close(ferry__host *host, bool is_end);
 
 #endif

@@ -43,7 +43,7 @@ void ferry__exchange_so_far(const ferry__transfer *t, ferry_result *r) {
   r->body_sent = body_sent(c, t);
   if (c->sent)
     r->flags |= FERRY_RESULT_PROCESSED;
-  if (c->served) {
+  if (ferry__connection_is_kept(c)) {
     r->flags |= FERRY_RESULT_REUSED;
     r->metrics.connect = r->metrics.tls = 0;
     return;
@@ -60,6 +60,7 @@ static ferry__transfer *detach(ferry__connection *c) {
   ferry__exchange_so_far(t, &t->result);
   c->transfer = NULL;
   t->connection = NULL;
+  ferry__connection_discharge(c, false);
   c->served++;
   return t;
 }
@@ -94,6 +95,11 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
   }
   bool kept = c->response.persistent && !excess && !c->closing &&
               !c->broken && c->sending == FERRY__SEND_DONE;
+  c->why = excess                    ? FERRY_CLOSED_POISONED
+           : c->closing              ? FERRY_CLOSED_REQUEST
+           : !c->response.persistent ? FERRY_CLOSED_SERVER
+           : kept                    ? FERRY_CLOSED_SHUTDOWN
+                                     : FERRY_CLOSED_ERROR;
   if (excess)
     ferry__count(&loop->counters.guarded, 1);
   detach(c);
@@ -105,28 +111,35 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
 }
 
 /* May be sent once more: a kept connection has turned out to be dead before
- * any byte of a response (RFC 9110, 9.2.2). */
-static bool may_repeat(const ferry__connection *c, const ferry__transfer *t) {
-  return c->served && ferry__response_is_untouched(&c->response) &&
+ * any byte of a response (RFC 9110, 9.2.2), or one of several servers. */
+static bool may_repeat(const ferry__connection *c, const ferry__transfer *t,
+                       bool is_refused) {
+  bool other = !is_refused && ferry__connection_has_others(c);
+  return (ferry__connection_is_kept(c) || other) &&
+         ferry__response_is_untouched(&c->response) &&
          !t->pulled && t->earlier < FERRY__MAX_ATTEMPTS &&
          (!c->sent || (t->flags & FERRY_IDEMPOTENT));
 }
 
 /* Once more, on a connection of its own. What the server may have seen of this
  * attempt it has seen; the rest is told by the last one. */
-static void repeat(ferry__connection *c) {
+static void repeat(ferry__connection *c, uint8_t why) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = detach(c);
   ferry_result *r = &t->result;
+  c->why = why;
   ferry__connection_close(c);
   r->flags &= ~(uint32_t)FERRY_RESULT_REUSED;
   r->head_sent = r->body_sent = 0;
   r->metrics.connect = r->metrics.tls = 0;
   t->fresh = true;
   t->repeated_ms = t->last_ms = ferry__now(loop);
+  ferry__origin_awaited(t);
   ferry__fault fault = ferry__route_start(loop, t);
-  if (fault.code)
+  if (fault.code) {
+    ferry__origin_served(t);
     ferry__transfer_left(loop, t, fault);
+  }
   /* The limit of connecting holds anew, and nobody looks at it any more. */
   if (t->state == FERRY__RUNNING)
     ferry__wheel_set(loop, t, ferry__now(loop));
@@ -146,7 +159,7 @@ void ferry__exchange_repeat_plainly(ferry__connection *c) {
   t->phase = FERRY_PHASE_CONNECT;
   t->result.metrics.first_byte = 0;
   ferry__head_expect_status(t->head);
-  repeat(c);
+  repeat(c, FERRY_CLOSED_CANCELLED);
 }
 
 /* The connection has ended, or has broken (os_errno). */
@@ -165,11 +178,18 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
     ferry__exchange_answered(c, false);
     return;
   }
-  if (may_repeat(c, t)) {
-    repeat(c); /* where one kept connection was dead, all may be */
+  bool refused = c->tls && os_errno == EPROTO; /* by an alert of TLS */
+  if (!ferry__connection_is_kept(c) && !refused &&
+      ferry__connection_is_balanced(c) &&
+      ferry__response_is_untouched(&c->response))
+    ferry__backend_failed(c->loop, c->backend, c->connected_ns / 1000000);
+  if (may_repeat(c, t, refused)) {
+    /* Where one kept connection was dead, all may be. */
+    repeat(c, FERRY_CLOSED_SERVER);
     return;
   }
-  bool kept_one = c->served && ferry__response_is_untouched(&c->response);
+  bool kept_one = ferry__connection_is_kept(c) &&
+                  ferry__response_is_untouched(&c->response);
   ferry__fault fault = c->tls && is_told ? ferry__tls_alert(&words) : none;
   if (!fault.code && os_errno && !kept_one) {
     t->result.os_errno = os_errno;
@@ -207,12 +227,20 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->turn = 0;
   c->unread = false;
   c->watch_errno = 0;
+  c->why = FERRY_CLOSED_ERROR;
   ferry__response_begin(&c->response, t->head,
                         t->method_kind == FERRY__HEAD);
 }
 
 static void greet(ferry__connection *c, ferry__transfer *t) {
   ferry_loop *loop = c->loop;
+  ferry__origin *figures = &c->route->host->figures;
+  ferry__origin_served(t);
+  ferry__connection_charge(c);
+  ferry__count(&figures->waited_us,
+               (int64_t)ferry__us(t->submitted_ns, loop->now_ns));
+  if (ferry__connection_is_kept(c))
+    ferry__count(&figures->reused, 1);
   t->connection = c;
   t->earlier++;
   t->fresh = false;

@@ -43,6 +43,7 @@ struct ferry__connection {
   int fd;
   uint64_t serial;    /* of its socket: no other has had it */
   uint8_t state, sending;
+  uint8_t why;        /* FERRY_CLOSED_…, when it is closed */
   bool chunked;       /* so the body is sent */
   bool expects;       /* 100-continue */
   bool copies;        /* its body is in files that sendfile() has not */
@@ -74,6 +75,9 @@ struct ferry__connection {
   uint64_t turn;      /* in which all that had come was read */
   uint16_t peer_port;
   char peer[46];
+  ferry__backend *backend; /* of several: held; NULL = there is one address */
+  bool charged; /* its transfer counts for the backend */
+  bool ahead;   /* it is opened before it is needed */
 };
 
 /* [connection.c] Bytes in and out: a count, 0 at the end of the connection,
@@ -183,6 +187,11 @@ char *ferry__request_write(const ferry_loop *loop,
                            const ferry__transfer *transfer,
                            const ferry__request_head *survey, char *to);
 
+/* It has been there before its transfer came. */
+static inline bool ferry__connection_is_kept(const ferry__connection *c) {
+  return c->served || c->ahead;
+}
+
 /* ---- Routes (route.c) ---------------------------------------------------- */
 
 /* Connections that may be used for one another: one origin, one proxy, one
@@ -197,7 +206,12 @@ struct ferry__route {
   ferry__connection *dialing, *youngest; /* the oldest first */
   SSL_SESSION *session; /* for the next handshake */
   unsigned connections;
+  unsigned idle_count;
 };
+
+static inline ferry__host *ferry__route_dialled(const ferry__route *route) {
+  return route->via ? route->via : route->host;
+}
 
 /* The transfer's engine starts here: with an idle connection, or with one
  * that is dialed. */
@@ -207,6 +221,40 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__route_offer(ferry__connection *connection);
 void ferry__route_remove(ferry__connection *connection);
 void ferry__route_remove_dialing(ferry__connection *connection);
+/* Opens one for this transfer, or for whoever comes (NULL). */
+ferry__fault ferry__route_dial(ferry_loop *loop, ferry__route *route,
+                               ferry__backend *backend,
+                               ferry__transfer *transfer);
+
+/* ---- Ahead of requests (ahead.c) ----------------------------------------- */
+
+/* A transfer that wants a connection for others. */
+ferry__fault ferry__route_connect(ferry_loop *loop, ferry__route *route,
+                                  ferry__backend *backend,
+                                  ferry__transfer *transfer);
+/* It is there. */
+void ferry__ahead_ready(ferry__connection *connection);
+/* So many lie ready as the options want. */
+void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route);
+/* It is one of those, and not closed for being idle. */
+bool ferry__connection_is_kept_ready(const ferry__connection *connection);
+
+/* ---- Several addresses (balance.c) --------------------------------------- */
+
+/* Its transfer counts for the backend that it goes to, .. */
+void ferry__connection_charge(ferry__connection *connection);
+/* .. and has left it; `undone`: and was not sent there. */
+void ferry__connection_discharge(ferry__connection *connection, bool undone);
+/* An idle connection, to this backend if it is not NULL. */
+ferry__connection *ferry__route_idle_at(const ferry__route *route,
+                                        const ferry__backend *backend);
+/* Requests are spread over its host's addresses; and there is another one that
+ * is well. */
+bool ferry__connection_is_balanced(const ferry__connection *connection);
+bool ferry__connection_has_others(const ferry__connection *connection);
+/* It goes to this backend. */
+void ferry__connection_moves(ferry__connection *connection,
+                             ferry__backend *backend);
 
 /* ---- Dialing (dial.c) ---------------------------------------------------- */
 
@@ -217,6 +265,8 @@ void ferry__dial_event(ferry__connection *connection, int fd);
 /* The next address; returns when the one after that is due, 0 = none is. */
 uint64_t ferry__dial_look(ferry__connection *connection, uint64_t now);
 void ferry__dial_end(ferry__connection *connection);
+/* Whoever waited for it waits no longer: the addresses have had their time. */
+void ferry__dial_timed_out(ferry__connection *connection);
 
 /* ---- Tunnels (tunnel.c) -------------------------------------------------- */
 

@@ -76,6 +76,8 @@ static void link_idle(ferry__connection *c) {
     http1->oldest = c;
   http1->newest = c;
   http1->idle_count++;
+  route->idle_count++;
+  ferry__count(&route->host->figures.idle, 1);
 }
 
 static void unlink_idle(ferry__connection *c) {
@@ -95,6 +97,8 @@ static void unlink_idle(ferry__connection *c) {
   else
     http1->newest = c->older;
   http1->idle_count--;
+  c->route->idle_count--;
+  ferry__count(&c->route->host->figures.idle, -1);
   c->prev = c->next = c->older = c->newer = NULL;
   c->state = FERRY__BUSY;
 }
@@ -136,13 +140,19 @@ static ferry__route *find_route(ferry__transfer *t) {
   return route;
 }
 
-void ferry__routes_close(ferry__host *host) {
+static void close_for(ferry__connection *c, uint8_t why) {
+  c->why = why;
+  ferry__connection_close(c);
+}
+
+void ferry__routes_close(ferry__host *host, bool is_end) {
+  uint8_t why = is_end ? FERRY_CLOSED_SHUTDOWN : FERRY_CLOSED_EVICTED;
   while (host->routes) {
     ferry__route *route = host->routes;
     while (route->idle)
-      ferry__connection_close(route->idle);
+      close_for(route->idle, why);
     while (route->dialing)
-      ferry__connection_close(route->dialing);
+      close_for(route->dialing, why);
     host->routes = route->next;
     if (route->via)
       route->via->held--;
@@ -163,53 +173,82 @@ static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
       c->turn == c->loop->http1.turn &&
       t->submitted_ns < c->loop->http1.read_ns)
     return true;
+  c->why = FERRY_CLOSED_POISONED;
   if (c->tls && SSL_has_pending(c->tls))
     return false;
-  if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
-    return errno == EAGAIN;
-  return c->tls && ferry__connection_read(c, &byte, 1) == -EAGAIN &&
-         !SSL_has_pending(c->tls);
+  ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0 && errno == EAGAIN)
+    return true;
+  if (n > 0 && c->tls) {
+    n = ferry__connection_read(c, &byte, 1);
+    if (n == -EAGAIN && !SSL_has_pending(c->tls))
+      return true;
+  }
+  if (n <= 0 && n != -EAGAIN)
+    c->why = FERRY_CLOSED_SERVER;
+  return false;
 }
 
 static bool is_retired(const ferry__connection *c) {
   return c->retire_at && ferry__now(c->loop) >= c->retire_at;
 }
 
-static ferry__fault dial(ferry_loop *loop, ferry__route *route,
-                         ferry__transfer *t) {
-  ferry__connection *c = route->dialing;
-  while (c && c->transfer)
-    c = c->next;
-  t->phase = FERRY_PHASE_CONNECT;
-  if (c) { /* whoever it was dialed for has been served by another */
-    c->transfer = t;
-    t->connection = c;
-    if (c->state == FERRY__HANDSHAKING)
-      t->phase = FERRY_PHASE_TLS;
-    return (ferry__fault){FERRY_OK, 0};
-  }
-  c = calloc(1, sizeof *c);
+ferry__fault ferry__route_dial(ferry_loop *loop, ferry__route *route,
+                               ferry__backend *backend, ferry__transfer *t) {
+  ferry__connection *c = calloc(1, sizeof *c);
   if (!c)
     return (ferry__fault){FERRY_E_MEMORY, 0};
   c->loop = loop;
   c->route = route;
   c->fd = -1;
   c->transfer = t;
-  t->connection = c;
+  c->ahead = !t || (t->flags & FERRY_CONNECT);
+  if (t) {
+    t->phase = FERRY_PHASE_CONNECT;
+    t->connection = c;
+  }
   route->connections++;
   link_dialing(c);
+  ferry__connection_moves(c, backend);
+  if (t)
+    ferry__connection_charge(c);
+  else
+    ferry__arm(loop, c->idle_since + NOBODYS_MS);
   ferry__dial_begin(c);
   return (ferry__fault){FERRY_OK, 0};
 }
 
-ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
-  ferry__route *route = find_route(t);
-  if (!route)
-    return (ferry__fault){FERRY_E_MEMORY, 0};
-  while (!t->fresh && route->idle) {
-    ferry__connection *c = route->idle;
+/* With one that was dialed for somebody who has been served by another, or with
+ * one of its own. */
+static ferry__fault wait_for(ferry_loop *loop, ferry__route *route,
+                             ferry__backend *backend, ferry__transfer *t) {
+  ferry__connection *c = route->dialing;
+  while (c && (c->transfer || (backend && c->backend != backend)))
+    c = c->next;
+  if (!c)
+    return ferry__route_dial(loop, route, backend, t);
+  c->transfer = t;
+  c->ahead = false;
+  t->connection = c;
+  t->phase = c->state == FERRY__HANDSHAKING ? FERRY_PHASE_TLS
+                                            : FERRY_PHASE_CONNECT;
+  ferry__connection_charge(c);
+  return (ferry__fault){FERRY_OK, 0};
+}
+
+static ferry__fault start(ferry_loop *loop, ferry__route *route,
+                          ferry__transfer *t) {
+  ferry__backend *backend = ferry__backend_choose(
+      loop, ferry__route_dialled(route), route->public_only && !route->via);
+  ferry__connection *c;
+  bool asks = backend && backend->backoff_ms; /* whether it is back */
+  if (asks)
+    ferry__backend_tried(loop, backend);
+  if (t->flags & FERRY_CONNECT)
+    return ferry__route_connect(loop, route, backend, t);
+  while (!t->fresh && !asks && (c = ferry__route_idle_at(route, backend))) {
     if (is_retired(c)) {
-      ferry__connection_close(c);
+      close_for(c, FERRY_CLOSED_LIFETIME);
       continue;
     }
     if (is_usable(c, t)) {
@@ -220,17 +259,29 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
     ferry__count(&loop->counters.guarded, 1);
     ferry__connection_close(c);
   }
-  return dial(loop, route, t);
+  return wait_for(loop, route, backend, t);
+}
+
+ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
+  ferry__route *route = find_route(t);
+  if (!route)
+    return (ferry__fault){FERRY_E_MEMORY, 0};
+  ferry__fault fault = start(loop, route, t);
+  if (loop->options.minimum_idle)
+    ferry__route_keep_ready(loop, route);
+  return fault;
 }
 
 void ferry__route_offer(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__connection *waiting = c->route->dialing;
   if (is_retired(c)) { /* for whom waits, another one is dialed */
-    ferry__connection_close(c);
+    close_for(c, FERRY_CLOSED_LIFETIME);
     return;
   }
-  while (waiting && (!waiting->transfer || waiting->transfer->fresh))
+  while (waiting &&
+         (!waiting->transfer || waiting->transfer->fresh ||
+          (waiting->transfer->flags & FERRY_CONNECT)))
     waiting = waiting->next;
   if (waiting) {
     ferry__transfer *t = waiting->transfer;
@@ -240,28 +291,41 @@ void ferry__route_offer(ferry__connection *c) {
       return;
     }
     waiting->transfer = NULL;
+    ferry__connection_discharge(waiting, true);
     ferry__arm(loop, waiting->idle_since + NOBODYS_MS);
     ferry__exchange_begin(c, t);
+    return;
+  }
+  if (ferry__connection_is_balanced(c) && !c->backend->listed) {
+    close_for(c, FERRY_CLOSED_EVICTED); /* its address is no longer one */
     return;
   }
   /* It may have been left unread for its receiver, or be waited for as
    * writable. */
   if (ferry__connection_watch(c, true, false)) {
-    ferry__connection_close(c);
+    close_for(c, FERRY_CLOSED_ERROR);
     return;
   }
   link_idle(c);
   ferry__arm(loop, c->idle_since + loop->options.idle_ms);
   if (loop->http1.idle_count > loop->options.max_transfers)
-    ferry__connection_close(loop->http1.oldest);
+    close_for(loop->http1.oldest, FERRY_CLOSED_EVICTED);
 }
 
 uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
   ferry__http1 *http1 = &loop->http1;
   uint64_t next = 0;
   while (http1->oldest &&
-         http1->oldest->idle_since + loop->options.idle_ms <= now)
-    ferry__connection_close(http1->oldest);
+         http1->oldest->idle_since + loop->options.idle_ms <= now) {
+    ferry__connection *c = http1->oldest;
+    bool stays = ferry__connection_is_kept_ready(c);
+    if (!stays) {
+      close_for(c, FERRY_CLOSED_IDLE);
+      continue;
+    }
+    unlink_idle(c); /* its time begins anew */
+    link_idle(c);
+  }
   if (http1->oldest)
     next = http1->oldest->idle_since + loop->options.idle_ms;
   /* All wait the same time for the next address: the oldest is due first. */

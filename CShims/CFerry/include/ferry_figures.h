@@ -34,6 +34,46 @@ typedef struct ferry_statistics {
 void ferry_loop_statistics(const ferry_loop *_Nonnull loop,
                            ferry_statistics *_Nonnull out);
 
+/* ---- Figures of origins -------------------------------------------------- */
+
+/* Why a connection was closed. */
+enum {
+  FERRY_CLOSED_ERROR = 0, /* it broke, or what came over it was no HTTP */
+  FERRY_CLOSED_LIFETIME,  /* it was older than ferry_options.lifetime_ms */
+  FERRY_CLOSED_IDLE,      /* unused for ferry_options.idle_ms */
+  FERRY_CLOSED_SERVER,    /* the server closed it, or said that it would */
+  FERRY_CLOSED_POISONED,  /* bytes came that are a response to nothing */
+  FERRY_CLOSED_EVICTED,   /* it made room for others */
+  FERRY_CLOSED_CANCELLED, /* its transfer ended before its response */
+  FERRY_CLOSED_REQUEST,   /* the request had Connection: close */
+  FERRY_CLOSED_SHUTDOWN,  /* the loop ended */
+  FERRY_CLOSED_UNKNOWN,   /* libcurl closed it, and does not tell why */
+  FERRY_CLOSED_REASONS
+};
+
+/* The connections of one scheme, host and port; a proxy's count for the origin
+ * that they lead to. opened = open + all of closed. */
+typedef struct ferry_origin_figures {
+  const char *_Nonnull origin; /* "http://name:port"; "" = see below */
+  uint64_t open;    /* gauges: connected */
+  uint64_t idle;    /* of these, unused; 0 of libcurl's */
+  uint64_t pending; /* transfers that wait for a connection, not in libcurl */
+  uint64_t opened;  /* counters, like all that follow */
+  uint64_t reused;  /* transfers over a connection that had carried another */
+  uint64_t failed;  /* connections that did not come about; 0 of libcurl's */
+  uint64_t waited_us; /* of all transfers, for a connection; 0 of libcurl's */
+  uint64_t closed[FERRY_CLOSED_REASONS];
+} ferry_origin_figures;
+
+/* [any thread], until ferry_loop_free(). Those in use, or not unused for longer
+ * than idle_ms. The first entry has the sums of all that have been forgotten.
+ * The list is one block, for ferry_origins_free(). FERRY_OK or
+ * FERRY_E_MEMORY. */
+int ferry_loop_origins(ferry_loop *_Nonnull loop,
+                       ferry_origin_figures *_Nullable *_Nonnull out,
+                       size_t *_Nonnull count);
+void ferry_origins_free(ferry_origin_figures *_Nullable figures);
+
 /* ---- What this machine has ----------------------------------------------- */
 
 /* What the libcurl of this machine was built for. */

@@ -27,6 +27,14 @@ enum {
   FERRY_HTTP2_PRIOR_KNOWLEDGE,
 };
 
+/* One that refuses, or does not connect in time, is avoided for 1 s, twice as
+ * long with each time, up to 60 s, as long as there are others. */
+enum {
+  FERRY_ADDRESSES_ORDERED = 0, /* the first that connects (RFC 6724, 8305) */
+  FERRY_ADDRESSES_ROUND_ROBIN, /* requests go to each in turn */
+  FERRY_ADDRESSES_LEAST, /* to the one with the fewest requests at the time */
+};
+
 /* What on_body and on_pull may answer instead of a count. */
 enum {
   FERRY_CONTINUE = 0,
@@ -127,6 +135,12 @@ typedef struct ferry_options {
   const char *_Nullable unix_socket;
   const ferry_override *_Nullable overrides;
   size_t override_count;
+  /* Which address of several our own engine takes; libcurl has them in their
+   * order. */
+  uint8_t selection; /* FERRY_ADDRESSES_… */
+  /* Connections of our own engine that are kept unused at a host as long as it
+   * is in use; 0 = none. */
+  uint32_t minimum_idle;
 
   const char *_Nullable user_agent; /* NULL = none is sent */
   /* Accept-Encoding of every request, also of those without FERRY_DECODE;

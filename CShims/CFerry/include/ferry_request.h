@@ -44,6 +44,10 @@ enum {
   /* With FERRY_STREAM: after on_head the body waits for ferry_resume(), and
    * then goes to on_body, or for ferry_write_to(). */
   FERRY_HOLD_BODY = 1u << 5,
+  /* Sends nothing: the transfer ends well when there is a connection, which is
+   * kept for others. Never carried by libcurl: there it is
+   * FERRY_E_INVALID_REQUEST. See ferry_request.connections. */
+  FERRY_CONNECT = 1u << 6,
 };
 
 /* ---- What few requests say ----------------------------------------------- */
@@ -152,6 +156,9 @@ typedef struct ferry_request {
                       * 64 KiB. 1,000 fields are the most in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
   uint64_t max_rate; /* bytes received a second, on average; 0 = no bound */
+  /* FERRY_CONNECT: none is opened where so many are unused, or being opened,
+   * already. */
+  uint32_t connections;
   const ferry_extras *_Nullable extras;
 } ferry_request;
 

@@ -96,6 +96,7 @@ struct ferry__socket {
   uint64_t identity;               /* ferry__extras.identity of its opener */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
+  ferry__host *origin; /* whose figures it is in; NULL = those of the past */
   bool http2;
   bool ours; /* opened by ferry__on_open(), and not closed since */
 };

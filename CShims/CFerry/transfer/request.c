@@ -353,6 +353,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->fd = request->fd;
   t->offset = request->offset;
   t->max_rate = request->max_rate;
+  t->connections = request->connections;
   t->flags = request->flags;
   t->connect_ms = request->connect_ms;
   t->idle_ms = request->idle_ms;

@@ -186,6 +186,7 @@ struct ferry__transfer {
   uint32_t connect_ms, idle_ms, total_ms, deadline_ms;
   uint32_t low_speed_bytes, low_speed_ms, max_head;
   uint64_t max_body;
+  uint32_t connections; /* of FERRY_CONNECT */
   uint64_t max_rate, pace_ms;
   int64_t budget; /* bytes that may come now (pace.c) */
   int32_t fd;
@@ -200,6 +201,7 @@ struct ferry__transfer {
   uint8_t earlier;   /* attempts before this one */
   bool fresh;        /* the next attempt has a connection of its own */
   bool unexpecting;  /* and no Expect: the server has refused it (417) */
+  bool pending;      /* it waits for a connection (connection/figures.c) */
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;

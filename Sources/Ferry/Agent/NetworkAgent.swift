@@ -167,6 +167,11 @@ public struct AgentStatistics: Sendable, Hashable {
     public let turns: UInt64
     /// The longest of them: more than a few milliseconds speak of code that blocks on ``NetworkAgent/taskExecutor``.
     public let longestTurn: Duration
+    /// The connections of each origin that is in use, or was until ``NetworkConfiguration/idleConnectionTime`` ago; by
+    /// `scheme://host:port`, without a port that is the scheme's own.
+    public let origins: [String: ConnectionStatistics]
+    /// The sums of all origins that have been forgotten since.
+    public let forgottenOrigins: ConnectionStatistics
 
     init(_ from: TransportStatistics) {
         waiting = from.waiting
@@ -179,5 +184,12 @@ public struct AgentStatistics: Sendable, Hashable {
         guardedConnections = from.guardedConnections
         turns = from.turns
         longestTurn = .microseconds(Int64(clamping: from.longestTurn))
+        forgottenOrigins = ConnectionStatistics(from.pastOrigins)
+        var origins: [String: ConnectionStatistics] = [:]
+        origins.reserveCapacity(from.origins.count)
+        for (origin, figures) in from.origins {
+            origins[HostKey(url: origin + "/")?.text ?? origin] = ConnectionStatistics(figures)
+        }
+        self.origins = origins
     }
 }

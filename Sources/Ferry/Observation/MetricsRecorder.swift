@@ -50,6 +50,11 @@ public final class MetricsRecorder: RequestObserver {
     /// The snapshot in the text format of Prometheus.
     public func prometheusText() -> String { snapshot.prometheusText() }
 
+    /// Likewise, and behind it the connections of each origin of an agent.
+    public func prometheusText(with statistics: AgentStatistics) -> String {
+        snapshot.prometheusText(with: statistics)
+    }
+
     // MARK: RequestObserver
 
     /// Counts a start.

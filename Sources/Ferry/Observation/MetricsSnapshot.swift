@@ -99,6 +99,11 @@ extension MetricsSnapshot {
         return text.text
     }
 
+    /// Likewise, and behind it the connections of each origin.
+    public func prometheusText(with statistics: AgentStatistics) -> String {
+        prometheusText() + statistics.prometheusText()
+    }
+
     private func appendHosts(to text: inout PrometheusText) {
         if hosts.isEmpty { return }
         let byName = hosts.sorted { $0.key < $1.key }
@@ -113,7 +118,7 @@ extension MetricsSnapshot {
 }
 
 /// Lines of Prometheus' text format under construction.
-private struct PrometheusText {
+struct PrometheusText {
     typealias Label = (name: String, value: String)
 
     enum Kind: String { case counter, gauge, histogram }
@@ -166,6 +171,8 @@ private struct PrometheusText {
         }
         return made
     }
+
+    mutating func seconds(_ microseconds: UInt64, _ labels: Label...) { line(name, labels, Self.seconds(microseconds)) }
 
     private static func seconds(_ microseconds: UInt64) -> String {
         let fraction = String(microseconds % 1_000_000)

@@ -19,11 +19,19 @@ import Testing
         return names
     }
 
+    private func printsConnections(of agent: NetworkAgent) {
+        for (origin, connections) in agent.statistics.origins {
+            print(origin, connections.open, connections.idle, connections.pending, connections.reused)
+            print(connections.opened, "opened, closed:", connections.closed)  // by ConnectionCloseReason
+        }
+    }
+
     @Test func theJarIsAddedToAndEmptied() async {
         var configuration = NetworkConfiguration()
         configuration.keepsCookies = true
         let agent = NetworkAgent(configuration: configuration)
         #expect(empties(agent) == ["session"] && agent.cookies.all.isEmpty)
+        printsConnections(of: agent)
         await agent.shutdown(grace: .zero)
     }
 

@@ -1,0 +1,197 @@
+/* backend.c - the addresses of a host that has several: which of them are well,
+ * and which the next request goes to. */
+#include "core.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  FIRST_MS = 1000, /* that one is avoided for, twice as long each time */
+  MOST_MS = 60000,
+};
+
+/* ---- The list ------------------------------------------------------------ */
+
+static void let_go(ferry__backend *b) {
+  b->listed = false;
+  if (!b->references)
+    free(b);
+}
+
+void ferry__backend_hold(ferry__backend *b) {
+  if (b)
+    b->references++;
+}
+
+void ferry__backend_release(ferry__backend *b) {
+  if (b && !--b->references && !b->listed)
+    free(b);
+}
+
+void ferry__backends_free(ferry__host *host) {
+  while (host->backends) {
+    ferry__backend *b = host->backends;
+    host->backends = b->next;
+    let_go(b);
+  }
+}
+
+ferry__backend *ferry__backend_find(const ferry__host *host, const char *text,
+                                    size_t length) {
+  ferry__backend *b = host->backends;
+  while (b && (strncmp(b->address, text, length) || b->address[length]))
+    b = b->next;
+  return b;
+}
+
+static ferry__backend *make(const char *text, size_t length) {
+  ferry__backend *b = calloc(1, sizeof *b);
+  if (!b)
+    return NULL;
+  memcpy(b->address, text, length);
+  b->listed = b->behind = true;
+  return b;
+}
+
+/* Takes one out of a list. */
+static ferry__backend *take(ferry__backend **list, const char *text,
+                            size_t length) {
+  for (; *list; list = &(*list)->next) {
+    ferry__backend *b = *list;
+    if (strncmp(b->address, text, length) || b->address[length])
+      continue;
+    *list = b->next;
+    return b;
+  }
+  return NULL;
+}
+
+/* In the order of the answer; those that are in it still keep what is known of
+ * them. Without memory some are missing until the next answer. */
+static void list_anew(ferry__host *host) {
+  ferry__backend *old = host->backends, **last = &host->backends;
+  const char *list = host->addresses;
+  unsigned count = 0;
+  host->backends = NULL;
+  while (*list && count < FERRY__ADDRESSES) {
+    size_t n = strcspn(list, ",");
+    ferry__backend *b = NULL;
+    if (n && n < sizeof b->address && !ferry__backend_find(host, list, n) &&
+        ((b = take(&old, list, n)) || (b = make(list, n)))) {
+      b->next = NULL;
+      *last = b;
+      last = &b->next;
+      count++;
+    }
+    list += n + (list[n] == ',');
+  }
+  while (old) {
+    ferry__backend *b = old;
+    old = b->next;
+    let_go(b);
+  }
+  host->backends_of = host->answer;
+}
+
+ferry__backend *ferry__backends_of(ferry__host *host) {
+  if (!host->addresses || host->backends_of == host->answer)
+    return host->backends;
+  if (host->backends || strchr(host->addresses, ','))
+    list_anew(host);
+  else
+    host->backends_of = host->answer; /* one needs no list */
+  return host->backends;
+}
+
+/* ---- Health -------------------------------------------------------------- */
+
+bool ferry__backend_is_avoided(const ferry_loop *loop,
+                               const ferry__backend *b) {
+  return b && ferry__now(loop) < b->avoid_until;
+}
+
+void ferry__backend_tried(const ferry_loop *loop, ferry__backend *b) {
+  if (b && b->backoff_ms) /* its time is over: one asks, the others wait */
+    b->avoid_until = ferry__now(loop) + FIRST_MS;
+}
+
+void ferry__backend_failed(const ferry_loop *loop, ferry__backend *b,
+                           uint64_t begun) {
+  uint64_t now = ferry__now(loop);
+  if (!b || (b->backoff_ms && begun <= b->failed_at))
+    return; /* many at once are one failure */
+  b->backoff_ms = !b->backoff_ms               ? FIRST_MS
+                  : b->backoff_ms * 2 < MOST_MS ? b->backoff_ms * 2
+                                                : MOST_MS;
+  b->failed_at = now;
+  b->avoid_until = now + b->backoff_ms;
+  b->behind = true;
+}
+
+void ferry__backend_connected(ferry__backend *b) {
+  if (b)
+    b->backoff_ms = 0, b->avoid_until = 0;
+}
+
+/* ---- The next one -------------------------------------------------------- */
+
+static bool may_be_chosen(const ferry_loop *loop, const ferry__backend *b,
+                          bool public_only) {
+  return !ferry__backend_is_avoided(loop, b) &&
+         !(public_only && ferry_address_is_public(b->address) != 1);
+}
+
+bool ferry__backends_have_other(const ferry_loop *loop,
+                                const ferry__backend *list,
+                                const ferry__backend *than) {
+  for (; list; list = list->next)
+    if (list != than && !ferry__backend_is_avoided(loop, list))
+      return true;
+  return false;
+}
+
+/* One that is new, or back, has no share of the past to make up for. */
+static uint64_t least_requests(const ferry_loop *loop,
+                               const ferry__backend *list, bool public_only) {
+  uint64_t least = UINT64_MAX;
+  for (const ferry__backend *b = list; b; b = b->next)
+    if (!b->behind && may_be_chosen(loop, b, public_only) &&
+        b->requests < least)
+      least = b->requests;
+  return least == UINT64_MAX ? 0 : least;
+}
+
+/* So many requests may be at one for it to be chosen. What chance makes of
+ * servers that are equal is no reason to pass one over. */
+static unsigned most_active(const ferry_loop *loop, const ferry__backend *list,
+                            bool public_only) {
+  unsigned least = UINT_MAX;
+  if (loop->options.selection != FERRY_ADDRESSES_LEAST)
+    return UINT_MAX;
+  for (const ferry__backend *b = list; b; b = b->next)
+    if (may_be_chosen(loop, b, public_only) && b->active < least)
+      least = b->active;
+  return least == UINT_MAX ? least : least + 2 + least / 2;
+}
+
+ferry__backend *ferry__backend_choose(const ferry_loop *loop,
+                                      ferry__host *host, bool public_only) {
+  ferry__backend *best = NULL, *list = ferry__backends_of(host);
+  if (!list || loop->options.selection == FERRY_ADDRESSES_ORDERED)
+    return NULL;
+  uint64_t least = least_requests(loop, list, public_only);
+  unsigned most = most_active(loop, list, public_only);
+  for (ferry__backend *b = list; b; b = b->next) {
+    if (!may_be_chosen(loop, b, public_only))
+      continue;
+    if (b->backoff_ms) /* this request finds out whether it is back */
+      return b;
+    if (b->behind && b->requests < least)
+      b->requests = least;
+    b->behind = false;
+    if (b->active <= most && (!best || b->requests < best->requests))
+      best = b;
+  }
+  return best;
+}

@@ -1,0 +1,64 @@
+/* ahead.c - connections that are opened before they are needed: because they
+ * are asked for (FERRY_CONNECT), or as some are to lie ready
+ * (ferry_options.minimum_idle). */
+#include "http1/http1.h"
+
+#include <string.h>
+
+static const ferry__fault none = {FERRY_OK, 0};
+
+static unsigned unused(const ferry__route *route, bool with_waited_for) {
+  unsigned count = route->idle_count;
+  for (const ferry__connection *c = route->dialing; c; c = c->next)
+    count += !c->transfer ||
+             (with_waited_for && (c->transfer->flags & FERRY_CONNECT));
+  return count;
+}
+
+ferry__fault ferry__route_connect(ferry_loop *loop, ferry__route *route,
+                                  ferry__backend *backend,
+                                  ferry__transfer *t) {
+  if (!t->connections || unused(route, true) < t->connections)
+    return ferry__route_dial(loop, route, backend, t);
+  ferry__origin_served(t);
+  ferry__transfer_left(loop, t, none);
+  return none;
+}
+
+void ferry__ahead_ready(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  ferry__exchange_so_far(t, &t->result);
+  t->result.metrics.connect = ferry__us(t->started_ns, c->connected_ns);
+  t->result.metrics.tls =
+      c->secured_ns ? ferry__us(t->started_ns, c->secured_ns) : 0;
+  t->result.flags = 0;
+  t->result.peer_port = c->peer_port;
+  memcpy(t->result.peer, c->peer, sizeof c->peer);
+  ferry__origin_served(t);
+  ferry__connection_discharge(c, true);
+  c->transfer = NULL;
+  t->connection = NULL;
+  ferry__transfer_left(loop, t, none);
+  ferry__route_offer(c);
+}
+
+/* A proxy may need what only a transfer knows. */
+void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route) {
+  unsigned least = loop->options.minimum_idle;
+  if (route->idle_count >= least || route->via || loop->closing)
+    return;
+  for (unsigned n = unused(route, false); n < least; n++) {
+    ferry__backend *backend =
+        ferry__backend_choose(loop, route->host, route->public_only);
+    if (ferry__route_dial(loop, route, backend, NULL).code)
+      return;
+  }
+}
+
+bool ferry__connection_is_kept_ready(const ferry__connection *c) {
+  const ferry_options *o = &c->loop->options;
+  return o->minimum_idle && !c->route->via &&
+         c->route->idle_count <= o->minimum_idle &&
+         c->route->host->used_at + o->idle_ms > ferry__now(c->loop);
+}

@@ -1,0 +1,118 @@
+import FerryTransport
+
+/// What is counted of the connections of one origin: one scheme, host and port. Those through a proxy count for the
+/// origin that they lead to.
+///
+/// Ferry's own engine tells all of it. Of connections of libcurl's, ``idle``, ``failed``, ``waitingTime`` and why they
+/// were closed are not known, ``pending`` ends when libcurl takes the exchange, and over a Unix socket nothing is
+/// counted.
+public struct ConnectionStatistics: Sendable, Hashable {
+    /// Connections that are open.
+    public internal(set) var open: UInt64 = 0
+    /// Of these, connections that carry no exchange.
+    public internal(set) var idle: UInt64 = 0
+    /// Exchanges that wait for a connection: in the queue, for a name, or until one is opened.
+    public internal(set) var pending: UInt64 = 0
+    /// Connections opened: ``open``, and all of ``closed``.
+    public internal(set) var opened: UInt64 = 0
+    /// Exchanges over a connection that was there before.
+    public internal(set) var reused: UInt64 = 0
+    /// Connections that could not be opened. One whose TLS fails is opened, and closed by an error.
+    public internal(set) var failed: UInt64 = 0
+    /// Connections closed, by the reason.
+    public internal(set) var closed: [ConnectionCloseReason: UInt64] = [:]
+    /// How long all exchanges together have waited for a connection, from their start.
+    public internal(set) var waitingTime: Duration = .zero
+}
+
+/// Why a connection was closed.
+public enum ConnectionCloseReason: String, Sendable, Hashable, CaseIterable {
+    /// It was older than ``NetworkConfiguration/connectionLifetime``.
+    case lifetime
+    /// It was unused for ``NetworkConfiguration/idleConnectionTime``.
+    case idle
+    /// The server closed it, or its response said that it would.
+    case server
+    /// It broke, or what came over it was not acceptable.
+    case error
+    /// Bytes came over it that are a response to nothing.
+    case poisoned
+    /// It made room for others.
+    case evicted
+    /// Its run was cancelled, or timed out, before the response was complete.
+    case cancelled
+    /// The request had `Connection: close`.
+    case request
+    /// The agent was shut down.
+    case shutdown
+    /// libcurl closed it, and does not tell why.
+    case unknown
+}
+
+extension ConnectionStatistics {
+    init(_ from: OriginFigures) {
+        open = from.open
+        idle = from.idle
+        pending = from.pending
+        opened = from.opened
+        reused = from.reused
+        failed = from.failed
+        waitingTime = .microseconds(Int64(clamping: from.waited))
+        for cause in CloseCause.allCases where from.closed[cause.rawValue] > 0 {
+            closed[ConnectionCloseReason(cause)] = from.closed[cause.rawValue]
+        }
+    }
+}
+
+extension ConnectionCloseReason {
+    fileprivate init(_ cause: CloseCause) {
+        self =
+            switch cause {
+            case .error: .error
+            case .lifetime: .lifetime
+            case .idle: .idle
+            case .server: .server
+            case .poisoned: .poisoned
+            case .evicted: .evicted
+            case .cancelled: .cancelled
+            case .request: .request
+            case .shutdown: .shutdown
+            case .unknown: .unknown
+            }
+    }
+}
+
+extension AgentStatistics {
+    /// The connections of each origin in the text format of Prometheus (version 0.0.4). Origins that are forgotten are
+    /// called `other`.
+    public func prometheusText() -> String {
+        var text = PrometheusText()
+        let all = origins.sorted { $0.key < $1.key } + [(key: "other", value: forgottenOrigins)]
+        for (name, help, path) in Self.families {
+            text.family(name, name.hasSuffix("_total") ? .counter : .gauge, help)
+            for (origin, one) in all { text.sample(one[keyPath: path], ("origin", origin)) }
+        }
+        text.family("ferry_connections_closed_total", .counter, "Connections closed, by the reason.")
+        for (origin, one) in all {
+            for (reason, count) in one.closed.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+                text.sample(count, ("origin", origin), ("reason", reason.rawValue))
+            }
+        }
+        text.family("ferry_connection_wait_seconds_total", .counter, "How long exchanges have waited for a connection.")
+        for (origin, one) in all {
+            text.seconds(UInt64(clamping: one.waitingTime.microseconds), ("origin", origin))
+        }
+        return text.text
+    }
+
+    private static var families: [(String, String, KeyPath<ConnectionStatistics, UInt64>)] {
+        [
+            ("ferry_connections_open", "Connections that are open.", \.open),
+            ("ferry_connections_idle", "Open connections that carry no exchange.", \.idle),
+            ("ferry_connections_pending", "Exchanges that wait for a connection.", \.pending),
+            ("ferry_connections_opened_total", "Connections opened.", \.opened),
+            ("ferry_connections_reused_total", "Exchanges over a connection that was there before.", \.reused),
+            ("ferry_connections_failed_total", "Connections that could not be opened.", \.failed),
+        ]
+    }
+}
