@@ -139,9 +139,17 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var unixSocket: String?
     /// In the place of what the names have.
     package var hostOverrides: [HostOverride] = []
+    /// Which address of several the native engine takes. The default is `ordered`.
+    package var addressSelection = AddressSelection.ordered
     package var userAgent: String?
     /// The `Accept-Encoding` sent; `nil` sends none.
     package var acceptedEncodings: String?
+
+    package enum AddressSelection: UInt8, Sendable {
+        case ordered = 0
+        case roundRobin
+        case leastRequests
+    }
 
     /// The addresses that a host has, without a lookup.
     package struct HostOverride: Sendable, Equatable {

@@ -102,6 +102,10 @@ public struct NetworkConfiguration: Sendable {
     /// fails every run with `invalidRequest`.
     public var hostOverrides: [String: [String]] = [:]
 
+    /// Which address of a name that has several the connections and requests of a host go to. The default is
+    /// ``AddressSelection/ordered``.
+    public var addressSelection: AddressSelection = .ordered
+
     /// Change every request before it leaves, in their order. The default is none.
     public var adapters: [any RequestAdapter] = []
 
@@ -193,6 +197,21 @@ public struct Limits: Sendable, Hashable {
     public init() {}
 }
 
+/// Which address of a name that has several is used.
+///
+/// Whichever it is, an address that refuses a connection, or does not take one in time, is avoided as long as there are
+/// others: for one second, and twice as long each time that it fails again, up to a minute.
+///
+/// libcurl knows ``ordered`` only.
+public enum AddressSelection: Sendable, Hashable {
+    /// The first one in the system's order (RFC 6724) that connects, as of Happy Eyeballs (RFC 8305).
+    case ordered
+    /// Each in turn: every address gets the same number of requests, over connections of its own.
+    case roundRobin
+    /// The one with the fewest requests at the time, so that a slow server gets fewer; each in turn among equals.
+    case leastRequests
+}
+
 /// When HTTP/2 (RFC 9113) is spoken.
 ///
 /// It is off unless it is asked for: libcurl before 8.0 may take a cut off body without a length for a whole one under
@@ -250,6 +269,11 @@ extension NetworkConfiguration {
         }
         made.engine = engine == .automatic ? .http1 : .libcurl
         made.keepsCookies = keepsCookies
+        switch addressSelection {
+        case .ordered: made.addressSelection = .ordered
+        case .roundRobin: made.addressSelection = .roundRobin
+        case .leastRequests: made.addressSelection = .leastRequests
+        }
         made.unixSocket = unixSocket
         made.userAgent = userAgent
         made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field

@@ -53,6 +53,7 @@ import Testing
             clientCertificate: ClientCertificate(
                 certificateFile: "/etc/shop/client.pem", keyFile: "/etc/shop/client.key"),
             minimumVersion: .v13)
+        configuration.addressSelection = .roundRobin  // or .leastRequests
         configuration.hostOverrides = ["api.example.com:443": ["10.0.0.7", "10.0.0.8"]]
         configuration.unixSocket = "/run/docker.sock"
         configuration.http2 = .negotiated
