@@ -35,6 +35,7 @@ final class Loop: Sendable {
         options.http2 = configuration.http2.rawValue
         options.engine = configuration.engine.rawValue
         options.selection = configuration.addressSelection.rawValue
+        options.minimum_idle = configuration.minimumIdle
         options.jar = jar?.raw
         var started: OpaquePointer?
         let code = configuration.withStrings(in: &options) { ferry_loop_start($0, &started) }

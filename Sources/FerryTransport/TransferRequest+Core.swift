@@ -18,6 +18,7 @@ extension TransferRequest {
         core.max_body = maxBodyBytes
         core.max_rate = maxRate
         core.flags = flags
+        core.connections = connections ?? 0
         switch responseBody {
         case .collect: core.response_kind = UInt8(FERRY_COLLECT)
         case .stream, .held: core.response_kind = UInt8(FERRY_STREAM)
@@ -58,6 +59,7 @@ extension TransferRequest {
         if reportsStart { flags |= UInt32(FERRY_NOTIFY_START) }
         if case .held = responseBody { flags |= UInt32(FERRY_HOLD_BODY) }
         if publicOnly { flags |= UInt32(FERRY_PUBLIC_ONLY) }
+        if connections != nil { flags |= UInt32(FERRY_CONNECT) }
         return flags
     }
 }

@@ -78,6 +78,8 @@ package struct TransferRequest: Sendable {
     package var reportsStart = false
     /// Connects to addresses of the public internet only; `FERRY_PUBLIC_ONLY` in CFerry.h says what that means.
     package var publicOnly = false
+    /// Sends nothing and opens a connection for others, unless so many are unused or being opened already.
+    package var connections: UInt32?
     /// What few requests say, so that copying the others stays cheap.
     var extras: Extras?
 

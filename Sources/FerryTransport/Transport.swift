@@ -141,6 +141,8 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var hostOverrides: [HostOverride] = []
     /// Which address of several the native engine takes. The default is `ordered`.
     package var addressSelection = AddressSelection.ordered
+    /// Connections of the native engine that lie ready at each host in use, for each loop. The default is 0.
+    package var minimumIdle: UInt32 = 0
     package var userAgent: String?
     /// The `Accept-Encoding` sent; `nil` sends none.
     package var acceptedEncodings: String?

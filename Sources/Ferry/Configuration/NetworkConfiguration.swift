@@ -193,6 +193,12 @@ public struct Limits: Sendable, Hashable {
     /// Bytes of a body held in memory, after decoding; more is `responseTooLarge`. The default is 64 MiB.
     public var maxBodyBytes = 64 * 1024 * 1024
 
+    /// Connections that lie ready, unused, at each scheme, host and port as long as it is in use: until
+    /// ``NetworkConfiguration/idleConnectionTime`` after its last request. They are opened beside requests; with
+    /// several loops each has its share, one at least. Only Ferry's own engine has them, and not through a proxy. The
+    /// default is 0.
+    public var minimumIdlePerHost = 0
+
     /// The defaults.
     public init() {}
 }
@@ -274,6 +280,8 @@ extension NetworkConfiguration {
         case .roundRobin: made.addressSelection = .roundRobin
         case .leastRequests: made.addressSelection = .leastRequests
         }
+        let ready = max(limits.minimumIdlePerHost, 0)
+        made.minimumIdle = UInt32(clamping: (ready + made.eventLoopCount - 1) / made.eventLoopCount)
         made.unixSocket = unixSocket
         made.userAgent = userAgent
         made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field

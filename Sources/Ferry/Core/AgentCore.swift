@@ -107,10 +107,13 @@ final class AgentCore: TransferReceiver {
 
     /// Hands a transfer of a run over. It gets its one answer in every case, perhaps before this returns. What a run
     /// goes on with was let in when the run began. One that `mayBeRetried` pays for that when it is let in.
-    func start(_ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false, mayBeRetried: Bool = false) {
+    func start(
+        _ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false, mayBeRetried: Bool = false,
+        on loop: UInt8? = nil
+    ) {
         run.prepare(built)
         run.watch?.sends(built)
-        let loop = transport.chooseLoop()
+        let loop = loop ?? transport.chooseLoop()
         let admission = state.withLock { state -> Result<TransferID, RequestError> in
             if state.isClosed && !goesOn && !state.letsIn(run.group != nil || isRefreshing) {
                 return .failure(RequestError(TransferFailure(.shutdown), url: run.url))

@@ -19,6 +19,10 @@ import Testing
         return names
     }
 
+    private func connects(_ agent: NetworkAgent) async throws {
+        try await agent.connect(to: "https://api.example.com", count: 8)  // TLS is done, nothing is sent
+    }
+
     private func printsConnections(of agent: NetworkAgent) {
         for (origin, connections) in agent.statistics.origins {
             print(origin, connections.open, connections.idle, connections.pending, connections.reused)
@@ -32,6 +36,8 @@ import Testing
         let agent = NetworkAgent(configuration: configuration)
         #expect(empties(agent) == ["session"] && agent.cookies.all.isEmpty)
         printsConnections(of: agent)
+        // libcurl carries the requests of an agent that keeps cookies.
+        await #expect(throws: RequestError.self) { try await connects(agent) }
         await agent.shutdown(grace: .zero)
     }
 
@@ -54,6 +60,7 @@ import Testing
                 certificateFile: "/etc/shop/client.pem", keyFile: "/etc/shop/client.key"),
             minimumVersion: .v13)
         configuration.addressSelection = .roundRobin  // or .leastRequests
+        configuration.limits.minimumIdlePerHost = 2
         configuration.hostOverrides = ["api.example.com:443": ["10.0.0.7", "10.0.0.8"]]
         configuration.unixSocket = "/run/docker.sock"
         configuration.http2 = .negotiated

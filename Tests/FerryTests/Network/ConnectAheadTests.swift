@@ -1,0 +1,156 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Connections that are opened before requests need them.
+@Suite(.timeLimit(.minutes(1))) struct ConnectAheadTests {
+    private func withAgent(
+        server options: LoopbackServer.Options = .init(), _ change: (inout NetworkConfiguration) -> Void = { _ in },
+        _ body: (NetworkAgent, LoopbackServer) async throws -> Void
+    ) async throws {
+        let server = try LoopbackServer(options)
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.engine = .automatic
+        configuration.tls.authorityFile = options.certificate?.authorityFile
+        change(&configuration)
+        let agent = NetworkAgent(configuration: configuration)
+        try await body(agent, server)
+        await agent.shutdown()
+    }
+
+    private func options(secure: Bool) throws -> LoopbackServer.Options {
+        secure ? .init(certificate: try ServerCertificate()) : .init()
+    }
+
+    private func idle(of server: LoopbackServer, in agent: NetworkAgent) -> UInt64 {
+        agent.statistics.origins[server.baseURL]?.idle ?? 0
+    }
+
+    @Test("As many are opened as are asked for, and the first request finds one", arguments: [false, true])
+    func opened(secure: Bool) async throws {
+        try await withAgent(server: options(secure: secure)) { agent, server in
+            #expect(try await agent.connect(to: server.baseURL, count: 8) == 8)
+            try await server.waitForConnections(8)
+            #expect(server.connectionCount == 8 && server.requestCount == 0)
+            if secure { try await server.waitForHandshakes(8) }
+            while idle(of: server, in: agent) < 8 { await Task.yield() }
+            let reply = try await agent.send(Get("/hello"))
+            #expect(reply.isReusedConnection && reply.metrics.connect == nil && reply.metrics.tls == nil)
+            let replies = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<8 { group.addTask { try await agent.send(Get("/hello")).isReusedConnection } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(replies == [Bool](repeating: true, count: 8) && server.connectionCount == 8)
+        }
+    }
+
+    @Test func thoseThatLieUnusedCount() async throws {
+        try await withAgent { agent, server in
+            try await agent.send(Get("/hello"))
+            #expect(try await agent.connect(to: "/path/of/the/base") == 1)
+            #expect(server.connectionCount == 1)
+            #expect(try await agent.connect(to: server.baseURL, count: 3) == 3)
+            #expect(try await agent.connect(to: server.baseURL, count: 2) == 2)
+            #expect(try await agent.connect(to: server.baseURL, count: 0) == 0)
+            #expect(agent.statistics.connectionsOpened == 3)
+        }
+    }
+
+    @Test func severalLoopsShareThem() async throws {
+        try await withAgent {
+            $0.eventLoopCount = 2
+        } _: { agent, server in
+            let count = try await agent.connect(to: server.baseURL, count: 6)
+            #expect(count == 6)
+            #expect(agent.statistics.connectionsOpened == 6)
+            for _ in 0..<4 {
+                let reply = try await agent.send(Get("/hello"))
+                #expect(reply.isReusedConnection)
+            }
+        }
+    }
+
+    @Test func whatCannotBeOpenedIsThrown() async throws {
+        var options = LoopbackServer.Options()
+        options.accepting = .refused
+        try await withAgent(server: options) { agent, server in
+            await #expect { try await agent.connect(to: server.baseURL, count: 3) } throws: {
+                ($0 as? RequestError)?.code == .connect(.refused)
+            }
+            await #expect { try await agent.connect(to: "http://") } throws: { $0 is RequestError }
+        }
+        try await withAgent(server: .init(certificate: try ServerCertificate())) {
+            $0.tls.authorityFile = nil
+        } _: { agent, server in
+            await #expect { try await agent.connect(to: server.baseURL) } throws: {
+                ($0 as? RequestError)?.code == .tls(.untrusted)
+            }
+        }
+        try await withAgent {
+            $0.engine = .libcurl
+        } _: { agent, server in
+            await #expect { try await agent.connect(to: server.baseURL) } throws: {
+                ($0 as? RequestError)?.code == .invalidRequest
+            }
+            let reply = try await agent.send(Get("/hello"))
+            #expect(reply.status == 200)
+        }
+    }
+
+    @Test func aCancelEndsTheHandshakes() async throws {
+        try await withAgent(server: options(secure: true)) { agent, server in
+            server.script([.stallHandshake])
+            let task = Task { try await agent.connect(to: server.baseURL, count: 4) }
+            try await server.waitForConnections(4)
+            task.cancel()
+            await #expect { try await task.value } throws: { ($0 as? RequestError)?.code == .cancelled }
+            try await server.waitForOpenConnections(atMost: 0)
+        }
+    }
+
+    @Test func oneThatTheServerHasClosedIsNotUsed() async throws {
+        try await withAgent { agent, server in
+            server.script(connection: 1, [.close])
+            #expect(try await agent.connect(to: server.baseURL) == 1)
+            try await server.waitForOpenConnections(atMost: 0)
+            #expect(try await agent.send(Get("/hello")).status == 200)
+        }
+    }
+
+    @Test func requestsDoNotWaitForConnectionsOfOthers() async throws {
+        try await withAgent(server: options(secure: true)) { agent, server in
+            try await agent.send(Get("/hello"))
+            server.script([.stallHandshake])
+            let task = Task { try await agent.connect(to: server.baseURL, count: 2) }
+            try await server.waitForConnections(2)
+            for _ in 0..<10 { #expect(try await agent.send(Get("/hello")).isReusedConnection) }
+            task.cancel()
+            // One lies unused, and counts.
+            #expect(try await task.value == 1)
+        }
+    }
+
+    @Test func someLieReadyAsLongAsTheHostIsInUse() async throws {
+        try await withAgent {
+            $0.limits.minimumIdlePerHost = 2
+            $0.idleConnectionTime = .milliseconds(300)
+        } _: { agent, server in
+            server.script(path: "/held", [.expectHead, .mark("held"), .wait("go"), .close])
+            try await agent.send(Get("/hello"))
+            while idle(of: server, in: agent) < 2 { await Task.yield() }
+            let held = (0..<4).map { _ in Task { await agent.result(Get("/held")) } }
+            try await server.waitForMark("held", count: 4)
+            // Longer than one that is idle lives.
+            let end = ContinuousClock.now + .milliseconds(700)
+            while ContinuousClock.now < end {
+                #expect(try await agent.send(Get("/hello")).isReusedConnection)
+            }
+            while idle(of: server, in: agent) < 2 { await Task.yield() }
+            server.signal("go")
+            for task in held { _ = await task.value }
+            // Nobody uses it any more.
+            while agent.statistics.sockets > 0 { await Task.yield() }
+        }
+    }
+}
