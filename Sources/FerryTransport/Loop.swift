@@ -24,6 +24,7 @@ final class Loop: Sendable {
         options.on_pull = onPull
         options.on_call = onCall
         options.on_alarm = onAlarm
+        options.on_trust = onTrust
         options.on_stopped = onStopped
         // The core keeps a table of connections for so many.
         options.max_transfers = UInt32(clamping: min(maxTransfers, 1 << 20))
@@ -93,6 +94,8 @@ final class Loop: Sendable {
         statistics.guardedConnections = from.guarded
         statistics.turns = from.turns
         statistics.longestTurn = from.longest_turn_us
+        statistics.trustRenewals = from.trust_renewals
+        statistics.trustFaults = from.trust_faults
         readOrigins(into: &statistics)
         return statistics
     }
@@ -221,6 +224,10 @@ func onCall(_ context: UnsafeMutableRawPointer?) {
 
 func onAlarm(_ context: UnsafeMutableRawPointer?) {
     LoopContext.of(context)?.clock.ring()
+}
+
+func onTrust(_ context: UnsafeMutableRawPointer?, _ fault: UnsafePointer<CChar>?) {
+    LoopContext.of(context)?.receiver?.trustChanged(fault: fault.map { String(cString: $0) })
 }
 
 func onStopped(_ context: UnsafeMutableRawPointer?) {

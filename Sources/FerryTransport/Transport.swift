@@ -96,6 +96,8 @@ extension TransportStatistics {
         guardedConnections += other.guardedConnections
         turns += other.turns
         longestTurn = max(longestTurn, other.longestTurn)
+        trustRenewals += other.trustRenewals
+        trustFaults += other.trustFaults
         pastOrigins.add(other.pastOrigins)
         origins.merge(other.origins) { own, others in
             var sum = own

@@ -74,6 +74,10 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
     /// Wants the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
+
+    /// The files of TLS have changed, and count for new connections; with a `fault` they cannot be used, and the old
+    /// ones go on counting.
+    func trustChanged(fault: String?)
 }
 
 extension Transporting {
@@ -89,6 +93,7 @@ extension Transporting {
 }
 
 extension TransferReceiver {
+    package func trustChanged(fault: String?) {}
     package func transferStarted(_ id: TransferID) {}
     package func transfer(_ id: TransferID, receivedHead head: TransferResult) {}
     package func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
@@ -127,6 +132,8 @@ package struct TransportStatistics: Sendable, Equatable {
     package var turns: UInt64 = 0
     /// Microseconds.
     package var longestTurn: UInt64 = 0
+    package var trustRenewals: UInt64 = 0
+    package var trustFaults: UInt64 = 0
     /// By scheme, host and port, each once.
     package var origins: [String: OriginFigures] = [:]
     /// Of those that are forgotten.

@@ -6,6 +6,11 @@
 
 enum { FERRY__SPARE_HEADS = 64 };
 
+/* Which contents a file has. */
+typedef struct ferry__file_mark {
+  uint64_t device, inode, size, changed_ns;
+} ferry__file_mark;
+
 typedef struct ferry__http1 {
   ferry__connection *oldest, *newest; /* idle */
   ferry__connection *dialing, *dialing_last;
@@ -14,6 +19,8 @@ typedef struct ferry__http1 {
   uint64_t read_ns; /* before the sockets of this turn were read */
   char *buffer;   /* to receive into, and to compose requests in */
   struct ssl_ctx_st *tls; /* made when first used */
+  ferry__file_mark trust[3]; /* the files that it was made of, or was not */
+  uint64_t trust_at;         /* ms: when they were looked at */
   ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, with their memory */
   unsigned head_count;
 } ferry__http1;

@@ -10,6 +10,7 @@
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- The context --------------------------------------------------------- */
 
@@ -48,6 +49,8 @@ static bool set_certificate(SSL_CTX *context, const ferry_loop *loop) {
 /* A ticket: the next handshake with this origin is shorter. */
 static int on_session(SSL *tls, SSL_SESSION *session) {
   ferry__connection *c = SSL_get_app_data(tls);
+  if (SSL_get_SSL_CTX(tls) != c->loop->http1.tls)
+    return 0; /* the trust that it comes from is no longer ours */
   SSL_SESSION_free(c->route->session);
   c->route->session = session;
   return 1; /* it is ours now */
@@ -87,6 +90,78 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
     return context;
   SSL_CTX_free(context);
   return NULL;
+}
+
+/* ---- Its renewal --------------------------------------------------------- */
+
+enum { LOOK_MS = 1000 };
+
+static ferry__file_mark mark_of(const char *path) {
+  struct stat s;
+  ferry__file_mark mark = {0};
+  if (path && !stat(path, &s))
+    mark = (ferry__file_mark){
+        .device = (uint64_t)s.st_dev,
+        .inode = (uint64_t)s.st_ino,
+        .size = (uint64_t)s.st_size,
+        .changed_ns = (uint64_t)s.st_mtim.tv_sec * 1000000000 +
+                      (uint64_t)s.st_mtim.tv_nsec,
+    };
+  return mark;
+}
+
+/* True when they are others than at the last look. */
+static bool look_at_files(ferry_loop *loop) {
+  const ferry__file_mark marks[] = {mark_of(loop->ca_file),
+                                    mark_of(loop->client_certificate),
+                                    mark_of(loop->client_key)};
+  loop->http1.trust_at = ferry__now(loop);
+  if (!memcmp(loop->http1.trust, marks, sizeof marks))
+    return false;
+  memcpy(loop->http1.trust, marks, sizeof marks);
+  return true;
+}
+
+/* A handshake that is shortened by one of these checks no certificate. */
+static void drop_sessions(ferry_loop *loop) {
+  for (ferry__host *host = loop->hosts.oldest; host; host = host->newer)
+    for (ferry__route *route = host->routes; route; route = route->next) {
+      SSL_SESSION_free(route->session);
+      route->session = NULL;
+    }
+}
+
+/* Connections that there are keep what they were made with. Files that are
+ * being written, or of which one has yet to follow, cannot be used, and are
+ * tried again with the next change. */
+static void renew(ferry_loop *loop) {
+  const char *fault = NULL;
+  SSL_CTX *context = make_context(loop);
+  if (context) {
+    SSL_CTX_free(loop->http1.tls);
+    loop->http1.tls = context;
+    drop_sessions(loop);
+    ferry__count(&loop->counters.trust_renewals, 1);
+  } else {
+    fault = ERR_reason_error_string(ERR_peek_last_error());
+    fault = fault ? fault : "the files cannot be read";
+    ferry__count(&loop->counters.trust_faults, 1);
+  }
+  if (loop->options.on_trust)
+    loop->options.on_trust(loop->options.context, fault);
+  ERR_clear_error();
+}
+
+/* Whether there is one. */
+static bool have_context(ferry_loop *loop) {
+  ferry__http1 *http1 = &loop->http1;
+  if (!http1->tls) {
+    look_at_files(loop);
+    return (http1->tls = make_context(loop));
+  }
+  if (ferry__now(loop) >= http1->trust_at + LOOK_MS && look_at_files(loop))
+    renew(loop);
+  return true;
 }
 
 /* ---- Faults -------------------------------------------------------------- */
@@ -219,7 +294,7 @@ void ferry__tls_begin(ferry__connection *c) {
   if (c->transfer)
     c->transfer->phase = FERRY_PHASE_TLS;
   ERR_clear_error();
-  if (!loop->http1.tls && !(loop->http1.tls = make_context(loop))) {
+  if (!have_context(loop)) {
     fail(c, FERRY_D_TLS_CONFIGURATION,
          ERR_reason_error_string(ERR_peek_last_error()));
     return;

@@ -28,6 +28,8 @@ typedef struct ferry_statistics {
   uint64_t guarded;     /* idle connections ended because bytes came */
   uint64_t turns;
   uint64_t longest_turn_us;
+  uint64_t trust_renewals; /* files of TLS that had changed, and were read */
+  uint64_t trust_faults;   /* likewise, and could not be used */
 } ferry_statistics;
 
 /* [any thread], until ferry_loop_free(). */

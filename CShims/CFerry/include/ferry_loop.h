@@ -100,6 +100,11 @@ typedef struct ferry_options {
   /* The time given to ferry_set_alarm() has come. What is submitted in it
    * leaves in the same turn. */
   void (*_Nullable on_alarm)(void *_Nullable context);
+  /* The files of TLS have changed, and new connections of our own engine go by
+   * them; with `fault`, OpenSSL's words, they cannot be used, and the old ones
+   * hold on. */
+  void (*_Nullable on_trust)(void *_Nullable context,
+                             const char *_Nullable fault);
   /* Last of all: the thread is about to end, nothing comes after it. */
   void (*_Nullable on_stopped)(void *_Nullable context);
 
@@ -112,7 +117,10 @@ typedef struct ferry_options {
    * whole seconds. */
   uint32_t lifetime_ms;
 
-  /* TLS, for all transfers of the loop. ca_file NULL = the system's. */
+  /* TLS, for all transfers of the loop. ca_file NULL = the system's. For
+   * connections of our own engine ca_file, client_certificate and client_key
+   * are read again when they have changed; that is looked at when one is
+   * opened, once a second at most. */
   const char *_Nullable ca_file;
   const char *_Nullable pinned_keys; /* "sha256//…;sha256//…" */
   int insecure;                      /* verify neither chain nor name */

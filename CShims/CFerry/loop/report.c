@@ -19,6 +19,8 @@ void ferry_loop_statistics(const ferry_loop *loop, ferry_statistics *out) {
   READ(guarded);
   READ(turns);
   READ(longest_turn_us);
+  READ(trust_renewals);
+  READ(trust_faults);
 #undef READ
 }
 

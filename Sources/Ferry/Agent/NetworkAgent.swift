@@ -167,6 +167,10 @@ public struct AgentStatistics: Sendable, Hashable {
     public let turns: UInt64
     /// The longest of them: more than a few milliseconds speak of code that blocks on ``NetworkAgent/taskExecutor``.
     public let longestTurn: Duration
+    /// Times that the files of ``TLSConfiguration`` had changed and were read again, by each loop.
+    public let trustRenewals: UInt64
+    /// Times that they had changed and could not be used, so that the old ones stayed in use.
+    public let trustFaults: UInt64
     /// The connections of each origin that is in use, or was until ``NetworkConfiguration/idleConnectionTime`` ago; by
     /// `scheme://host:port`, without a port that is the scheme's own.
     public let origins: [String: ConnectionStatistics]
@@ -184,6 +188,8 @@ public struct AgentStatistics: Sendable, Hashable {
         guardedConnections = from.guardedConnections
         turns = from.turns
         longestTurn = .microseconds(Int64(clamping: from.longestTurn))
+        trustRenewals = from.trustRenewals
+        trustFaults = from.trustFaults
         forgottenOrigins = ConnectionStatistics(from.pastOrigins)
         var origins: [String: ConnectionStatistics] = [:]
         origins.reserveCapacity(from.origins.count)

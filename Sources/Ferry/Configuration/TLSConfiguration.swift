@@ -9,7 +9,8 @@ public struct TLSConfiguration: Sendable, Hashable {
         case none
     }
 
-    /// A file of authorities in PEM that takes the place of the system's. The default is `nil`, the system's.
+    /// A file of authorities in PEM that takes the place of the system's. The default is `nil`, the system's. It is
+    /// read again when it has changed, for new connections, as are the files of ``clientCertificate``.
     public var authorityFile: String?
 
     /// `sha256//BASE64` of public keys, one of which the server's must be; checked also without verification. The

@@ -240,6 +240,8 @@ final class AgentCore: TransferReceiver {
         state.withLock { $0.table[id] }?.fill(space) ?? .failed
     }
 
+    func trustChanged(fault: String?) { log?.trustChanged(fault: fault) }
+
     // MARK: By queues
 
     /// One hop for all of a turn to the processing queue, one from there to each callback queue.

@@ -78,6 +78,12 @@ struct RunLog: Sendable {
         sink.log(.debug, entry(of: run, outcome, metrics))
     }
 
+    /// The files of TLS have changed.
+    func trustChanged(fault: String?) {
+        let message = fault.map { "changed TLS files cannot be used: \($0)" } ?? "changed TLS files are in use"
+        sink.log(.debug, LogEntry(.debug, message))
+    }
+
     /// It will be sent again, after `delay`, because of this.
     func retrying(_ run: RunInfo, attempt: Int, after code: RequestError.Code, delay: Duration) {
         sink.log(.debug, entry(of: run, attempt: attempt, code: code, delay: delay))
