@@ -52,6 +52,9 @@ let package = Package(
             providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "Czlib", path: "CShims/Czlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
+            name: "Cbrotli", path: "CShims/Cbrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"])]),
+        .systemLibrary(name: "Czstd", path: "CShims/Czstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "Csqlite3", path: "CShims/Csqlite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -62,11 +65,12 @@ let package = Package(
 
         // C: the transfer core, and the server that tests and benchmarks talk to.
         .target(
-            name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "COpenSSL"], path: "CShims/CFerry",
+            name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
+            path: "CShims/CFerry",
             cSettings: strictC + [.headerSearchPath(".")]),
         .target(
-            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib"], path: "CShims/CLoopback",
-            cSettings: strictC),
+            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib", "Cbrotli", "Czstd"], path: "CShims/CLoopback",
+            cSettings: strictC, linkerSettings: [.linkedLibrary("brotlienc")]),
 
         // C++ behind a C header: the JSON parser, and the patterns of schemas.
         .target(
@@ -135,8 +139,9 @@ let package = Package(
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
         // `make fuzz`.
         .target(
-            name: "CCoreParts", dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "COpenSSL"],
-            path: "Tests/CCoreParts", cSettings: strictC + [.headerSearchPath("../../CShims/CFerry")]),
+            name: "CCoreParts", dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
+            path: "Tests/CCoreParts", cSettings: strictC + [.headerSearchPath("../../CShims/CFerry")],
+            linkerSettings: [.linkedLibrary("brotlienc")]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
             exclude: ["Dictionaries", "Fuzzer.swift", "Seeds", "run"], swiftSettings: strict),

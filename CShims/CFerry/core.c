@@ -136,12 +136,7 @@ static void stop(ferry_loop *loop) {
 }
 
 static void free_parts(ferry_loop *loop) {
-  while (loop->inflates) {
-    ferry__inflate *inflate = loop->inflates;
-    loop->inflates = inflate->next;
-    inflateEnd(&inflate->stream);
-    free(inflate);
-  }
+  ferry__decoders_free(loop);
   ferry__hosts_free(loop);
   ferry__sockets_free(loop);
   ferry__pool_close(&loop->pool);

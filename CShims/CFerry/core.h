@@ -53,9 +53,9 @@ struct ferry_loop {
   ferry__port *port;
   ferry__jobs jobs;
   ferry__alarm alarm;
-  ferry__inflate *inflates;
-  unsigned inflate_count, sink_count;
-  unsigned char *scratch; /* inflate's output */
+  ferry__spares decoders[2]; /* of zlib, of libzstd */
+  unsigned sink_count;
+  unsigned char *scratch; /* the decoders' output */
   ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
   ferry_result *finished, **finished_last;
   size_t finished_count;

@@ -29,6 +29,8 @@ void lb__route_headers(lb_conn *c, const lb_head *head, lb_slice rest);
 void lb__route_upload(lb_conn *c, const lb_head *head, lb_slice rest);
 void lb__route_gzip(lb_conn *c, const lb_head *head, lb_slice rest);
 void lb__route_deflate(lb_conn *c, const lb_head *head, lb_slice rest);
+void lb__route_brotli(lb_conn *c, const lb_head *head, lb_slice rest);
+void lb__route_zstd(lb_conn *c, const lb_head *head, lb_slice rest);
 void lb__route_auth(lb_conn *c, const lb_head *head, lb_slice rest);
 
 #endif

@@ -189,6 +189,8 @@ static const struct {
     {"/gzip/", LB_BODY_DROP, lb__route_gzip,
      "N bytes; ?zeros=1 ?cut=1 ?corrupt=1"},
     {"/deflate/", LB_BODY_DROP, lb__route_deflate, "likewise; ?raw=1"},
+    {"/br/", LB_BODY_DROP, lb__route_brotli, "likewise"},
+    {"/zstd/", LB_BODY_DROP, lb__route_zstd, "likewise"},
     {"/drip", LB_BODY_DROP, lb__route_drip,
      "?bytes=N ?interval=MS ?chunk=SIZE"},
     {"/upload", LB_BODY_HASH, lb__route_upload, "counts and hashes the body"},

@@ -101,8 +101,8 @@ int lb__source_pull(lb_conn *c, uv_buf_t *span) {
       return pull_repeat(&c->source, span);
     case LB_SOURCE_CHUNKED:
       return pull_chunked(c);
-    case LB_SOURCE_DEFLATE:
-      return lb__deflate_pull(c);
+    case LB_SOURCE_CODED:
+      return lb__coded_pull(c);
     case LB_SOURCE_DRIP:
       return pull_drip(c);
     default:
@@ -112,6 +112,6 @@ int lb__source_pull(lb_conn *c, uv_buf_t *span) {
 
 void lb__source_end(lb_conn *c) {
   free(c->source.owned);
-  lb__deflate_end(&c->source);
+  lb__coded_end(&c->source);
   memset(&c->source, 0, sizeof(c->source));
 }

@@ -11,10 +11,12 @@ enum {
   LB_SOURCE_BLOB,
   LB_SOURCE_REPEAT,
   LB_SOURCE_CHUNKED,
-  LB_SOURCE_DEFLATE,
+  LB_SOURCE_CODED,
   LB_SOURCE_DRIP,
 };
 enum { LB_PULL_END = 0, LB_PULL_SPAN, LB_PULL_OUT, LB_PULL_WAIT };
+
+typedef struct lb_encoder lb_encoder;
 
 typedef struct lb_source {
   int kind;
@@ -26,8 +28,8 @@ typedef struct lb_source {
   char *owned;         /* freed at the end */
   uint64_t piece;      /* CHUNKED, DRIP: bytes at once */
   uint64_t interval;   /* DRIP, ms */
-  bool ended;          /* DEFLATE, CHUNKED: the last bytes are made */
-  struct z_stream_s *deflate;
+  bool ended;          /* CODED, CHUNKED: the last bytes are made */
+  lb_encoder *encoder;
 } lb_source;
 
 /* The pattern is the 37 bytes a–z, 0–9 and a line feed, again and again: a
@@ -36,7 +38,7 @@ typedef struct lb_source {
 lb_slice lb__pattern(uint64_t offset, uint64_t limit, bool zeros);
 int lb__source_pull(lb_conn *c, uv_buf_t *span);
 void lb__source_end(lb_conn *c);
-int lb__deflate_pull(lb_conn *c);
-void lb__deflate_end(lb_source *source);
+int lb__coded_pull(lb_conn *c);
+void lb__coded_end(lb_source *source);
 
 #endif

@@ -3,7 +3,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// gzip and deflate.
+    /// gzip, deflate, br and zstd.
     @Suite struct Decoding {
         private func get(_ core: CoreLoop, _ url: String, _ change: (inout CoreRequest) -> Void = { _ in }) async throws
             -> CoreResult
@@ -35,7 +35,7 @@ extension CoreTests {
         @Test(arguments: [0, 1, 1_000, 100_000, 5_000_000])
         func codedBodiesComeOutWhole(size: Int) async throws {
             try await withCore { core, server in
-                for path in ["/gzip/\(size)", "/deflate/\(size)", "/deflate/\(size)?raw=1"] {
+                for path in ["/gzip/\(size)", "/deflate/\(size)", "/deflate/\(size)?raw=1", "/br/\(size)", "/zstd/\(size)"] {
                     let result = try await get(core, server.baseURL + path)
                     #expect(result.fault == .ok, "\(path)")
                     #expect(result.body ?? [] == LoopbackServer.pattern(0..<size), "\(path)")
@@ -94,7 +94,49 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1"])
+        private static let zstdHello: [UInt8] = [40, 181, 47, 253, 4, 88, 41, 0, 0, 104, 101, 108, 108, 111, 163, 109, 159, 136]
+        private static let brotliHello: [UInt8] = [15, 2, 128, 104, 101, 108, 108, 111, 3]
+
+        @Test func severalFramesOfZstdAndNothingBehindBrotli() async throws {
+            // A frame that is skipped (RFC 8878, 3.1.2).
+            let skipped: [UInt8] = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3]
+            try await withCore { core, server in
+                script(server, "/two", "zstd", [Self.zstdHello + Self.zstdHello])
+                script(server, "/apart", "zstd", [Self.zstdHello, Self.zstdHello])
+                script(server, "/skipped", "ZSTD", [Self.zstdHello + skipped + Self.zstdHello])
+                for path in ["/two", "/apart", "/skipped"] {
+                    let result = try await get(core, server.baseURL + path)
+                    #expect(result.fault == .ok && result.text == "hellohello", "\(path)")
+                }
+                script(server, "/cut", "zstd", [Self.zstdHello + Self.zstdHello.prefix(7)])
+                let cut = try await get(core, server.baseURL + "/cut")
+                #expect(cut.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_TRUNCATED))
+                script(server, "/one", "br", [Array(Self.brotliHello.prefix(1)), Array(Self.brotliHello.dropFirst())])
+                let one = try await get(core, server.baseURL + "/one")
+                #expect(one.fault == .ok && one.text == "hello")
+                for (path, coding, bytes) in [
+                    ("/junk", "zstd", Self.zstdHello), ("/more", "br", Self.brotliHello),
+                ] {
+                    script(server, path, coding, [bytes + [1, 2, 3, 4, 5, 6, 7, 8]])
+                    let junk = try await get(core, server.baseURL + path)
+                    #expect(junk.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT), "\(path)")
+                }
+            }
+        }
+
+        @Test func aWindowOfZstdAbove8MiBIsRefused() async throws {
+            // The head of a frame whose window is 16 MiB (RFC 8878, 3.1.1.1.2), and an empty last block.
+            try await withCore { core, server in
+                script(server, "/wide", "zstd", [[0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x70, 0x01, 0x00, 0x00]])
+                let wide = try await get(core, server.baseURL + "/wide")
+                #expect(wide.fault == CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_CORRUPT))
+                script(server, "/fits", "zstd", [[0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x68, 0x01, 0x00, 0x00]])
+                let fits = try await get(core, server.baseURL + "/fits")
+                #expect(fits.fault == .ok && fits.bodyLength == 0)
+            }
+        }
+
+        @Test(arguments: ["/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/br/100000?cut=1", "/zstd/100000?cut=1"])
         func cutShortThoughTheLengthAgrees(path: String) async throws {
             try await withCore { core, server in
                 let result = try await get(core, server.baseURL + path)
@@ -103,7 +145,7 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1"])
+        @Test(arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1"])
         func corrupt(path: String) async throws {
             try await withCore { core, server in
                 let result = try await get(core, server.baseURL + path)
@@ -111,9 +153,11 @@ extension CoreTests {
             }
         }
 
-        @Test func aBombStopsAtTheLimit() async throws {
+        @Test(arguments: ["gzip", "br", "zstd"]) func aBombStopsAtTheLimit(coding: String) async throws {
             try await withCore { core, server in
-                let result = try await get(core, server.baseURL + "/gzip/200000000?zeros=1") { $0.maxBody = 1_000_000 }
+                let result = try await get(core, server.baseURL + "/\(coding)/200000000?zeros=1") {
+                    $0.maxBody = 1_000_000
+                }
                 #expect(result.fault == CoreFault(FERRY_E_BODY_TOO_LARGE))
                 #expect(result.bodyLength <= 1_000_000 && result.bodyReceived < 100_000)
             }
@@ -121,7 +165,7 @@ extension CoreTests {
 
         @Test func twoCodingsAndUnknownOnesAreLeftToTheCaller() async throws {
             try await withCore { core, server in
-                for (path, coding) in [("/br", "br"), ("/two", "gzip, gzip"), ("/id", "identity")] {
+                for (path, coding) in [("/other", "compress"), ("/two", "gzip, gzip"), ("/br", "br, gzip"), ("/id", "identity")] {
                     script(server, path, coding, [Self.hello])
                     let result = try await get(core, server.baseURL + path)
                     #expect(result.fault == .ok && result.body == Self.hello && !result.isDecoded, "\(path)")
@@ -152,7 +196,8 @@ extension CoreTests {
             try await withCore { core, server in
                 for path in [
                     "/gzip/1000?cut=1", "/gzip/1000", "/deflate/1000?raw=1", "/deflate/1000", "/gzip/1000?corrupt=1",
-                    "/gzip/1000",
+                    "/gzip/1000", "/zstd/1000?cut=1", "/zstd/1000", "/zstd/1000?corrupt=1", "/zstd/1000", "/br/1000?cut=1",
+                    "/br/1000", "/br/1000?corrupt=1", "/br/1000", "/gzip/1000",
                 ] {
                     let result = try await get(core, server.baseURL + path)
                     if !path.contains("cut") && !path.contains("corrupt") {

@@ -1,6 +1,6 @@
 /// A reader of what comes from outside, and what it promises of any bytes.
 enum FuzzTarget: String, CaseIterable {
-    case json, schema, header, inflate, range, retry, disposition, url, cache, plan, response, connection, differences
+    case json, schema, header, decode, range, retry, disposition, url, cache, plan, response, connection, differences
 
     /// Throws, or ends the process, when a promise does not hold.
     func check(_ bytes: UnsafeRawBufferPointer) throws {
@@ -8,7 +8,7 @@ enum FuzzTarget: String, CaseIterable {
         case .json: try checkJSON(bytes)
         case .schema: try checkSchemaFile(bytes)
         case .header: try checkHeader(bytes)
-        case .inflate: try checkInflate(bytes)
+        case .decode: try checkDecoding(bytes)
         case .range: try checkContentRange(text(bytes))
         case .retry: try checkRetryAfter(text(bytes))
         case .disposition: try checkDisposition(text(bytes))

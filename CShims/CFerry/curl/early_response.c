@@ -158,7 +158,7 @@ bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *t) {
     if (t->max_rate && !ferry__pace_take(loop, t, n))
       return true;
     t->curl.kept_from += (uint32_t)n;
-    if (!(t->inflate ? ferry__inflate_write(loop, t, bytes, n)
+    if (!(t->decoder ? ferry__decode_write(loop, t, bytes, n)
                      : ferry__body_deliver(loop, t, bytes, n)))
       return false;
     if (t->curl.kept_from == t->curl.kept_length) {

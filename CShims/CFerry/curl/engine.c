@@ -76,7 +76,7 @@ static void resume(ferry_loop *loop, ferry__transfer *t) {
       ferry__transfer_end(loop, t, t->fault);
       return;
     }
-    if (t->curl.kept || (t->inflate && t->inflate->held))
+    if (t->curl.kept || (t->decoder && t->decoder->held))
       return; /* paused again */
   }
   if (t->state == FERRY__RUNNING)

@@ -158,7 +158,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return broken(t, code == CURLE_SEND_ERROR);
   case CURLE_RECV_ERROR:
     return receive_fault(t, words);
-  case CURLE_BAD_CONTENT_ENCODING: /* of 8.14; inflate.c has its own */
+  case CURLE_BAD_CONTENT_ENCODING: /* of 8.14; decode.c has its own */
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRANSFER_ENCODING);
   case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a field without a colon */
     if (t->phase == FERRY_PHASE_BODY)

@@ -126,7 +126,7 @@ bool ferry__exchange_take(ferry__connection *c, const char *at,
 /* Into its place, without a copy: a collected body of which much is left. */
 static bool is_direct(const ferry__connection *c, const ferry__transfer *t) {
   return c->response.state == FERRY__IN_BODY && c->response.left >= DIRECT &&
-         t->response_kind == FERRY_COLLECT && !t->inflate && !t->max_rate &&
+         t->response_kind == FERRY_COLLECT && !t->decoder && !t->max_rate &&
          !t->paused;
 }
 

@@ -27,7 +27,7 @@ enum {
    * before any byte of an answer (RFC 9110, 9.2.2). Without it never, and
    * never once a part of its body was pulled. */
   FERRY_IDEMPOTENT = 1u << 0,
-  /* Undo Content-Encoding gzip and deflate. */
+  /* Undo Content-Encoding gzip, deflate, br and zstd. */
   FERRY_DECODE = 1u << 1,
   /* Call on_started when the transfer leaves the queue. */
   FERRY_NOTIFY_START = 1u << 2,

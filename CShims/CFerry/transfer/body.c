@@ -22,8 +22,8 @@ static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = t->head;
   bool body = ferry__has_body(t);
   bool decode = body && (t->flags & FERRY_DECODE) &&
-                (head->coding == FERRY__CODING_GZIP ||
-                 head->coding == FERRY__CODING_DEFLATE);
+                head->coding != FERRY__CODING_NONE &&
+                head->coding != FERRY__CODING_OTHER;
   if (body && t->max_body && !decode && head->content_length > 0 &&
       (uint64_t)head->content_length > t->max_body)
     return fail(t, FERRY_E_BODY_TOO_LARGE, 0);
@@ -32,9 +32,9 @@ static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
       head->version < 20) {
     t->result.flags |= FERRY_RESULT_CLOSE_FRAMED;
   }
-  if (decode && !t->inflate) {
-    t->inflate = ferry__inflate_take(loop, head->coding);
-    if (!t->inflate)
+  if (decode && !t->decoder) {
+    t->decoder = ferry__decoder_take(loop, head->coding);
+    if (!t->decoder)
       return fail(t, FERRY_E_MEMORY, 0);
     t->result.flags |= FERRY_RESULT_DECODED;
   }
@@ -102,7 +102,7 @@ bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *t,
   if (need <= t->capacity)
     return true;
   size_t want = t->capacity * 2;
-  if (!t->bytes && !t->inflate) {
+  if (!t->bytes && !t->decoder) {
     int64_t announced = t->head->content_length;
     want = announced > FIRST_MOST ? FIRST_MOST
            : announced > 0        ? (size_t)announced + FERRY__SPARE
@@ -125,7 +125,7 @@ bool ferry__receive(ferry_loop *loop, ferry__transfer *t, const char *bytes,
                     size_t length) {
   t->last_ms = ferry__now(loop);
   t->result.body_received += length;
-  return t->inflate ? ferry__inflate_write(loop, t, bytes, length)
+  return t->decoder ? ferry__decode_write(loop, t, bytes, length)
                     : ferry__body_deliver(loop, t, bytes, length);
 }
 

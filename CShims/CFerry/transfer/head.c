@@ -201,6 +201,10 @@ static ferry__fault framing_field(ferry__head *head, const char *name,
       head->coding = FERRY__CODING_GZIP;
     else if (IS(value, n, "deflate"))
       head->coding = FERRY__CODING_DEFLATE;
+    else if (IS(value, n, "br"))
+      head->coding = FERRY__CODING_BROTLI;
+    else if (IS(value, n, "zstd"))
+      head->coding = FERRY__CODING_ZSTD;
     else if (n && !IS(value, n, "identity"))
       head->coding = FERRY__CODING_OTHER;
   }

@@ -79,9 +79,9 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->message = t->words;
   if (t->extras && t->extras->via)
     t->extras->via->held--;
-  if (t->inflate)
-    ferry__inflate_give(loop, t->inflate);
-  t->inflate = NULL;
+  if (t->decoder)
+    ferry__decoder_give(loop, t->decoder);
+  t->decoder = NULL;
   ferry__sink_free(loop, t);
   ferry__piece_drop(t);
   uint64_t began = t->started_ns ? t->started_ns : loop->now_ns;

@@ -66,7 +66,7 @@ static void set_block(ferry__sink *sink) {
     size /= 2;
   if (share > WHOLE)
     share = WHOLE;
-  bool fits = !t->inflate && announced > 0 && (uint64_t)announced <= share;
+  bool fits = !t->decoder && announced > 0 && (uint64_t)announced <= share;
   sink->block = fits ? (size_t)announced : size;
   sink->due = fits ? sink->block : size * 2 / 3;
 }

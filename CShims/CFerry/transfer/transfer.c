@@ -55,8 +55,8 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
     return;
   t->last_ms = ferry__now(loop);
   t->window_ms = 0; /* begins anew at the next look */
-  if (t->inflate && t->inflate->held) {
-    if (!ferry__inflate_drain(loop, t)) {
+  if (t->decoder && t->decoder->held) {
+    if (!ferry__decode_drain(loop, t)) {
       ferry__transfer_end(loop, t, t->fault);
       return;
     }
@@ -136,13 +136,13 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
 void ferry__transfer_left(ferry_loop *loop, ferry__transfer *t,
                           ferry__fault fault) {
   t->fault = fault;
-  if (!t->fault.code && t->inflate) {
-    if (t->inflate->held) {
+  if (!t->fault.code && t->decoder) {
+    if (t->decoder->held) {
       /* All is here, but the receiver has not taken it yet. */
       t->state = FERRY__DRAINING;
       return;
     }
-    if (t->result.body_received && !t->inflate->ended)
+    if (t->result.body_received && !t->decoder->ended)
       t->fault = (ferry__fault){FERRY_E_CONTENT_DECODING,
                                 FERRY_D_DECODING_TRUNCATED};
   }

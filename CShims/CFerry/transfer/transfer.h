@@ -30,6 +30,8 @@ enum {
   FERRY__CODING_NONE = 0,
   FERRY__CODING_GZIP,
   FERRY__CODING_DEFLATE,
+  FERRY__CODING_BROTLI,
+  FERRY__CODING_ZSTD,
   FERRY__CODING_OTHER, /* left as it is */
 };
 
@@ -50,26 +52,39 @@ void ferry__head_free(ferry__head *head);
 /* Of a transfer of which nothing has come. */
 extern ferry__head *const ferry__no_head;
 
-/* ---- Inflate (inflate.c) ------------------------------------------------- */
+/* ---- Decoding (decode.c) ------------------------------------------------- */
 
-typedef struct ferry__inflate {
-  struct ferry__inflate *next; /* in the loop's list of spare ones */
-  z_stream stream;
+typedef struct ferry__decoder {
+  struct ferry__decoder *next; /* in the loop's list of spare ones */
+  union {
+    z_stream zlib;
+    struct BrotliDecoderStateStruct *brotli;
+    struct ZSTD_DCtx_s *zstd;
+  };
+  const unsigned char *in; /* of the piece at hand */
+  size_t left;
   uint8_t coding;
   bool begun, ended;
   unsigned char first, first_length; /* a lone first byte of «deflate» */
   /* Input left over when the receiver paused inside of a piece. */
   unsigned char *held;
   size_t held_length;
-} ferry__inflate;
+} ferry__decoder;
 
-ferry__inflate *ferry__inflate_take(ferry_loop *loop, uint8_t coding);
-void ferry__inflate_give(ferry_loop *loop, ferry__inflate *inflate);
+typedef struct ferry__spares {
+  ferry__decoder *first;
+  unsigned count;
+} ferry__spares;
+
+ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding);
+void ferry__decoder_give(ferry_loop *loop, ferry__decoder *decoder);
+void ferry__decoder_free(ferry__decoder *decoder);
+void ferry__decoders_free(ferry_loop *loop);
 /* Decodes and delivers; stops where the receiver pauses and holds the rest.
  * False sets transfer->fault. */
-bool ferry__inflate_write(ferry_loop *loop, ferry__transfer *transfer,
-                          const char *bytes, size_t length);
-bool ferry__inflate_drain(ferry_loop *loop, ferry__transfer *transfer);
+bool ferry__decode_write(ferry_loop *loop, ferry__transfer *transfer,
+                         const char *bytes, size_t length);
+bool ferry__decode_drain(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Engines ------------------------------------------------------------- */
 
@@ -209,7 +224,7 @@ struct ferry__transfer {
   size_t capacity;
   char *packed; /* the result's fields, head and perhaps body, a block */
   char *words;  /* behind result.message */
-  ferry__inflate *inflate;
+  ferry__decoder *decoder;
   ferry__carried curl;
   char arena[];
 };

@@ -137,8 +137,8 @@ public struct NetworkConfiguration: Sendable {
     /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
     public var userAgent: String?
 
-    /// The content codings asked for, which are undone before the body is handed over; empty asks for none. The default
-    /// is `gzip` and `deflate`.
+    /// The content codings asked for (`Accept-Encoding`); empty asks for none. The default is `gzip` and `deflate`.
+    /// Whatever is asked for, every ``ContentEncoding`` is undone before the body is handed over.
     public var acceptedEncodings: [ContentEncoding]
 
     /// A configuration with the defaults, and what is named here.
@@ -171,6 +171,10 @@ public enum ContentEncoding: String, Sendable, Hashable {
     case gzip
     /// RFC 1950
     case deflate
+    /// RFC 7932
+    case brotli = "br"
+    /// RFC 8878
+    case zstd
 }
 
 /// How much at once.

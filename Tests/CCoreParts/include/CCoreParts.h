@@ -59,7 +59,7 @@ void parts_response_read(parts_response *_Nonnull response,
                          bool to_head, uint64_t chance);
 void parts_response_free(parts_response *_Nonnull response);
 
-enum { PARTS_GZIP, PARTS_DEFLATE };
+enum { PARTS_GZIP, PARTS_DEFLATE, PARTS_BROTLI, PARTS_ZSTD };
 
 /* What the core makes of a compressed body. */
 typedef struct parts_body {
@@ -71,11 +71,11 @@ typedef struct parts_body {
 
 /* In pieces whose lengths, and pauses between them, `chance` decides; 0 = in
  * one piece, without pauses. */
-void parts_inflate(parts_body *_Nonnull body, int coding,
+void parts_decode(parts_body *_Nonnull body, int coding,
                    const unsigned char *_Nullable bytes, size_t length,
                    uint64_t chance, uint64_t limit);
-/* The same bytes compressed, by zlib: bare = without the frame. */
-void parts_deflate(parts_body *_Nonnull body, int coding, bool bare,
+/* The same bytes compressed: bare = deflate without the frame of zlib. */
+void parts_encode(parts_body *_Nonnull body, int coding, bool bare,
                    const unsigned char *_Nullable bytes, size_t length);
 void parts_body_free(parts_body *_Nonnull body);
 

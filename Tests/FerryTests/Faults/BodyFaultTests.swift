@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("R27: a bomb is stopped at the bound", arguments: ["/gzip/200000000", "/deflate/200000000"])
+    @Test("R27: a bomb is stopped at the bound", arguments: ["/gzip/200000000", "/deflate/200000000", "/br/200000000", "/zstd/200000000"])
     func bomb(path: String) async throws {
         try await expectFault([], .responseTooLarge, .body) {
             $0.probe.maxBodyBytes = 1_000_000
@@ -104,7 +104,7 @@ import Testing
         "R30: a compressed stream cut short is no body, though its length agrees",
         arguments: [
             "/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/gzip/50?cut=1",
-            "/gzip/4000000?cut=1",
+            "/gzip/4000000?cut=1", "/br/100000?cut=1", "/zstd/100000?cut=1", "/zstd/50?cut=1",
         ])
     func truncated(target: String) async throws {
         try await expectFault([], .contentDecoding(.truncated), .body) { $0.ask(target) }
@@ -121,7 +121,9 @@ import Testing
         }
     }
 
-    @Test("R31: a damaged stream is no body", arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1"])
+    @Test(
+        "R31: a damaged stream is no body",
+        arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1"])
     func corrupt(target: String) async throws {
         try await expectFault([], .contentDecoding(.corrupt), .body) { $0.ask(target) }
     }

@@ -2,13 +2,13 @@ import CCoreParts
 
 /// A compressed body in pieces and with pauses is what it is in one piece; and what was compressed comes back. The
 /// first eight bytes decide over the pieces.
-func checkInflate(_ bytes: UnsafeRawBufferPointer) throws {
+func checkDecoding(_ bytes: UnsafeRawBufferPointer) throws {
     guard bytes.count >= 8 else { return }
     let chance = bytes.loadUnaligned(as: UInt64.self) | 1
     let input = Array(bytes.dropFirst(8))
-    for coding in [PARTS_GZIP, PARTS_DEFLATE] {
-        let whole = Body(inflating: input, coding, chance: 0)
-        let pieces = Body(inflating: input, coding, chance: chance)
+    for coding in [PARTS_GZIP, PARTS_DEFLATE, PARTS_BROTLI, PARTS_ZSTD] {
+        let whole = Body(decoding: input, coding, chance: 0)
+        let pieces = Body(decoding: input, coding, chance: chance)
         try promise((whole.raw.code == 0) == (pieces.raw.code == 0), "a fault in pieces only, or only as a whole")
         // Damaged and too large: which of the two is seen first depends on how much is decoded at once.
         if whole.raw.code != FERRY_E_BODY_TOO_LARGE && pieces.raw.code != FERRY_E_BODY_TOO_LARGE {
@@ -22,9 +22,9 @@ func checkInflate(_ bytes: UnsafeRawBufferPointer) throws {
             try promise(whole.raw.ended == pieces.raw.ended, "another end in pieces")
         }
         try promise(long.bytes.count <= Body.limit, "more than the limit")
-        for isBare in [false, true] {
-            let packed = Body(deflating: input, coding, isBare: isBare)
-            let unpacked = Body(inflating: packed.bytes, coding, chance: chance)
+        for isBare in coding == PARTS_DEFLATE ? [false, true] : [false] {
+            let packed = Body(encoding: input, coding, isBare: isBare)
+            let unpacked = Body(decoding: packed.bytes, coding, chance: chance)
             if coding == PARTS_DEFLATE && isBare && looksFramed(packed.bytes) { continue }
             try promise(
                 unpacked.raw.code == 0 && unpacked.raw.ended && unpacked.bytes == input, "not what was compressed")
@@ -43,14 +43,14 @@ private final class Body {
     static let limit = 1 << 16
     private(set) var raw = parts_body()
 
-    init(inflating bytes: [UInt8], _ coding: Int, chance: UInt64) {
+    init(decoding bytes: [UInt8], _ coding: Int, chance: UInt64) {
         bytes.withUnsafeBufferPointer {
-            parts_inflate(&raw, Int32(coding), $0.baseAddress, $0.count, chance, UInt64(Self.limit))
+            parts_decode(&raw, Int32(coding), $0.baseAddress, $0.count, chance, UInt64(Self.limit))
         }
     }
 
-    init(deflating bytes: [UInt8], _ coding: Int, isBare: Bool) {
-        bytes.withUnsafeBufferPointer { parts_deflate(&raw, Int32(coding), isBare, $0.baseAddress, $0.count) }
+    init(encoding bytes: [UInt8], _ coding: Int, isBare: Bool) {
+        bytes.withUnsafeBufferPointer { parts_encode(&raw, Int32(coding), isBare, $0.baseAddress, $0.count) }
     }
 
     deinit { parts_body_free(&raw) }

@@ -1,8 +1,10 @@
 #include "CCoreParts.h"
 #include "core.h"
 
+#include <brotli/encode.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 /* The receiver of one body. */
 typedef struct sink {
@@ -40,7 +42,7 @@ static int on_body(void *context, uint64_t id, const void *bytes,
 static bool resume(ferry_loop *loop, ferry__transfer *t) {
   while (t->paused) {
     t->paused = 0;
-    if (!ferry__inflate_drain(loop, t))
+    if (!ferry__decode_drain(loop, t))
       return false;
   }
   return true;
@@ -57,7 +59,7 @@ static void feed(ferry_loop *loop, ferry__transfer *t, sink *sink,
     if (!copy)
       abort();
     memcpy(copy, bytes, piece);
-    bool good = ferry__inflate_write(loop, t, copy, piece) && resume(loop, t);
+    bool good = ferry__decode_write(loop, t, copy, piece) && resume(loop, t);
     free(copy);
     if (!good)
       return;
@@ -66,7 +68,14 @@ static void feed(ferry_loop *loop, ferry__transfer *t, sink *sink,
   }
 }
 
-void parts_inflate(parts_body *body, int coding, const unsigned char *bytes,
+static const uint8_t codings[] = {
+    [PARTS_GZIP] = FERRY__CODING_GZIP,
+    [PARTS_DEFLATE] = FERRY__CODING_DEFLATE,
+    [PARTS_BROTLI] = FERRY__CODING_BROTLI,
+    [PARTS_ZSTD] = FERRY__CODING_ZSTD,
+};
+
+void parts_decode(parts_body *body, int coding, const unsigned char *bytes,
                    size_t length, uint64_t chance, uint64_t limit) {
   ferry_loop *loop = calloc(1, sizeof *loop);
   ferry__transfer *t = calloc(1, sizeof *t);
@@ -79,26 +88,23 @@ void parts_inflate(parts_body *body, int coding, const unsigned char *bytes,
   loop->closing = true; /* keeps no spare one */
   t->response_kind = FERRY_STREAM;
   t->max_body = limit;
-  t->inflate = ferry__inflate_take(loop, coding == PARTS_GZIP
-                                             ? FERRY__CODING_GZIP
-                                             : FERRY__CODING_DEFLATE);
-  if (!t->inflate)
+  t->decoder = ferry__decoder_take(loop, codings[coding]);
+  if (!t->decoder)
     abort();
   feed(loop, t, &sink, bytes, length);
   body->code = t->fault.code;
   body->detail = t->fault.detail;
-  body->ended = t->inflate->ended;
-  ferry__inflate_give(loop, t->inflate);
+  body->ended = t->decoder->ended;
+  ferry__decoder_give(loop, t->decoder);
   free(loop->scratch);
   free(t);
   free(loop);
 }
 
-void parts_deflate(parts_body *body, int coding, bool bare,
-                   const unsigned char *bytes, size_t length) {
+static void deflate_whole(parts_body *body, int coding, bool bare,
+                          const unsigned char *bytes, size_t length) {
   z_stream z = {0};
   int window = coding == PARTS_GZIP ? 15 + 16 : bare ? -15 : 15;
-  *body = (parts_body){0};
   if (deflateInit2(&z, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     abort();
   size_t most = deflateBound(&z, length);
@@ -112,8 +118,31 @@ void parts_deflate(parts_body *body, int coding, bool bare,
   if (deflate(&z, Z_FINISH) != Z_STREAM_END)
     abort();
   body->length = z.total_out;
-  body->ended = true;
   deflateEnd(&z);
+}
+
+void parts_encode(parts_body *body, int coding, bool bare,
+                  const unsigned char *bytes, size_t length) {
+  static const unsigned char none[1];
+  *body = (parts_body){.ended = true};
+  if (coding == PARTS_GZIP || coding == PARTS_DEFLATE) {
+    deflate_whole(body, coding, bare, bytes, length);
+    return;
+  }
+  size_t most = length + length / 8 + 1024;
+  body->bytes = malloc(most);
+  if (!body->bytes)
+    abort();
+  body->length = most;
+  if (coding == PARTS_ZSTD) {
+    body->length = ZSTD_compress(body->bytes, most, bytes, length, 3);
+    if (ZSTD_isError(body->length))
+      abort();
+  } else if (!BrotliEncoderCompress(5, 22, BROTLI_MODE_GENERIC, length,
+                                    bytes ? bytes : none, &body->length,
+                                    body->bytes)) {
+    abort();
+  }
 }
 
 void parts_body_free(parts_body *body) { free(body->bytes); }
