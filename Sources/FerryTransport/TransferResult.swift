@@ -139,6 +139,20 @@ package final class TransferResult: @unchecked Sendable {
             UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length)))
     }
 
+    /// The lines of the informational heads, as they came, without their ends.
+    package var informationalLines: [[UInt8]] {
+        Self.lines(raw.pointee.informational, raw.pointee.informational_length)
+    }
+
+    /// The lines of the trailers, likewise.
+    package var trailerLines: [[UInt8]] { Self.lines(raw.pointee.trailers, raw.pointee.trailers_length) }
+
+    private static func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> [[UInt8]] {
+        UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(length))
+            .split(separator: UInt8(ascii: "\n"))
+            .map { $0.last == UInt8(ascii: "\r") ? Array($0.dropLast()) : Array($0) }
+    }
+
     /// Delivered bytes, also when they were streamed or written to a descriptor.
     package var bodyLength: UInt64 { raw.pointee.body_length }
 

@@ -56,6 +56,10 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
+    /// The fields behind the body (RFC 9110, 6.5), once it was read to its end; empty before that, and where there are
+    /// none.
+    public var trailers: Headers { reading.trailers }
+
     /// All that is left, in memory. More than `limit` bytes are `responseTooLarge`, and the rest is not read.
     public func collect(upTo limit: Int) async throws(RequestError) -> Data {
         var collected = Data()
@@ -141,6 +145,8 @@ final class BodyReader: Sendable {
         }
         return true
     }
+
+    var trailers: Headers { if case .run(let run) = source { run.trailers } else { head.trailers } }
 
     private var metrics: RequestMetrics { if case .run(let run) = source { run.metrics(head) } else { head.metrics } }
 }

@@ -144,6 +144,11 @@ final class StreamRun: Run, @unchecked Sendable {
         return metrics
     }
 
+    /// Of a body that has come to its end, and was read.
+    var trailers: Headers {
+        stream.withLock { $0.buffered.isEmpty ? $0.result : nil }?.trailerFields ?? Headers()
+    }
+
     // MARK: By the task that reads
 
     /// How long the body is by this head, `nil` when it does not say. None comes after `HEAD`, and with 204 and 304,
