@@ -69,7 +69,8 @@ let package = Package(
             path: "CShims/CFerry",
             cSettings: strictC + [.headerSearchPath(".")]),
         .target(
-            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib", "Cbrotli", "Czstd"], path: "CShims/CLoopback",
+            name: "CLoopback", dependencies: ["Clibuv", "COpenSSL", "Czlib", "Cbrotli", "Czstd"],
+            path: "CShims/CLoopback",
             cSettings: strictC, linkerSettings: [.linkedLibrary("brotlienc")]),
 
         // C++ behind a C header: the JSON parser, and the patterns of schemas.
@@ -139,7 +140,8 @@ let package = Package(
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
         // `make fuzz`.
         .target(
-            name: "CCoreParts", dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
+            name: "CCoreParts",
+            dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
             path: "Tests/CCoreParts", cSettings: strictC + [.headerSearchPath("../../CShims/CFerry")],
             linkerSettings: [.linkedLibrary("brotlienc")]),
         .testTarget(

@@ -35,7 +35,9 @@ extension CoreTests {
         @Test(arguments: [0, 1, 1_000, 100_000, 5_000_000])
         func codedBodiesComeOutWhole(size: Int) async throws {
             try await withCore { core, server in
-                for path in ["/gzip/\(size)", "/deflate/\(size)", "/deflate/\(size)?raw=1", "/br/\(size)", "/zstd/\(size)"] {
+                for path in [
+                    "/gzip/\(size)", "/deflate/\(size)", "/deflate/\(size)?raw=1", "/br/\(size)", "/zstd/\(size)",
+                ] {
                     let result = try await get(core, server.baseURL + path)
                     #expect(result.fault == .ok, "\(path)")
                     #expect(result.body ?? [] == LoopbackServer.pattern(0..<size), "\(path)")
@@ -94,7 +96,9 @@ extension CoreTests {
             }
         }
 
-        private static let zstdHello: [UInt8] = [40, 181, 47, 253, 4, 88, 41, 0, 0, 104, 101, 108, 108, 111, 163, 109, 159, 136]
+        private static let zstdHello: [UInt8] = [
+            40, 181, 47, 253, 4, 88, 41, 0, 0, 104, 101, 108, 108, 111, 163, 109, 159, 136,
+        ]
         private static let brotliHello: [UInt8] = [15, 2, 128, 104, 101, 108, 108, 111, 3]
 
         @Test func severalFramesOfZstdAndNothingBehindBrotli() async throws {
@@ -136,7 +140,10 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/br/100000?cut=1", "/zstd/100000?cut=1"])
+        @Test(arguments: [
+            "/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/br/100000?cut=1",
+            "/zstd/100000?cut=1",
+        ])
         func cutShortThoughTheLengthAgrees(path: String) async throws {
             try await withCore { core, server in
                 let result = try await get(core, server.baseURL + path)
@@ -145,7 +152,9 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1"])
+        @Test(arguments: [
+            "/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1",
+        ])
         func corrupt(path: String) async throws {
             try await withCore { core, server in
                 let result = try await get(core, server.baseURL + path)
@@ -165,7 +174,9 @@ extension CoreTests {
 
         @Test func twoCodingsAndUnknownOnesAreLeftToTheCaller() async throws {
             try await withCore { core, server in
-                for (path, coding) in [("/other", "compress"), ("/two", "gzip, gzip"), ("/br", "br, gzip"), ("/id", "identity")] {
+                for (path, coding) in [
+                    ("/other", "compress"), ("/two", "gzip, gzip"), ("/br", "br, gzip"), ("/id", "identity"),
+                ] {
                     script(server, path, coding, [Self.hello])
                     let result = try await get(core, server.baseURL + path)
                     #expect(result.fault == .ok && result.body == Self.hello && !result.isDecoded, "\(path)")
@@ -196,7 +207,8 @@ extension CoreTests {
             try await withCore { core, server in
                 for path in [
                     "/gzip/1000?cut=1", "/gzip/1000", "/deflate/1000?raw=1", "/deflate/1000", "/gzip/1000?corrupt=1",
-                    "/gzip/1000", "/zstd/1000?cut=1", "/zstd/1000", "/zstd/1000?corrupt=1", "/zstd/1000", "/br/1000?cut=1",
+                    "/gzip/1000", "/zstd/1000?cut=1", "/zstd/1000", "/zstd/1000?corrupt=1", "/zstd/1000",
+                    "/br/1000?cut=1",
                     "/br/1000", "/br/1000?corrupt=1", "/br/1000", "/gzip/1000",
                 ] {
                     let result = try await get(core, server.baseURL + path)

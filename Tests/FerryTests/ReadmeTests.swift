@@ -35,6 +35,16 @@ func printForecast(from base: String) async throws {
 }
 // README: end
 
+func printWeather() async throws {
+    let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: "https://api.example.com"))
+    let weather = try await agent.get("/weather", arguments: ["city": "Oslo"], as: Weather.self)
+    print("\(weather.celsius) °C in \(weather.city)")
+}
+
+func follow(_ path: String, by agent: NetworkAgent) async throws {
+    for try await event in agent.events(HTTPRequest(.get, path)) { print(event.event, event.data) }
+}
+
 func upload(_ file: String, by agent: NetworkAgent) async throws(RequestError) {
     struct SendPhoto: Request {
         let file: String
@@ -193,9 +203,12 @@ func judge(_ url: String, by agent: NetworkAgent) async -> String {
         let examples = readme.components(separatedBy: "```swift\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        #expect(examples.count >= 9)
+        #expect(examples.count >= 11)
+        // Without the indentation of the function that an example stands in here.
+        let code = source.filter { !$0.isWhitespace }
         for example in examples {
-            #expect(source.contains(example.replacing("import Ferry\n\n", with: "")), "\(example)")
+            let text = example.replacing("import Ferry\n\n", with: "").filter { !$0.isWhitespace }
+            #expect(code.contains(text), "\(example)")
         }
     }
 

@@ -72,6 +72,18 @@ public final class NetworkAgent: Sendable {
     ///
     /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
+
+    /// Waits until the task is cancelled or the agent is shut down, and then shuts it down with a grace of 5 seconds:
+    /// the agent as one of the services of a program, in a task group or a `ServiceGroup` of swift-service-lifecycle,
+    /// whose `Service` protocol this method satisfies. It returns when every run has been answered.
+    public func run() async throws { try await run(grace: .seconds(5)) }
+
+    /// The same, with a grace of one's own. The cancel of the task does not shorten the grace.
+    public func run(grace: Duration) async throws {
+        await core.awaitClose()
+        // In a task of its own, as the cancelled one would end the patience of the shutdown.
+        await Task { await shutdown(grace: grace) }.value
+    }
 }
 
 func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }

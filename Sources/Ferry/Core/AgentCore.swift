@@ -25,6 +25,8 @@ final class AgentCore: TransferReceiver {
         var isOver = false
         var keep: AgentCore?
         var waiters: [ShutdownWaiter] = []
+        /// Tasks that wait for the begin of the shutdown.
+        var closeWaiters: [ShutdownWaiter] = []
     }
 
     let configuration: NetworkConfiguration

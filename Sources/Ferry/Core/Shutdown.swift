@@ -43,9 +43,41 @@ extension AgentCore.State {
 }
 
 extension AgentCore {
+    /// Returns when the agent takes no more runs, or the task is cancelled.
+    func awaitClose() async {
+        let waiter = ShutdownWaiter()
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if state.isClosed || waiter.isOver { return true }
+                    waiter.continuation = continuation
+                    state.closeWaiters.append(waiter)
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { state in
+                waiter.isOver = true
+                state.closeWaiters.removeAll { $0 === waiter }
+                return waiter.continuation.take()
+            }?.resume()
+        }
+    }
+
+    /// It takes no more runs.
+    private func close() {
+        let waiters = state.withLock { state in
+            state.isClosed = true
+            defer { state.closeWaiters = [] }
+            return state.closeWaiters.compactMap { $0.continuation.take() }
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
     func shutdown(grace: Duration) async {
         let waiter = ShutdownWaiter()
-        state.withLock { $0.isClosed = true }
+        close()
         let timer = DispatchWorkItem { [weak self] in self?.endGrace(of: waiter) }
         if grace <= .zero {
             endGrace(of: waiter)

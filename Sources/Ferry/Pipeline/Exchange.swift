@@ -127,6 +127,7 @@ struct Exchange {
             return .refused(error)
         }
         built.meter = call.meter
+        built.beginSpan()
         built.transfer.reportsStart = call.reportsStart
         // A transfer that is shared has none. Of any other, what went before the transfer counts.
         built.transfer.timeouts.deadline = 0
@@ -199,6 +200,7 @@ struct Exchange {
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
+        if built.trace != nil, call.redirectPolicy.keepsTraceContext || isAtOrigin { built.beginSpan() }
         call.watch?.sends(built)
         if let remaining {
             // Whatever held it up until now: too late it is not sent at all.
@@ -347,6 +349,9 @@ struct Exchange {
             throw RequestError(error, url: url).ofApplication
         }
     }
+
+    /// Whether what is sent goes to the origin that the request named.
+    private var isAtOrigin: Bool { HostKey(url: url) == HostKey(url: call.url) }
 
     /// Until the deadline; `nil` when there is none.
     var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }

@@ -38,6 +38,9 @@ public struct RedirectPolicy: Sendable {
     /// `false`.
     public var keepsMethodOn301And302: Bool
 
+    /// Sends the fields of a ``TraceContext`` to other origins than that of the request, too. The default is `false`.
+    public var keepsTraceContext = false
+
     /// A rule of one's own, like a list of hosts, asked about each redirect that the rest of the policy allows: it can
     /// narrow the policy, not widen it. Called on a thread of Ferry's, so it must not block. The default is `nil`.
     public var decide: (@Sendable (RedirectHop) -> RedirectDecision)?

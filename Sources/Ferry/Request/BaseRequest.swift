@@ -87,6 +87,10 @@ open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     open var proxy: ProxyConfiguration? { nil }
     /// Yes, but for a ``prebuiltRequest``.
     open var usesAuthenticator: Bool { prebuiltRequest == nil }
+    /// None.
+    open var idempotencyKey: IdempotencyKey? { nil }
+    /// Yes.
+    open var propagatesTrace: Bool { true }
 
     // MARK: What is kept
 

@@ -59,6 +59,8 @@ struct BuiltRequest: ~Copyable, Sendable {
     var isIdempotent = true
     /// Its own headers name the type of its body.
     var ownsContentType = false
+    /// The context that its spans are children of; `nil` where there is none, or it is not to be sent.
+    var trace: TraceParent?
     /// Counts the body as it is sent, where somebody may ask.
     var meter: UploadMeter?
 }
@@ -72,12 +74,14 @@ struct RequestSnapshot: Sendable {
     private let pulled: RequestBody?
     fileprivate let isIdempotent: Bool
     private let ownsContentType: Bool
+    private let trace: TraceParent?
 
     init(_ built: borrowing BuiltRequest) {
         transfer = built.transfer
         pulled = built.pulled
         isIdempotent = built.isIdempotent
         ownsContentType = built.ownsContentType
+        trace = built.trace
     }
 
     /// In the form that adapters change.
@@ -99,6 +103,7 @@ struct RequestSnapshot: Sendable {
     /// As it is sent where nobody changes it, with its body open.
     func open() throws(RequestError) -> BuiltRequest {
         var built = BuiltRequest(transfer: transfer)
+        built.trace = trace
         guard let pulled else { return built }
         switch pulled.content {
         case .pulled(let body): try built.pull(body, of: pulled)
@@ -114,6 +119,7 @@ struct RequestSnapshot: Sendable {
     /// What it is with another method, URL, header and body: all else that the request says.
     func with(_ outgoing: OutgoingRequest, to url: String) -> BuiltRequest {
         var built = BuiltRequest(transfer: transfer)
+        built.trace = trace
         built.transfer.url = url
         built.transfer.method = outgoing.method.rawValue
         built.transfer.body = .none

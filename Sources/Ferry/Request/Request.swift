@@ -85,7 +85,8 @@ public protocol Request<Value>: Runnable {
 
     /// The content types that are accepted, like `application/json`, `text/*` or `*/*`; an answer that has a body of
     /// another one, or of none, fails with `invalidContentType`. Streamed or downloaded, one that does not announce its
-    /// length counts as one that has a body. The default is `nil`, any.
+    /// length counts as one that has a body. They are sent as the `Accept` field, unless the request or the
+    /// configuration has one. The default is `nil`, any.
     var acceptedContentTypes: [String]? { get }
 
     /// What the body must look like, checked before a value is made of it: what does not fit is `schemaMismatch`, what
@@ -103,6 +104,13 @@ public protocol Request<Value>: Runnable {
     /// Whether sending it twice does no harm: on a new connection, when a kept one proves dead before any byte of an
     /// answer came, and by a retry policy. The default is what the method says (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
+
+    /// The `Idempotency-Key` that every attempt of a run sends, and by which a retry of any method is safe. The default
+    /// is `nil`, none.
+    var idempotencyKey: IdempotencyKey? { get }
+
+    /// Whether the ``TraceContext`` of the task or thread that begins a run is sent along. The default is `true`.
+    var propagatesTrace: Bool { get }
 
     /// Whether responses are stored, and who says for how long. The default is ``CachePolicy/configured``, the
     /// configuration's.
@@ -217,6 +225,10 @@ extension Request {
     public var jsonSchema: JSONSchema? { nil }
     /// As Foundation's is at first.
     public var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
+    /// None.
+    public var idempotencyKey: IdempotencyKey? { nil }
+    /// Yes.
+    public var propagatesTrace: Bool { true }
     /// The configuration's.
     public var cachePolicy: CachePolicy { .configured }
     /// A hit, or the network.

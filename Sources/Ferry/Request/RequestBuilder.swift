@@ -87,8 +87,17 @@ final class RequestBuilder: Sendable {
         let contentType = try fill(
             &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
             method: method)
-        let own = request.headers
+        var own = request.headers
         if !own.isEmpty { built.ownsContentType = own.contains("Content-Type") }
+        if let key = request.idempotencyKey, !own.contains(Self.idempotencyKey) {
+            own.append(Self.idempotencyKey, key.make())
+        }
+        if let types = request.acceptedContentTypes, !types.isEmpty, !own.contains("Accept"),
+            !headers.fields.contains("Accept")
+        {
+            own.append("Accept", types.joined(separator: ", "))
+        }
+        built.trace = trace(of: request, own)
         let authorization = request.authorization
         if let digest = authorization?.digest, !own.contains("Authorization") {
             guard digest.isUsable else { throw .unusableCredential(url: joined.url) }
@@ -117,9 +126,17 @@ final class RequestBuilder: Sendable {
         let joined = try join(complete.url)
         var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
         try describe(request, method: complete.method, in: &built)
+        built.trace = trace(of: request, complete.headers)
         built.ownsContentType = complete.headers.contains("Content-Type")
         try place(complete, credentials: joined.credentials, in: &built)
         return built
+    }
+
+    /// The context at hand, unless the request wants none, or says itself where it stands.
+    private func trace<R: Request>(of request: R, _ own: Headers) -> TraceParent? {
+        guard let context = TraceContext.current, request.propagatesTrace, !own.contains("traceparent")
+        else { return nil }
+        return TraceParent(context)
     }
 
     /// One attempt of a run: what adapters, the authenticator and redirects have made of its request.

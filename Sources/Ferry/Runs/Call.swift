@@ -63,10 +63,16 @@ struct Call: Sendable {
     }
 
     /// The record of a run that is more than one transfer from its start: reads the request in the caller's thread, and
-    /// tells the observers of the start.
-    init<R: Request>(beginning request: R, by core: AgentCore) {
+    /// tells the observers of the start. `change` adds what Ferry says of its own.
+    init<R: Request>(
+        beginning request: R, by core: AgentCore, changing change: (inout TransferRequest) -> Void = { _ in }
+    ) {
         let servers = core.builder.servers
-        let snapshot = Result { () throws(RequestError) in try core.builder.snapshot(of: request, at: servers) }
+        let snapshot = Result { () throws(RequestError) in
+            var built = try core.builder.build(request, at: servers, opensBody: false)
+            change(&built.transfer)
+            return RequestSnapshot(built)
+        }
         let url =
             switch snapshot {
             case .success(let snapshot): snapshot.transfer.url

@@ -90,6 +90,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 run.meter = built.meter
                 core.handOver(run, to: control)
             } else {
+                built.beginSpan()
                 core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
             }
             return run

@@ -260,6 +260,7 @@ extension AwaitedRun {
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, in: group, by: core),
             control: control, servers: servers, snapshot: RequestSnapshot(built), reader: reader)
+        built.beginSpan()
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
             core.refuse(run, refusal)

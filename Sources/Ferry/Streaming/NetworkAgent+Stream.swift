@@ -20,7 +20,7 @@ extension NetworkAgent {
 
     /// Not on the caller's actor.
     @concurrent
-    private func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
+    func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
         let carrier = StreamCarrier(bound: request.maxBodyBytes)
         let control = RunControl(tag: call.tag, of: core)
         let answer = await withTaskCancellationHandler {

@@ -60,6 +60,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// none.
     public var trailers: Headers { reading.trailers }
 
+    func next() async throws(RequestError) -> Data? { try await reading.next() }
+
     /// All that is left, in memory. More than `limit` bytes are `responseTooLarge`, and the rest is not read.
     public func collect(upTo limit: Int) async throws(RequestError) -> Data {
         var collected = Data()

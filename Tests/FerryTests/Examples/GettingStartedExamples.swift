@@ -34,6 +34,27 @@ import Testing
         return agent
     }
 
+    struct NewUser: Encodable, Sendable { let nick: String }
+
+    struct Receipt: Decodable, Sendable { let number: Int }
+
+    private func withoutAType(_ agent: NetworkAgent, _ cart: [String]) async throws -> Int {
+        let profile = try await agent.get("/users/7", as: Profile.self)
+        try await agent.post("/users", json: NewUser(nick: "kim"))
+        var order = HTTPRequest(.post, "/orders", body: .json(cart), as: Receipt.self)
+        order.deadline = .seconds(2)
+        order.idempotencyKey = .automatic
+        let receipt = try await agent.send(order).value
+        return profile.level + receipt.number
+    }
+
+    @Test func requestsWithoutATypeAreSent() async throws {
+        let stub = StubTransport(always: .response(body: #"{"nick": "kim", "level": 3, "number": 4}"#))
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: "http://127.0.0.1"), stub: stub)
+        #expect(try await withoutAType(agent, ["a"]) == 7)
+        await agent.shutdown()
+    }
+
     private func awaits(_ agent: NetworkAgent) async throws -> Int {
         let reply = try await agent.send(UserInfo(id: 7))
         print(reply.value.nick, reply.status, reply.headers["Date"] ?? "")

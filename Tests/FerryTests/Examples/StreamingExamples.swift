@@ -25,6 +25,17 @@ import Testing
         return small.count
     }
 
+    private func events(_ agent: NetworkAgent) async throws {
+        for try await event in agent.events(HTTPRequest(.get, "/prices")) {
+            print(event.event, event.data)
+        }
+    }
+
+    @Test func theEventsEndWhenTheServerSaysSo() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response(status: 204)))
+        try await events(agent)
+    }
+
     @Test func theBodyIsReadToItsEnd() async throws {
         try await withLoopbackServer { server in
             server.handle("/export") { _ in LoopbackResponse(body: LoopbackServer.pattern(0..<500_000)) }

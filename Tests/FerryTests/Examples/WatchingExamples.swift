@@ -39,6 +39,24 @@ import Testing
         }
     }
 
+    private func traced(_ incoming: Headers, _ agent: NetworkAgent) async throws -> Response {
+        let context =
+            TraceContext(traceparent: incoming["traceparent"], tracestate: incoming["tracestate"]) ?? TraceContext()
+        let prices = try await TraceContext.$current.withValue(context) {
+            try await agent.get("/prices")
+        }
+        return prices
+    }
+
+    @Test func theTraceGoesOn() async throws {
+        let stub = StubTransport(always: .response())
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: "http://127.0.0.1"), stub: stub)
+        let incoming: Headers = ["traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
+        #expect(try await traced(incoming, agent).status == 200)
+        #expect(stub.requests[0].headers["traceparent"]?.hasPrefix("00-0af7651916cd43dd8448eb211c80319c-") == true)
+        await agent.shutdown()
+    }
+
     @Test func allOfItIsThereForTheAsking() async throws {
         var configuration = NetworkConfiguration()
         configuration.observers = [SlowRuns()]

@@ -42,7 +42,9 @@ import Testing
         }
     }
 
-    @Test("R27: a bomb is stopped at the bound", arguments: ["/gzip/200000000", "/deflate/200000000", "/br/200000000", "/zstd/200000000"])
+    @Test(
+        "R27: a bomb is stopped at the bound",
+        arguments: ["/gzip/200000000", "/deflate/200000000", "/br/200000000", "/zstd/200000000"])
     func bomb(path: String) async throws {
         try await expectFault([], .responseTooLarge, .body) {
             $0.probe.maxBodyBytes = 1_000_000
@@ -123,7 +125,9 @@ import Testing
 
     @Test(
         "R31: a damaged stream is no body",
-        arguments: ["/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1"])
+        arguments: [
+            "/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1",
+        ])
     func corrupt(target: String) async throws {
         try await expectFault([], .contentDecoding(.corrupt), .body) { $0.ask(target) }
     }

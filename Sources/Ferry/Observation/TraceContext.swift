@@ -1,0 +1,179 @@
+import FerryTransport
+
+/// Where a request stands in a distributed trace: the W3C's `traceparent` and `tracestate`.
+///
+/// A service binds the context of the request that it is serving, and every run that begins there, in the task or
+/// thread that has it, sends a child of it:
+///
+///     let context = TraceContext(traceparent: incoming["traceparent"], tracestate: incoming["tracestate"])
+///         ?? TraceContext()
+///     let prices = try await TraceContext.$current.withValue(context) {
+///         try await agent.get("/prices")
+///     }
+///
+/// Each attempt of a run (a retry, a redirect) has a span id of its own below the same parent. The fields are not sent
+/// to another origin than the run's own, unless ``RedirectPolicy/keepsTraceContext`` says so, not by a request that has
+/// a `traceparent` field of its own, and not where ``Request/propagatesTrace`` is `false`.
+public struct TraceContext: Sendable, Hashable {
+    /// The context of the work at hand, of which runs send children. The default is `nil`: nothing is sent.
+    @TaskLocal public static var current: TraceContext?
+
+    /// The id of the trace: 16 bytes, not all zero.
+    public let traceID: ID128
+    /// The id of the span, as a number; not zero.
+    public let spanID: UInt64
+    /// The flags; only ``isSampled`` has a meaning.
+    public let flags: UInt8
+    /// What vendors add, as it is sent; empty when there is nothing.
+    public let state: String
+
+    /// 16 bytes.
+    public struct ID128: Sendable, Hashable {
+        let high: UInt64
+        let low: UInt64
+
+        var isZero: Bool { high | low == 0 }
+    }
+
+    /// Whether the caller may have recorded the trace.
+    public var isSampled: Bool { flags & 1 != 0 }
+
+    /// A new trace.
+    public init(isSampled: Bool = true) {
+        self.init(
+            traceID: ID128(high: .random(in: 1 ... .max), low: .random(in: 1 ... .max)),
+            spanID: .random(in: 1 ... .max), flags: isSampled ? 1 : 0, state: "")
+    }
+
+    private init(traceID: ID128, spanID: UInt64, flags: UInt8, state: String) {
+        self.traceID = traceID
+        self.spanID = spanID
+        self.flags = flags
+        self.state = state
+    }
+
+    /// Reads the two fields of a request. `nil` when `traceparent` is absent or not valid. Without a valid `tracestate`
+    /// the state is empty.
+    ///
+    /// Of a version that is not known, what version 00 defines is read, as the standard says (section 3.2.4).
+    public init?(traceparent: String?, tracestate: String? = nil) {
+        guard let traceparent, let parsed = Self.parse(traceparent) else { return nil }
+        self.init(
+            traceID: parsed.traceID, spanID: parsed.spanID, flags: parsed.flags & 1,
+            state: tracestate.flatMap(Self.checkedState) ?? "")
+    }
+
+    /// A span below this one.
+    public func child() -> TraceContext {
+        TraceContext(traceID: traceID, spanID: .random(in: 1 ... .max), flags: flags, state: state)
+    }
+
+    /// The value of the `traceparent` field, of version 00.
+    public var traceparent: String {
+        String(unsafeUninitializedCapacity: 55) { text in
+            text[0] = 0x30
+            text[1] = 0x30
+            text[2] = 0x2D
+            Self.write(traceID.high, to: text, at: 3)
+            Self.write(traceID.low, to: text, at: 19)
+            text[35] = 0x2D
+            Self.write(spanID, to: text, at: 36)
+            text[52] = 0x2D
+            text[53] = 0x30
+            text[54] = isSampled ? 0x31 : 0x30
+            return 55
+        }
+    }
+
+    private static func write(_ number: UInt64, to text: UnsafeMutableBufferPointer<UInt8>, at start: Int) {
+        for digit in 0..<16 {
+            let value = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * digit)) & 0xF
+            text[start + digit] = value < 10 ? 0x30 + value : 0x57 + value
+        }
+    }
+
+    // MARK: Parsing
+
+    private struct Parsed {
+        let traceID: ID128
+        let spanID: UInt64
+        let flags: UInt8
+    }
+
+    private static func parse(_ text: String) -> Parsed? {
+        var text = text
+        return text.withUTF8 { text in
+            guard text.count >= 55, let version = hexadecimal(text, 0..<2), version != 0xFF,
+                // Version 00 ends there; a later one may go on behind a dash.
+                text.count == 55 || (version != 0 && text[55] == 0x2D),
+                text[2] == 0x2D, text[35] == 0x2D, text[52] == 0x2D,
+                let high = hexadecimal(text, 3..<19), let low = hexadecimal(text, 19..<35),
+                let span = hexadecimal(text, 36..<52), let flags = hexadecimal(text, 53..<55),
+                high | low != 0, span != 0
+            else { return nil }
+            return Parsed(traceID: ID128(high: high, low: low), spanID: span, flags: UInt8(flags))
+        }
+    }
+
+    /// Lower case only, as the standard says.
+    private static func hexadecimal(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> UInt64? {
+        var number: UInt64 = 0
+        for byte in text[range] {
+            switch byte {
+            case 0x30...0x39: number = number << 4 | UInt64(byte - 0x30)
+            case 0x61...0x66: number = number << 4 | UInt64(byte - 0x57)
+            default: return nil
+            }
+        }
+        return number
+    }
+
+    /// At most 32 members `key=value` in printable ASCII, and at most 512 bytes, which every vendor has to pass on;
+    /// `nil` of anything else: a state is passed on whole, or not at all.
+    private static func checkedState(_ text: String) -> String? {
+        guard text.utf8.count <= 512, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x09 }) else {
+            return nil
+        }
+        let members = text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+            .map { member in member.filter { $0 != 0x20 && $0 != 0x09 } }
+            .filter { !$0.isEmpty }
+        guard members.count <= 32, members.allSatisfy({ $0.dropFirst().contains(UInt8(ascii: "=")) }) else {
+            return nil
+        }
+        return members.isEmpty ? nil : text
+    }
+}
+
+extension TraceContext.ID128: CustomStringConvertible {
+    /// 32 hexadecimal digits, in lower case.
+    public var description: String { TraceContext.digits(of: high) + TraceContext.digits(of: low) }
+}
+
+extension TraceContext: CustomStringConvertible {
+    /// Its `traceparent`.
+    public var description: String { traceparent }
+
+    /// 16 digits.
+    static func digits(of number: UInt64) -> String {
+        String(unsafeUninitializedCapacity: 16) { text in
+            write(number, to: text, at: 0)
+            return 16
+        }
+    }
+}
+
+/// The context that a run began with. In a box, as most runs have none.
+final class TraceParent: Sendable {
+    let context: TraceContext
+
+    init(_ context: TraceContext) { self.context = context }
+}
+
+extension BuiltRequest {
+    /// Adds the fields of a new span, where the run has a context: before each attempt.
+    mutating func beginSpan() {
+        guard let span = trace?.context.child() else { return }
+        transfer.headers.append("traceparent", span.traceparent)
+        if !span.state.isEmpty { transfer.headers.append("tracestate", span.state) }
+    }
+}

@@ -1,0 +1,217 @@
+import FerryTransport
+import FoundationEssentials
+
+extension NetworkAgent {
+    /// Server-sent events (WHATWG HTML, 9.2) as a sequence that stays connected.
+    ///
+    ///     for try await event in agent.events(HTTPRequest(.get, "/prices")) {
+    ///         print(event.event, event.data)
+    ///     }
+    ///
+    /// Nothing is sent before the first event is asked for. The request is sent with `Accept: text/event-stream`, and
+    /// with `Last-Event-ID` when it connects again. The sequence ends when the server answers with 204, and when
+    /// `reconnection` is ``EventReconnection/none`` also with the body. It throws when the status is not 200, when the
+    /// content type is not `text/event-stream`, when a line or an event is longer than `maxEventBytes`
+    /// (`responseTooLarge`), and when connecting has failed too often: see ``EventReconnection``.
+    ///
+    /// A silence of the server that is longer than ``Timeouts/idle`` of the request (by default 60 seconds) counts as a
+    /// lost connection. A deadline of the request's own holds for each connection and ends the sequence; the
+    /// configuration's does not hold. Cancelling the task, or letting go of the iterator, ends the exchange.
+    public func events<R: Request>(
+        _ request: R, reconnection: EventReconnection = EventReconnection(), maxEventBytes: Int = 1 << 20
+    ) -> EventStream {
+        EventStream(reconnection: reconnection, maxEventBytes: max(maxEventBytes, 1)) {
+            [self] (lastEventID) async throws(RequestError) in
+            var call = Call(beginning: request, by: core) { transfer in
+                var headers = Headers(transfer.headers)
+                if !headers.contains("Accept") { headers.append("Accept", "text/event-stream") }
+                if !headers.contains("Cache-Control") { headers.append("Cache-Control", "no-cache") }
+                // A line break cannot be in it, as it was a line; other control characters cannot be sent.
+                if !lastEventID.isEmpty, !lastEventID.utf8.contains(where: isControl) {
+                    headers["Last-Event-ID"] = lastEventID
+                }
+                transfer.headers = HeaderBlock()
+                for field in headers { transfer.headers.append(field.name, field.value) }
+            }
+            call.deadline = request.deadline
+            return try await stream(request, call)
+        }
+    }
+}
+
+/// When an ``EventStream`` connects again.
+///
+/// It does so after the end of the body, and after these failures: those that ``RetryPolicy`` retries by default (no
+/// connection, a lost connection, 408, 429, 502, 503, 504) and a silence. Any other failure is thrown.
+///
+/// After the end of the body it waits ``delay``, or what the server's last `retry` field has asked for. After each
+/// failure in a row the wait is twice as long, up to ``maxDelay``, and half of it is drawn at random. A `Retry-After`
+/// of the response is waited out, up to ``maxDelay``.
+public struct EventReconnection: Sendable, Hashable {
+    /// The wait before it connects again, unless the server names one. The default is 3 seconds.
+    public var delay: Duration
+    /// The longest wait. The default is 60 seconds.
+    public var maxDelay: Duration
+    /// How many failures in a row are followed by another connection. The next one is thrown. The default is 10.
+    public var maxFailures: Int
+
+    /// Waits and bounds; what is left out has its default.
+    public init(delay: Duration = .seconds(3), maxDelay: Duration = .seconds(60), maxFailures: Int = 10) {
+        (self.delay, self.maxDelay, self.maxFailures) = (delay, maxDelay, maxFailures)
+    }
+
+    /// Never: the sequence ends with the body, and throws the first failure.
+    public static let none = EventReconnection(delay: .zero, maxDelay: .zero, maxFailures: -1)
+
+    var isOff: Bool { maxFailures < 0 }
+}
+
+/// The events of a server, over as many connections as it takes. Each iterator has connections of its own.
+public struct EventStream: AsyncSequence, Sendable {
+    /// An event.
+    public typealias Element = ServerSentEvent
+    /// What ``NetworkAgent/events(_:reconnection:maxEventBytes:)`` lists.
+    public typealias Failure = RequestError
+
+    let reconnection: EventReconnection
+    let maxEventBytes: Int
+    /// Sends the request; behind a connection that was lost with the id of the last event.
+    let connect: @Sendable (String) async throws(RequestError) -> StreamedResponse
+
+    /// Begins with a connection of its own.
+    public func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+    /// Reads event by event.
+    public struct Iterator: AsyncIteratorProtocol {
+        private struct Connection {
+            let head: Response
+            let body: ResponseBody
+            var parser: EventStreamParser
+        }
+
+        private let stream: EventStream
+        private var connection: Connection?
+        /// Events that were read, and those of them that were given out.
+        private var events: [ServerSentEvent] = []
+        private var given = 0
+        private var lastEventID = ""
+        private var delay: Duration
+        private var failures = 0
+        /// The wait before the next connection.
+        private var wait: Duration?
+        private var isOver = false
+        private var failure: RequestError?
+
+        fileprivate init(_ stream: EventStream) {
+            self.stream = stream
+            delay = stream.reconnection.delay
+        }
+
+        /// The next event; `nil` when the server has ended the stream for good.
+        public mutating func next() async throws(RequestError) -> ServerSentEvent? { try await nextEvent() }
+
+        /// The next event; `nil` when the server has ended the stream for good.
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(RequestError) -> ServerSentEvent? {
+            try await nextEvent()
+        }
+
+        private nonisolated(nonsending) mutating func nextEvent() async throws(RequestError) -> ServerSentEvent? {
+            while given == events.count {
+                if let failure = failure.take() { throw failure }
+                if isOver { return nil }
+                events.removeAll(keepingCapacity: true)
+                given = 0
+                do throws(RequestError) {
+                    try await read()
+                } catch {
+                    try recover(from: error)
+                }
+            }
+            defer { given += 1 }
+            return events[given]
+        }
+
+        /// One piece of the body, or a connection.
+        private nonisolated(nonsending) mutating func read() async throws(RequestError) {
+            guard let head = connection?.head else { return try await connect() }
+            guard let piece = try await connection?.body.next() else {
+                connection = nil
+                (isOver, wait) = (stream.reconnection.isOff, delay)
+                return
+            }
+            failures = 0
+            do {
+                try piece.withUnsafeBytes { try connection?.parser.take($0, into: &events) }
+            } catch {
+                // Behind the events that came before it.
+                (isOver, connection) = (true, nil)
+                failure = RequestError(
+                    .responseTooLarge, message: "an event is longer than \(stream.maxEventBytes) bytes",
+                    response: head)
+                return
+            }
+            lastEventID = connection?.parser.lastEventID ?? ""
+            if let asked = connection?.parser.retry { delay = Swift.min(asked, stream.reconnection.maxDelay) }
+        }
+
+        private nonisolated(nonsending) mutating func connect() async throws(RequestError) {
+            if let wait = wait.take(), wait > .zero {
+                do {
+                    try await Task.sleep(for: wait)
+                } catch {
+                    isOver = true
+                    throw .cancelled(nil, url: "")
+                }
+            }
+            let response = try await stream.connect(lastEventID)
+            if response.status == 204 {
+                isOver = true
+                return
+            }
+            guard response.status == 200 else {
+                throw RequestError(
+                    .invalidStatusCode(response.status),
+                    message: "the status of a stream of events is 200, not \(response.status)", response: response.head)
+            }
+            let type = response.headers["Content-Type"].flatMap(MediaType.init)
+            guard let type, type.matches("text/event-stream") else {
+                throw RequestError(
+                    .invalidContentType,
+                    message: "a stream of events is text/event-stream, not \(type?.description ?? "without a type")",
+                    response: response.head)
+            }
+            connection = Connection(
+                head: response.head, body: response.body,
+                parser: EventStreamParser(limit: stream.maxEventBytes, lastEventID: lastEventID))
+        }
+
+        /// Plans the next connection, or throws.
+        private mutating func recover(from error: RequestError) throws(RequestError) {
+            connection = nil
+            failures += 1
+            let policy = stream.reconnection
+            guard !isOver, failures <= policy.maxFailures, Self.isPassing(error) else {
+                isOver = true
+                throw error
+            }
+            let longest = delay * Double(sign: .plus, exponent: Swift.min(failures - 1, 32), significand: 1)
+            var wait = Swift.min(longest, policy.maxDelay) * Double.random(in: 0.5...1)
+            let now = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
+            if let asked = error.response.flatMap({ RetryAfter.wait($0.headers.values(of: "Retry-After"), now: now) }) {
+                wait = Swift.max(wait, Swift.min(asked, policy.maxDelay))
+            }
+            self.wait = wait
+        }
+
+        /// Whether another connection may fare better.
+        private static func isPassing(_ error: RequestError) -> Bool {
+            if error.is(.invalidStatusCode) { return usual.statuses.contains(error.response?.status ?? 0) }
+            if error.is(.timeout(.read)) || error.is(.timeout(.responseHead)) { return true }
+            return usual.retryableErrors.contains { error.is($0) }
+        }
+
+        private static let usual = RetryPolicy.exponential()
+    }
+}

@@ -1,0 +1,41 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// An agent as a service: `run()`.
+@Suite(.timeLimit(.minutes(1))) struct AgentServiceTests {
+    @Test func cancellingTheTaskShutsTheAgentDownGracefully() async throws {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let service = Task { try await agent.run(grace: .seconds(3600)) }
+        let run = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForHeld(1)
+        service.cancel()
+        #expect(await eventually { agent.core.isClosed })
+        // What is in flight has its grace.
+        stub.releaseAll()
+        #expect(await run.value == nil)
+        try await service.value
+        #expect(stub.events.last == .shutdown)
+    }
+
+    @Test func itReturnsWhenSomebodyElseShutsTheAgentDown() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let service = Task { try await agent.run() }
+        await agent.shutdown()
+        try await service.value
+        // And at once of one that is shut down.
+        try await agent.run()
+    }
+
+    @Test func aTaskThatIsCancelledBeforeItRunsShutsDownToo() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let service = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await agent.run()
+        }
+        try await service.value
+        #expect(agent.core.isClosed)
+    }
+}

@@ -1,0 +1,193 @@
+import Ferry
+import FerryTesting
+import Synchronization
+import Testing
+
+/// A stream of server-sent events over as many connections as it takes.
+@Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
+    private static let quick = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(20))
+
+    private static func head(_ status: String = "200 OK", _ fields: String = "") -> String {
+        "HTTP/1.1 \(status)\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\(fields)\r\n"
+    }
+
+    private func withAgent(
+        deadline: Duration? = nil, _ body: (LoopbackServer, NetworkAgent) async throws -> Void
+    ) async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.deadline = deadline
+        let agent = NetworkAgent(configuration: configuration)
+        try await body(server, agent)
+        await agent.shutdown()
+    }
+
+    private func all(_ stream: EventStream) async throws -> [ServerSentEvent] {
+        var events: [ServerSentEvent] = []
+        for try await event in stream { events.append(event) }
+        return events
+    }
+
+    /// The code of what it throws in the end.
+    private func failure(of stream: EventStream) async -> RequestError.Code? {
+        var iterator = stream.makeAsyncIterator()
+        return await code { () throws(RequestError) in
+            while try await iterator.next() != nil {}
+        }
+    }
+
+    @Test func eventsComeWhileTheResponseIsOpen() async throws {
+        try await withAgent { server, agent in
+            server.script(
+                path: "/events", [.send(Self.head() + "data: 1\n\n"), .wait("more"), .send("data: 2\n\n"), .close])
+            var iterator = agent.events(Get("/events"), reconnection: .none).makeAsyncIterator()
+            #expect(try await iterator.next()?.data == "1")
+            server.signal("more")
+            #expect(try await iterator.next()?.data == "2")
+            #expect(try await iterator.next() == nil)
+            #expect(try await iterator.next() == nil)
+            let request = try #require(server.requests.first)
+            #expect(request.headers["Accept"] == "text/event-stream")
+            #expect(request.headers["Cache-Control"] == "no-cache")
+            #expect(request.headers["Last-Event-ID"] == nil)
+        }
+    }
+
+    @Test func aLostConnectionIsTakenUpBehindTheLastEventUntil204() async throws {
+        try await withAgent { server, agent in
+            // The second event has no empty line: it is not complete, and comes again.
+            let bodies = Mutex(["id: a\ndata: 1\n\nid: b\ndata: 2", "id: b\ndata: 2\n\n"])
+            server.handle("/events") { _ in
+                let body = bodies.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                guard let body else { return LoopbackResponse(status: 204) }
+                return LoopbackResponse(headers: ["Content-Type": "text/event-stream"], text: body)
+            }
+            let events = try await all(agent.events(Get("/events"), reconnection: Self.quick))
+            #expect(events == [ServerSentEvent(data: "1", id: "a"), ServerSentEvent(data: "2", id: "b")])
+            #expect(server.requests.map { $0.headers["Last-Event-ID"] } == [nil, "a", "b"])
+        }
+    }
+
+    @Test func theServersRetryFieldIsTheWait() async throws {
+        try await withAgent { server, agent in
+            server.script(connection: 1, [.send(Self.head() + "retry: 1\ndata: 1\n\n"), .close])
+            server.script(connection: 2, [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            // With its own wait of an hour this would not end.
+            let patient = EventReconnection(delay: .seconds(3600), maxDelay: .seconds(3600))
+            let events = try await all(agent.events(Get("/events"), reconnection: patient))
+            #expect(events.count == 1)
+        }
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", RequestError.Code.invalidStatusCode(404)),
+        (
+            "HTTP/1.1 201 Created\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n",
+            .invalidStatusCode(201)
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi", .invalidContentType),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", .invalidContentType),
+        ("nonsense\r\n\r\n", .malformedResponse),
+    ]) func whatAnotherConnectionWouldNotMendIsThrown(response: String, code: RequestError.Code) async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send(response), .close])
+            let thrown = await failure(of: agent.events(Get("/events"), reconnection: Self.quick))
+            #expect(thrown.map { code ~= $0 } == true, "\(thrown as Any)")
+            #expect(server.requestCount == 1)
+        }
+    }
+
+    @Test func failuresInARowHaveABound() async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .serve])
+            let policy = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(2), maxFailures: 3)
+            #expect(await failure(of: agent.events(Get("/events"), reconnection: policy)) == .invalidStatusCode(503))
+            #expect(server.requestCount == 4)
+        }
+    }
+
+    @Test func anEventBehindFailuresBeginsTheCountAnew() async throws {
+        try await withAgent { server, agent in
+            let policy = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(2), maxFailures: 1)
+            for connection in [1, 3, 5] { server.script(connection: connection, [.reset]) }
+            for connection in [2, 4] {
+                server.script(connection: connection, [.send(Self.head() + "data: x\n\n"), .close])
+            }
+            server.script(connection: 6, [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            var request = HTTPRequest(.get, "/events")
+            request.isIdempotent = false
+            let events = try await all(agent.events(request, reconnection: policy))
+            #expect(events.count == 2)
+        }
+    }
+
+    @Test func aSilenceIsALostConnectionAndTheConfigurationsDeadlineDoesNotHold() async throws {
+        try await withAgent(deadline: .milliseconds(150)) { server, agent in
+            server.script(connection: 1, [.send(Self.head() + "data: 1\n\n"), .keepOpen])
+            server.script(
+                connection: 2,
+                [.send(Self.head() + "data: 2\n\n"), .pause(.milliseconds(300)), .send("data: 3\n\n"), .close])
+            server.script(connection: 3, [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            var request = HTTPRequest(.get, "/events")
+            request.timeouts = Timeouts(idle: .milliseconds(800))
+            let events = try await all(agent.events(request, reconnection: Self.quick))
+            #expect(events.map(\.data) == ["1", "2", "3"])
+        }
+    }
+
+    @Test func aDeadlineOfTheRequestsOwnEndsTheSequence() async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .keepOpen])
+            var request = HTTPRequest(.get, "/events")
+            request.deadline = .milliseconds(200)
+            var iterator = agent.events(request, reconnection: Self.quick).makeAsyncIterator()
+            let first = try await iterator.next()
+            #expect(first?.data == "1")
+            #expect(await code { () throws(RequestError) in try await iterator.next() } == .timeout(.deadline))
+        }
+    }
+
+    @Test func cancellingTheTaskEndsTheWaitForAConnectionToo() async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .close])
+            let first = Gate()
+            let task = Task {
+                let patient = EventReconnection(delay: .seconds(3600), maxDelay: .seconds(3600))
+                var iterator = agent.events(Get("/events"), reconnection: patient).makeAsyncIterator()
+                _ = try await iterator.next()
+                first.open()
+                return try await iterator.next()
+            }
+            await first.pass()
+            task.cancel()
+            await #expect(throws: RequestError.self) { try await task.value }
+        }
+    }
+
+    @Test func anEventThatIsTooLongComesBehindTheOthersAsAnError() async throws {
+        try await withAgent { server, agent in
+            let long = String(repeating: "x", count: 200)
+            server.script(path: "/events", [.send(Self.head() + "data: 1\n\ndata: \(long)\n\n"), .close])
+            var iterator = agent.events(Get("/events"), reconnection: Self.quick, maxEventBytes: 100)
+                .makeAsyncIterator()
+            let first = try await iterator.next()
+            #expect(first?.data == "1")
+            #expect(await code { () throws(RequestError) in try await iterator.next() } == .responseTooLarge)
+            let last = try await iterator.next()
+            #expect(last == nil)
+            #expect(server.requestCount == 1)
+        }
+    }
+
+    @Test func theRequestsOwnFieldsStay() async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            let request = HTTPRequest(
+                .get, "/events", headers: ["Accept": "text/event-stream, */*", "Last-Event-ID": "from before"])
+            #expect(try await all(agent.events(request)).isEmpty)
+            let sent = try #require(server.requests.first)
+            #expect(sent.headers["Accept"] == "text/event-stream, */*")
+            #expect(sent.headers["Last-Event-ID"] == "from before")
+        }
+    }
+}
