@@ -136,7 +136,7 @@ let package = Package(
                 "FerryMeasurement",
                 "FerryTesting", "FerryTransport", "FerryXML",
             ],
-            swiftSettings: strict),
+            exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
         // `make fuzz`.
         .target(

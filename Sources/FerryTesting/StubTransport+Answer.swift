@@ -56,6 +56,9 @@ extension StubTransport {
             return Answer(kind: .failure(failure, .waitHead))
         }
 
+        /// A fault of the network, in words of one's own.
+        static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
+
         /// `nil` when it is held back.
         func result(_ id: TransferID) -> TransferResult? {
             switch kind {

@@ -47,6 +47,14 @@ package final class TransferResult: @unchecked Sendable {
         ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
         guard let made else { preconditionFailure("out of memory") }
         raw = made
+        // A failure has no body that anybody could read.
+        if !failure.message.isEmpty { kept.withLock { $0 = FailureMessage(failure.message) } }
+    }
+
+    /// The words of a failure that came from no network.
+    private final class FailureMessage: Sendable {
+        let text: String
+        init(_ text: String) { self.text = text }
     }
 
     deinit {
@@ -63,7 +71,11 @@ package final class TransferResult: @unchecked Sendable {
             .init(rawValue: code) ?? .internalError, .init(rawValue: raw.pointee.detail) ?? .none)
         failure.curlCode = raw.pointee.curl_code
         failure.errno = raw.pointee.os_errno
-        if let message = raw.pointee.message { failure.message = String(cString: message) }
+        if let message = raw.pointee.message {
+            failure.message = String(cString: message)
+        } else if let message = kept.withLock({ $0 as? FailureMessage }) {
+            failure.message = message.text
+        }
         return failure
     }
 

@@ -22,7 +22,8 @@ public final class NetworkAgent: Sendable {
     }
 
     package convenience init(configuration: NetworkConfiguration, transport: any Transporting) {
-        self.init(AgentCore(configuration, transport))
+        let recorded = configuration.recorder.map { RecordingTransport(transport, $0) as any Transporting }
+        self.init(AgentCore(configuration, recorded ?? transport))
     }
 
     init(_ core: AgentCore) { self.core = core }

@@ -131,6 +131,9 @@ public struct NetworkConfiguration: Sendable {
     /// Observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
 
+    /// Records every exchange with a server. The default is `nil`.
+    public var recorder: Recorder?
+
     /// Where Ferry says what it does. The default is `nil`: nothing is logged, and nothing is spent on it.
     public var logSink: (any LogSink)?
 

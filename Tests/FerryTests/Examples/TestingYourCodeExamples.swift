@@ -31,6 +31,14 @@ import Testing
         await agent.shutdown()
     }
 
+    private let path = #filePath.replacing(".swift", with: ".har")
+
+    @Test func theRecordedServerIsAsked() async throws {
+        let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: "http://shop.test"), stub: stub)
+        #expect(try await nick(of: 7, by: agent) == "kim")
+    }
+
     @Test func aRunThatIsCancelledEndsAtOnce() async throws {
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: "http://shop.test"), stub: stub)

@@ -39,6 +39,24 @@ import Testing
         }
     }
 
+    private func recorded(to path: String, _ stub: StubTransport) async throws {
+        var configuration = NetworkConfiguration(baseURL: "http://127.0.0.1")
+        let recorder = Recorder()
+        configuration.recorder = recorder
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        try await agent.send(HTTPRequest(.get, "/prices"))
+        await agent.shutdown()
+        try recorder.archive.write(to: path)
+    }
+
+    @Test func theRecordingIsAFile() async throws {
+        let path = FileManager.default.temporaryDirectory.path() + "/\(UUID().uuidString).har"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await recorded(to: path, StubTransport(always: .response(body: "7")))
+        let archive = try HTTPArchive(contentsOf: path)
+        #expect(archive.entries.map(\.request.url) == ["http://127.0.0.1/prices"])
+    }
+
     private func traced(_ incoming: Headers, _ agent: NetworkAgent) async throws -> Response {
         let context =
             TraceContext(traceparent: incoming["traceparent"], tracestate: incoming["tracestate"]) ?? TraceContext()

@@ -1,0 +1,187 @@
+import FerryTransport
+import FoundationEssentials
+import Synchronization
+
+/// Records the exchanges of an agent as an ``HTTPArchive``: to look at them in the tools that read HAR, or to answer
+/// tests from them.
+///
+///     let recorder = Recorder()
+///     configuration.recorder = recorder
+///
+/// Every exchange with a server is an entry, redirects and retries included; what the cache or an interceptor answers
+/// is none. Secrets are replaced by `***`: user and password of URLs, arguments and header fields that are declared
+/// sensitive or whose name says so (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …). Bodies are recorded as
+/// they are. Recording keeps everything in memory, up to ``maxEntries``.
+public final class Recorder: Sendable {
+    /// How many exchanges are kept at most; later ones are not recorded. The default is 10,000.
+    public let maxEntries: Int
+    /// Bytes of a body that are recorded at most; of a larger one nothing is. The default is 1 MiB.
+    public let maxBodyBytes: Int
+    private let sensitiveNames: [String]
+    private let state = Mutex(State())
+
+    private struct State {
+        var entries: [(number: UInt64, entry: HTTPArchive.Entry)] = []
+        var number: UInt64 = 0
+    }
+
+    /// A recorder. `sensitiveNames` are names of header fields and arguments whose values are secrets, besides those
+    /// that say so themselves.
+    public init(maxEntries: Int = 10_000, maxBodyBytes: Int = 1 << 20, sensitiveNames: [String] = []) {
+        self.maxEntries = max(maxEntries, 0)
+        self.maxBodyBytes = max(maxBodyBytes, 0)
+        self.sensitiveNames = sensitiveNames
+    }
+
+    /// What was recorded so far, in the order in which the requests were sent. Any thread.
+    public var archive: HTTPArchive {
+        HTTPArchive(entries: state.withLock { $0.entries }.sorted { $0.number < $1.number }.map(\.entry))
+    }
+
+    /// Forgets what was recorded.
+    public func removeAll() { state.withLock { $0.entries = [] } }
+
+    // MARK: From the transport
+
+    /// The number of an exchange that begins.
+    func begin() -> UInt64 {
+        state.withLock { state in
+            state.number += 1
+            return state.number
+        }
+    }
+
+    func end(_ exchange: borrowing RecordedExchange, _ result: TransferResult) {
+        if state.withLock({ $0.entries.count >= maxEntries }) { return }
+        let entry = exchange.entry(result, by: self)
+        state.withLock { state in
+            if state.entries.count < maxEntries { state.entries.append((exchange.number, entry)) }
+        }
+    }
+
+    // MARK: What is shown
+
+    func shown(_ headers: Headers) -> [HTTPArchive.Pair] {
+        Redaction.headers(headers, sensitive: sensitiveNames).map { .init(name: $0.name, value: $0.value) }
+    }
+
+    /// Without user and password, and without the values of secret arguments.
+    func shown(url: String) -> (url: String, query: [HTTPArchive.Pair]) {
+        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return (Redaction.url(url), []) }
+        let fragment = url.utf8[mark...].firstIndex(of: UInt8(ascii: "#")) ?? url.endIndex
+        var query: [HTTPArchive.Pair] = []
+        var parts: [String] = []
+        for part in url[url.utf8.index(after: mark)..<fragment].split(separator: "&", omittingEmptySubsequences: false)
+        {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = pair.first ?? ""
+            let isSecret = Redaction.isSensitive(Self.decoded(name), declared: sensitiveNames)
+            let value = isSecret ? Redaction.mark : pair.count > 1 ? pair[1] : ""
+            parts.append(pair.count > 1 ? "\(name)=\(value)" : name)
+            query.append(.init(name: Self.decoded(name), value: isSecret ? value : Self.decoded(value)))
+        }
+        return (Redaction.url(String(url[..<mark])) + "?" + parts.joined(separator: "&"), query)
+    }
+
+    private static func decoded(_ text: String) -> String {
+        String(decoding: PercentEncoding.decoded(text.utf8.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }), as: UTF8.self)
+    }
+}
+
+/// An exchange under way, as the recorder sees it.
+struct RecordedExchange: Sendable {
+    let number: UInt64
+    let start = Date.now
+    let url: String
+    let method: String
+    let headers: Headers
+    let hasBody: Bool
+    /// The body of the request, as much as was sent; `nil` when it is longer than what is recorded, or comes from a
+    /// file that the core reads itself.
+    var body: [UInt8]? = []
+    /// The body of a response that is streamed; `nil` when it is longer than what is recorded.
+    var received: [UInt8]? = []
+    var isStreamed = false
+
+    init(_ request: borrowing TransferRequest, number: UInt64, limit: Int) {
+        self.number = number
+        url = request.url
+        method = request.method
+        headers = Headers(request.headers)
+        switch request.body {
+        case .none: hasBody = false
+        case .bytes(let bytes): (hasBody, body) = (true, bytes.count <= limit ? bytes : nil)
+        case .data(let data): (hasBody, body) = (true, data.count <= limit ? Array(data) : nil)
+        case .pull: hasBody = true
+        }
+    }
+
+    mutating func appendSent(_ bytes: UnsafeRawBufferPointer, limit: Int) { Self.append(bytes, to: &body, limit) }
+
+    mutating func appendReceived(_ bytes: UnsafeRawBufferPointer, limit: Int) {
+        Self.append(bytes, to: &received, limit)
+    }
+
+    /// Nothing is kept of what is too long.
+    private static func append(_ bytes: UnsafeRawBufferPointer, to kept: inout [UInt8]?, _ limit: Int) {
+        guard let length = kept?.count else { return }
+        if length + bytes.count > limit { kept = nil } else { kept?.append(contentsOf: bytes) }
+    }
+
+    func entry(_ result: TransferResult, by recorder: Recorder) -> HTTPArchive.Entry {
+        let shown = recorder.shown(url: url)
+        var request = HTTPArchive.Request(
+            method: method, url: shown.url, headers: recorder.shown(headers), queryString: shown.query)
+        request.bodySize = Int(clamping: result.bodyBytesSent)
+        if hasBody {
+            let (text, encoding) = Self.text(of: body)
+            request.postData = .init(mimeType: headers["Content-Type"] ?? "", text: text, _encoding: encoding)
+        }
+        var entry = HTTPArchive.Entry(
+            startedDateTime: start.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
+            time: Double(result.metrics.total) / 1000, request: request, response: response(result, by: recorder),
+            timings: .init(result.metrics))
+        if !result.peer.isEmpty { entry.serverIPAddress = result.peer }
+        entry._error = result.failure.map { RequestError($0, url: url).code.description }
+        return entry
+    }
+
+    private func response(_ result: TransferResult, by recorder: Recorder) -> HTTPArchive.Response {
+        let fields = Headers(result)
+        var content = HTTPArchive.Content(size: Int(clamping: result.bodyLength))
+        content.mimeType = fields["Content-Type"] ?? ""
+        let isWhole = result.succeeded && (!isStreamed || UInt64(received?.count ?? -1) == result.bodyLength)
+        let body: [UInt8]? =
+            isStreamed ? received : result.body.count <= recorder.maxBodyBytes ? Array(result.body) : nil
+        if isWhole, let body {
+            (content.text, content.encoding) = Self.text(of: body)
+        } else if content.size > 0 {
+            content.comment = result.succeeded ? "too large, or written to a file" : "the exchange failed"
+        }
+        var response = HTTPArchive.Response(
+            status: result.status, headers: recorder.shown(fields), content: content)
+        response.httpVersion = result.httpVersion == 20 ? "HTTP/2" : "HTTP/1.1"
+        response.redirectURL = fields["Location"].map { recorder.shown(url: $0).url } ?? ""
+        response.headersSize = Int(clamping: result.headBytesReceived)
+        response.bodySize = Int(clamping: result.bodyBytesReceived)
+        return response
+    }
+
+    private static func text(of body: [UInt8]?) -> (text: String?, encoding: String?) {
+        guard let body else { return (nil, nil) }
+        if let text = String(validating: body, as: UTF8.self) { return (text, nil) }
+        return (Data(body).base64EncodedString(), "base64")
+    }
+}
+
+extension HTTPArchive.Timings {
+    fileprivate init(_ times: TransferMetrics) {
+        func milliseconds(_ from: UInt64, _ to: UInt64) -> Double { Double(to &- min(from, to)) / 1000 }
+        blocked = Double(times.queue) / 1000
+        if times.name > 0 { dns = Double(times.name) / 1000 }
+        if times.connect > 0 { connect = milliseconds(times.name, max(times.connect, times.tls)) }
+        if times.tls > 0 { ssl = milliseconds(times.connect, times.tls) }
+        wait = milliseconds(max(times.connect, times.tls), times.firstByte)
+        receive = milliseconds(times.queue &+ times.firstByte, times.total)
+    }
+}

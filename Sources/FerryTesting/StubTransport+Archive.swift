@@ -1,0 +1,114 @@
+public import Ferry
+import FerryTransport
+import Synchronization
+
+extension StubTransport {
+    /// Answers from a recording: each request gets the response of the first exchange with its method, URL and body
+    /// that was not used yet, and when all of them were used, that of the last.
+    ///
+    ///     let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
+    ///
+    /// A value that was recorded as `***` stands for any. Bodies are compared where the recording has one. A request
+    /// that matches nothing fails with `connect`, and the message of the error names the recorded exchange that is
+    /// closest; so does one whose response has no recorded body. A recorded failure is answered by a failure.
+    public convenience init(har archive: HTTPArchive) {
+        let player = ArchivePlayer(archive)
+        self.init { request in player.answer(request) }
+    }
+}
+
+/// Chooses the exchange of a recording that answers a request.
+final class ArchivePlayer: Sendable {
+    private let entries: [HTTPArchive.Entry]
+    private let used: Mutex<[Bool]>
+
+    init(_ archive: HTTPArchive) {
+        entries = archive.entries
+        used = Mutex(Array(repeating: false, count: archive.entries.count))
+    }
+
+    func answer(_ request: StubTransport.Request) -> StubTransport.Answer {
+        let matching = entries.indices.filter { matches(entries[$0], request) }
+        let chosen = used.withLock { used in
+            let chosen = matching.first { !used[$0] } ?? matching.last
+            if let chosen { used[chosen] = true }
+            return chosen
+        }
+        guard let chosen else { return .unmatched(unmatched(request)) }
+        return answer(of: entries[chosen])
+    }
+
+    private func answer(of entry: HTTPArchive.Entry) -> StubTransport.Answer {
+        let response = entry.response
+        if response.status == 0 {
+            return .unmatched("the recorded exchange failed: \(entry._error ?? "no reason was recorded")")
+        }
+        guard let body = response.content.bytes else {
+            return .unmatched("the body of the response to \(entry.request.url) was not recorded")
+        }
+        var headers = Headers()
+        for field in response.headers where !Self.framing.contains(field.name.lowercased()) {
+            headers.append(field.name, field.value)
+        }
+        return .response(status: response.status, headers: headers, body: body)
+    }
+
+    /// Fields that speak of the body as it was on the wire: it is recorded after decoding.
+    private static let framing: Set<String> = ["content-encoding", "content-length", "transfer-encoding"]
+
+    // MARK: What matches
+
+    private func matches(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Bool {
+        guard entry.request.method == request.method.rawValue, Self.matches(entry.request.url, request.url) else {
+            return false
+        }
+        guard let body = entry.request.postData?.bytes else { return true }
+        return body == request.body
+    }
+
+    /// Part by part: the address, and each argument of the query in its place.
+    private static func matches(_ recorded: String, _ url: String) -> Bool {
+        let (left, right) = (parts(of: recorded), parts(of: url))
+        guard left.count == right.count, left.first == right.first else { return false }
+        return zip(left, right).dropFirst().allSatisfy { left, right in
+            guard left.hasSuffix("=***") else { return left == right }
+            return right.hasPrefix(left.dropLast(3))
+        }
+    }
+
+    private static func parts(of url: String) -> [Substring] {
+        let address = url.prefix { $0 != "?" && $0 != "#" }
+        var bare = address
+        if let scheme = address.firstRange(of: "://"), let at = address[scheme.upperBound...].firstIndex(of: "@") {
+            bare = address[..<scheme.upperBound] + address[address.index(after: at)...]
+        }
+        let query = url[address.endIndex...].dropFirst().prefix { $0 != "#" }
+        return [bare] + query.split(separator: "&")
+    }
+
+    private func unmatched(_ request: StubTransport.Request) -> String {
+        let asked = "\(request.method) \(request.url)"
+        guard let closest = entries.max(by: { closeness($0, request) < closeness($1, request) }) else {
+            return "the recording is empty; asked for \(asked)"
+        }
+        let sameExceptBody =
+            closest.request.method == request.method.rawValue && Self.matches(closest.request.url, request.url)
+        return "no recorded exchange matches \(asked); the closest is \(closest.request.method) \(closest.request.url)"
+            + (sameExceptBody ? ", with another body" : "")
+    }
+
+    /// How much of the URL is the same from its start on, and the method.
+    private func closeness(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Int {
+        let common = zip(entry.request.url.utf8, request.url.utf8).prefix { $0 == $1 }.count
+        return common * 2 + (entry.request.method == request.method.rawValue ? 1 : 0)
+    }
+}
+
+extension StubTransport.Answer {
+    /// No connection, in these words.
+    static func unmatched(_ message: String) -> StubTransport.Answer {
+        var failure = TransferFailure(.connect, .connectFailed)
+        failure.message = message
+        return .failure(failure)
+    }
+}

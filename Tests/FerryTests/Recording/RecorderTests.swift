@@ -1,0 +1,186 @@
+import Ferry
+import FerryJSON
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+/// Exchanges written down as HAR, and answered from it.
+@Suite(.timeLimit(.minutes(1))) struct RecorderTests {
+    private func recorded(
+        _ recorder: Recorder = Recorder(), _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+        _ body: (LoopbackServer, NetworkAgent) async throws -> Void
+    ) async throws -> HTTPArchive {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.recorder = recorder
+        configure(&configuration)
+        let agent = NetworkAgent(configuration: configuration)
+        try await body(server, agent)
+        await agent.shutdown()
+        // As others read it: by way of the text.
+        return try HTTPArchive(json: Array(recorder.archive.json()))
+    }
+
+    @Test func anEntryHasWhatWentThereAndBack() async throws {
+        let archive = try await recorded { server, agent in
+            server.handle("/orders") { _ in
+                LoopbackResponse(status: 201, headers: ["Location": "/orders/7"], json: #"{"id": 7}"#)
+            }
+            try await agent.post("/orders", headers: ["X-A": "1"], json: ["n": 1])
+        }
+        let entry = try #require(archive.entries.first)
+        #expect(archive.entries.count == 1)
+        #expect(entry.request.method == "POST" && entry.request.url.hasSuffix("/orders"))
+        #expect(entry.request.headers.contains(HTTPArchive.Pair(name: "X-A", value: "1")))
+        #expect(entry.request.postData?.text == #"{"n":1}"#)
+        #expect(entry.request.postData?.mimeType == "application/json")
+        #expect(entry.request.bodySize == 7)
+        #expect(entry.response.status == 201)
+        #expect(entry.response.redirectURL == "/orders/7")
+        #expect(entry.response.content.text == #"{"id": 7}"#)
+        #expect(entry.response.content.size == 9 && entry.response.bodySize == 9)
+        #expect(entry.serverIPAddress == "127.0.0.1")
+        #expect(entry.time > 0 && entry.timings.connect ?? -1 >= 0)
+        #expect(entry.startedDateTime.hasSuffix("Z") && entry.startedDateTime.contains("T"))
+        #expect(entry._error == nil)
+    }
+
+    @Test func everyAttemptAndEveryHopIsAnEntryAndSoIsAFailure() async throws {
+        let archive = try await recorded(
+            Recorder(), { $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1)) }
+        ) { server, agent in
+            server.script(path: "/busy", uses: 1, [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .serve])
+            server.handle("/busy") { _ in LoopbackResponse(status: 302, headers: ["Location": "/hello"]) }
+            server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .close])
+            try await agent.send(Get("/busy"))
+            let cut = await code { () throws(RequestError) in try await agent.send(Get("/cut")) }
+            #expect(cut.map { .incompleteBody ~= $0 } == true)
+        }
+        #expect(archive.entries.map(\.response.status) == [503, 302, 200, 200, 200])
+        #expect(archive.entries.map { $0._error != nil } == [false, false, false, true, true])
+        #expect(archive.entries.last?.response.content.text == nil)
+    }
+
+    @Test func secretsAreNotRecorded() async throws {
+        let archive = try await recorded(Recorder(sensitiveNames: ["X-Own", "mine"])) { server, agent in
+            var request = HTTPRequest(
+                .get, "/header?access_token=canary1&mine=canary2&q=a+b%20c&Set-Cookie=sid%3Dcanary3",
+                headers: ["Cookie": "canary4", "X-Own": "canary5", "X-Api-Key": "canary6"])
+            request.authorization = .basic("kim", "canary7")
+            try await agent.send(request)
+        }
+        let text = String(decoding: try archive.json(), as: UTF8.self)
+        for number in 1...7 { #expect(!text.contains("canary\(number)"), "canary\(number)") }
+        #expect(!text.contains(Data("kim:canary7".utf8).base64EncodedString()))
+        let query = try #require(archive.entries.first?.request.queryString)
+        #expect(query.contains(HTTPArchive.Pair(name: "q", value: "a b c")))
+        #expect(query.contains(HTTPArchive.Pair(name: "access_token", value: "***")))
+    }
+
+    @Test func bodiesThatAreStreamedPulledOrNotTextAreRecorded() async throws {
+        let bytes: [UInt8] = [0xFF, 0, 1, 2]
+        let archive = try await recorded(Recorder(maxBodyBytes: 1000)) { server, agent in
+            server.handle("/raw") { _ in LoopbackResponse(body: bytes) }
+            let streamed = try await agent.stream(Get("/raw"))
+            _ = try await streamed.body.collect(upTo: 100)
+            let body = RequestBody.stream {
+                AsyncStream<[UInt8]> {
+                    $0.yield(bytes); $0.finish()
+                }
+            }
+            try await agent.post("/upload", body: body)
+            try await agent.send(Get("/bytes/1001"))
+            try await agent.send(Get("/gzip/900"))
+        }
+        try #require(archive.entries.count == 4)
+        #expect(archive.entries[0].response.content.encoding == "base64")
+        #expect(archive.entries[0].response.content.bytes == bytes)
+        #expect(archive.entries[1].request.postData?._encoding == "base64")
+        #expect(archive.entries[1].request.postData?.bytes == bytes)
+        #expect(archive.entries[2].response.content.bytes == nil && archive.entries[2].response.content.size == 1001)
+        #expect(archive.entries[2].response.content.comment != nil)
+        #expect(archive.entries[3].response.content.bytes == LoopbackServer.pattern(0..<900))
+    }
+
+    @Test func itHasABound() async throws {
+        let recorder = Recorder(maxEntries: 3)
+        let archive = try await recorded(recorder) { _, agent in
+            for _ in 0..<5 { try await agent.send(Get("/hello")) }
+        }
+        #expect(archive.entries.count == 3)
+        recorder.removeAll()
+        #expect(recorder.archive.entries.isEmpty)
+    }
+
+    // MARK: Playing
+
+    private func player(_ archive: HTTPArchive, base: String = "http://shop.test") -> NetworkAgent {
+        NetworkAgent(configuration: NetworkConfiguration(baseURL: base), stub: StubTransport(har: archive))
+    }
+
+    @Test func whatWasRecordedIsAnswered() async throws {
+        var base = ""
+        let archive = try await recorded { server, agent in
+            base = server.baseURL
+            server.script(path: "/count", uses: 1, [.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1"), .serve])
+            server.handle("/count") { _ in LoopbackResponse(text: "2") }
+            server.handle("/gone") { _ in LoopbackResponse(status: 302, headers: ["Location": "/count?token=a"]) }
+            for path in ["/count", "/count", "/gone", "/gzip/500", "/status/404"] {
+                _ = try? await agent.send(Get(path))
+            }
+            try await agent.post("/echo/body", body: .string("a"))
+            try await agent.post("/echo/body", body: .string("b"))
+        }
+        let agent = player(archive, base: base)
+        #expect(try await agent.get("/count").text == "1")
+        #expect(try await agent.get("/count").text == "2")
+        // All of them were used: the last stays.
+        #expect(try await agent.get("/count").text == "2")
+        // A redacted value stands for any.
+        #expect(try await agent.get("/count?token=other").text == "2")
+        #expect(try await agent.get("/gone").redirects.count == 1)
+        #expect(try await agent.get("/gzip/500").bytes == LoopbackServer.pattern(0..<500))
+        #expect(await code { () throws(RequestError) in try await agent.get("/status/404") } == .invalidStatusCode(404))
+        #expect(try await agent.post("/echo/body", body: .string("b")).text == "b")
+        #expect(try await agent.post("/echo/body", body: .string("a")).text == "a")
+    }
+
+    @Test func whatMatchesNothingIsToldWithTheClosest() async throws {
+        let archive = try await recorded { _, agent in
+            try await agent.send(Get("/bytes/10"))
+            try await agent.post("/echo/body", body: .string("a"))
+        }
+        let base = try #require(archive.entries.first?.request.url.dropLast("/bytes/10".count))
+        let agent = player(archive, base: String(base))
+        func message(_ request: HTTPRequest<Response>) async -> String {
+            let error = await fault { () throws(RequestError) in try await agent.send(request) }
+            #expect(error.map { $0.is(.connect) } == true)
+            return error?.message ?? ""
+        }
+        #expect(await message(HTTPRequest(.get, "/bytes/11")).contains("the closest is GET \(base)/bytes/10"))
+        #expect(await message(HTTPRequest(.post, "/echo/body", body: .string("b"))).hasSuffix("with another body"))
+        let empty = player(HTTPArchive())
+        let error = await fault { () throws(RequestError) in try await empty.get("/x") }
+        #expect(error?.message.contains("the recording is empty") == true)
+    }
+
+    @Test(arguments: [
+        "", "{}", "[]", "nonsense", #"{"log": {}}"#, #"{"log": {"version": "1.2", "entries": [{}]}}"#,
+        #"{"log": {"version": "1.2", "entries": [7]}}"#,
+    ]) func whatIsNoArchiveIsAnError(text: String) {
+        #expect(throws: (any Error).self) { try HTTPArchive(json: Array(text.utf8)) }
+    }
+
+    @Test func anArchiveOfAnotherProgramIsReadAndABadBodyIsAMessage() async throws {
+        let text = #"""
+            {"log": {"version": "1.1", "pages": [], "browser": {"name": "B"}, "entries": [
+              {"startedDateTime": "x", "time": 1, "pageref": "p", "request": {"method": "GET", "url": "http://shop.test/a",
+               "httpVersion": "h2", "headers": []}, "response": {"status": 200, "statusText": "", "httpVersion": "h2",
+               "headers": [], "content": {"size": 3, "text": "!!", "encoding": "base64"}}, "cache": {"x": 1},
+               "timings": {"send": 0, "wait": 0, "receive": 0}}]}}
+            """#
+        let agent = player(try HTTPArchive(json: Array(text.utf8)))
+        let error = await fault { () throws(RequestError) in try await agent.get("/a") }
+        #expect(error?.message.contains("was not recorded") == true)
+    }
+}
