@@ -27,6 +27,8 @@ final class RecordingTransport: Transporting, TransferReceiver {
     }
 
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
+        // Nothing is exchanged: connections are opened ahead.
+        if request.connections != nil { return try transport.submit(request, id: id) }
         let exchange = RecordedExchange(request, number: recorder.begin(), limit: recorder.maxBodyBytes)
         // Before it is handed over, as its result may come before that returns.
         state.withLock { $0.exchanges[id] = exchange }

@@ -102,6 +102,14 @@ import Testing
         #expect(archive.entries[3].response.content.bytes == LoopbackServer.pattern(0..<900))
     }
 
+    @Test func connectionsThatAreOpenedAheadAreNoExchange() async throws {
+        let archive = try await recorded { _, agent in
+            try await agent.connect(to: "/hello", count: 2)
+            try await agent.send(Get("/hello"))
+        }
+        #expect(archive.entries.count == 1)
+    }
+
     @Test func itHasABound() async throws {
         let recorder = Recorder(maxEntries: 3)
         let archive = try await recorded(recorder) { _, agent in
