@@ -124,6 +124,8 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case cache
     /// The same directory with a million entries: 4 GB of disk.
     case cacheMillion = "cache-million"
+    /// Server-sent events, and the trace context of a request.
+    case service
 
     /// Whether it is measured in every round; a million entries take too long for that.
     var isRepeated: Bool { self != .cacheMillion }
@@ -145,6 +147,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .upload, .download, .files: 2
         case .cache: 15
         case .cacheMillion: 75
+        case .service: 6
         }
     }
 
@@ -160,7 +163,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .crowd: [.batch]
         case .upload, .download: [.curl, .await]
         case .resume, .files: [.await]
-        case .cache, .cacheMillion: [.await]
+        case .cache, .cacheMillion, .service: [.await]
         }
     }
 }

@@ -184,7 +184,7 @@ struct GoalSheet {
     // MARK: What else is kept an eye on
 
     private var further: [Goal] {
-        loads + held + millions + files + JSONFigures.goals(of: [.medium, .large], in: table.json)
+        loads + held + service + millions + files + JSONFigures.goals(of: [.medium, .large], in: table.json)
     }
 
     private var loads: [Goal] {
@@ -219,6 +219,15 @@ struct GoalSheet {
             special(
                 "10,000 cancelled at once: longest time the loop was held", 20, "ms", .cancel, .closures,
                 "longest_hold_ms"),
+        ]
+    }
+
+    private var service: [Goal] {
+        [
+            special(
+                "server-sent events of 40 bytes", 300_000, isAtMost: false, "a second", .service, .await,
+                "events_per_second"),
+            special("the trace context of a request: CPU", 0.3, "µs", .service, .await, "trace_us"),
         ]
     }
 

@@ -62,6 +62,7 @@ enum Worker {
         case "cache-await": try await CacheCase.run(load.url)
         case "cache-curve": try await CacheCurve.run(entries: load.total)
         case "cache-million-await": try await CacheMillionCase.run()
+        case "service-await": try await ServiceCase.run()
         case "upload-curl": try UploadCase.curl(load.url)
         case "download-await": try await DownloadCase.ferry(load.url)
         case "download-curl": try DownloadCase.curl(load.url)
