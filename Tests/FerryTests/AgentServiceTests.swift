@@ -29,6 +29,36 @@ import Testing
         try await agent.run()
     }
 
+    @Test func itDoesNotShortenTheGraceOfSomebodyElse() async throws {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let service = Task { try await agent.run(grace: .zero) }
+        let run = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForHeld(1)
+        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
+        #expect(await eventually { agent.core.isClosed })
+        // Time for a grace of nothing to end.
+        #expect(await !eventually(within: .milliseconds(50)) { stub.events.contains(.shutdown) })
+        stub.releaseAll()
+        #expect(await run.value == nil)
+        await shutdown.value
+        try await service.value
+    }
+
+    @Test func aCancelBeginsItsGraceBehindTheShutdownOfSomebodyElse() async throws {
+        let stub = StubTransport(always: .hold)
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let service = Task { try await agent.run(grace: .zero) }
+        let run = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
+        await stub.waitForHeld(1)
+        let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
+        #expect(await eventually { agent.core.isClosed })
+        service.cancel()
+        #expect(await run.value == .shutdown)
+        try await service.value
+        await shutdown.value
+    }
+
     @Test func aTaskThatIsCancelledBeforeItRunsShutsDownToo() async throws {
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
         let service = Task {

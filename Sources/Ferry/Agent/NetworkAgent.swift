@@ -79,11 +79,21 @@ public final class NetworkAgent: Sendable {
     /// whose `Service` protocol this method satisfies. It returns when every run has been answered.
     public func run() async throws { try await run(grace: .seconds(5)) }
 
-    /// The same, with a grace of one's own. The cancel of the task does not shorten the grace.
+    /// The same, with a grace of one's own. The cancel of the task does not shorten the grace. Where the agent was shut
+    /// down by somebody else, the grace is theirs; a cancel of the task then still begins this one.
     public func run(grace: Duration) async throws {
         await core.awaitClose()
-        // In a task of its own, as the cancelled one would end the patience of the shutdown.
-        await Task { await shutdown(grace: grace) }.value
+        // In tasks of their own, as the cancelled one would end the patience of the shutdown.
+        if Task.isCancelled { return await Task { await shutdown(grace: grace) }.value }
+        let rest = Task { await shutdown(grace: .seconds(Int64.max)) }
+        await withTaskCancellationHandler {
+            await rest.value
+        } onCancel: {
+            Task {
+                await shutdown(grace: grace)
+                rest.cancel()
+            }
+        }
     }
 }
 

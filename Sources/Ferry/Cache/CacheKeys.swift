@@ -24,10 +24,12 @@ extension RequestBuilder {
         var target = CacheTarget(url: url, isForeign: joined.isForeign)
         var key = CacheKeyMaterial(method, joined.url, trust: trust)
         guard key.append(request.cacheArguments, encoding), key.append(request.body) else { return target }
+        let common = joined.isForeign ? headers.publicFields : headers.fields
+        var own = request.headers
+        if !request.cacheHeaders.isEmpty, let value = accept(of: request, own, common) { own.append("Accept", value) }
         append(
-            request.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request),
-            authorization: request.authorization, joined,
-            common: joined.isForeign ? headers.publicFields : headers.fields, to: &key)
+            own, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: request.authorization,
+            joined, common: common, to: &key)
         target.seal(key)
         return target
     }
@@ -70,7 +72,9 @@ extension RequestBuilder {
         if let custom = request.prebuiltRequest { return custom.headers[name] }
         if let own = request.headers[name] { return own }
         if equalNames(name, "Authorization"), let value = request.authorization?.value { return value }
-        return (isForeign ? headers.publicFields : headers.fields)[name]
+        let common = isForeign ? headers.publicFields : headers.fields
+        if equalNames(name, "Accept"), let value = accept(of: request, request.headers, common) { return value }
+        return common[name]
     }
 }
 

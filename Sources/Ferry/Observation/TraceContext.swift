@@ -12,8 +12,8 @@ import FerryTransport
 ///     }
 ///
 /// Each attempt of a run (a retry, a redirect) has a span id of its own below the same parent. The fields are not sent
-/// to another origin than the run's own, unless ``RedirectPolicy/keepsTraceContext`` says so, not by a request that has
-/// a `traceparent` field of its own, and not where ``Request/propagatesTrace`` is `false`.
+/// to another origin than the run's own, unless ``RedirectPolicy/keepsTraceContext`` says so, not where the request,
+/// the configuration or an adapter has set a `traceparent` field, and not where ``Request/propagatesTrace`` is `false`.
 public struct TraceContext: Sendable, Hashable {
     /// The context of the work at hand, of which runs send children. The default is `nil`: nothing is sent.
     @TaskLocal public static var current: TraceContext?
@@ -170,10 +170,14 @@ final class TraceParent: Sendable {
 }
 
 extension BuiltRequest {
-    /// Adds the fields of a new span, where the run has a context: before each attempt.
+    /// Adds the fields of a new span, where the run has a context: before each attempt. An adapter or the configuration
+    /// may have set them: two `traceparent` fields are none (W3C Trace Context, 3.2).
     mutating func beginSpan() {
-        guard let span = trace?.context.child() else { return }
+        guard let context = trace?.context else { return }
+        let fields = Headers(transfer.headers)
+        if fields.contains("traceparent") { return }
+        let span = context.child()
         transfer.headers.append("traceparent", span.traceparent)
-        if !span.state.isEmpty { transfer.headers.append("tracestate", span.state) }
+        if !span.state.isEmpty, !fields.contains("tracestate") { transfer.headers.append("tracestate", span.state) }
     }
 }

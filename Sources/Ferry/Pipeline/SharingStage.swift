@@ -49,7 +49,7 @@ struct SharingStage: Sendable {
         var material: [UInt8] = []
         material.appendCounted(transfer.method)
         material.appendCounted(transfer.url)
-        transfer.headers.bytes.withUnsafeBytes { material.appendCounted($0) }
+        shared(transfer.headers, of: request).bytes.withUnsafeBytes { material.appendCounted($0) }
         switch transfer.body {
         case .none: material.append(0)
         case .bytes(let bytes): material.append(CacheDigest(of: bytes))
@@ -76,6 +76,19 @@ struct SharingStage: Sendable {
         material.appendCounted(request.retryPolicy?.words ?? "")
         return SharedTransferKey(type: ObjectIdentifier(R.self), material: material, proxy: call.proxy)
     }
+
+    /// The fields that runs have in common: a key that Ferry has made for one run does not tell it from another. The
+    /// transfer has that of the run that began it.
+    private func shared<R: Request>(_ fields: HeaderBlock, of request: R) -> HeaderBlock {
+        guard request.idempotencyKey == .automatic, request.prebuiltRequest == nil,
+            !request.headers.contains("Idempotency-Key")
+        else { return fields }
+        var block = HeaderBlock()
+        for field in Headers(fields) {
+            block.append(field.name, equalNames(field.name, "Idempotency-Key") ? "" : field.value)
+        }
+        return block
+    }
 }
 
 extension Call {
@@ -101,7 +114,7 @@ extension RequestError {
 extension RedirectPolicy {
     /// All of it but the rule.
     fileprivate var words: String {
-        "\(limit ?? -1) \(allowsDowngrade) \(sensitiveHeaders) \(keepsMethodOn301And302)"
+        "\(limit ?? -1) \(allowsDowngrade) \(sensitiveHeaders) \(keepsMethodOn301And302) \(keepsTraceContext)"
     }
 }
 

@@ -8,7 +8,7 @@ import FoundationEssentials
 public struct IdempotencyKey: Sendable, Hashable, ExpressibleByStringLiteral {
     private let text: String?
 
-    /// A new UUID for each run.
+    /// A new UUID for each run. Runs that share a transfer (``Request/coalesces``) share that of the first.
     public static let automatic = IdempotencyKey(text: nil)
 
     /// A key of the application's, the same in every run: for a request that is repeated after a crash, or by another

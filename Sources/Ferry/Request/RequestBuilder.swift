@@ -92,10 +92,8 @@ final class RequestBuilder: Sendable {
         if let key = request.idempotencyKey, !own.contains(Self.idempotencyKey) {
             own.append(Self.idempotencyKey, key.make())
         }
-        if let types = request.acceptedContentTypes, !types.isEmpty, !own.contains("Accept"),
-            !headers.fields.contains("Accept")
-        {
-            own.append("Accept", types.joined(separator: ", "))
+        if let value = accept(of: request, own, joined.isForeign ? headers.publicFields : headers.fields) {
+            own.append("Accept", value)
         }
         built.trace = trace(of: request, own)
         let authorization = request.authorization
@@ -130,6 +128,14 @@ final class RequestBuilder: Sendable {
         built.ownsContentType = complete.headers.contains("Content-Type")
         try place(complete, credentials: joined.credentials, in: &built)
         return built
+    }
+
+    /// The `Accept` field that is made of the accepted content types; `nil` where a field says it, or there are none.
+    func accept<R: Request>(of request: R, _ own: Headers, _ common: Headers) -> String? {
+        guard let types = request.acceptedContentTypes, !types.isEmpty, !own.contains("Accept"),
+            !common.contains("Accept")
+        else { return nil }
+        return types.joined(separator: ", ")
     }
 
     /// The context at hand, unless the request wants none, or says itself where it stands.

@@ -20,11 +20,17 @@ extension NetworkAgent {
     public func events<R: Request>(
         _ request: R, reconnection: EventReconnection = EventReconnection(), maxEventBytes: Int = 1 << 20
     ) -> EventStream {
-        EventStream(reconnection: reconnection, maxEventBytes: max(maxEventBytes, 1)) {
-            [self] (lastEventID) async throws(RequestError) in
+        EventStream(
+            reconnection: reconnection, maxEventBytes: max(maxEventBytes, 1),
+            closing: { [core] in await core.awaitClose() }
+        ) { [self] (lastEventID) async throws(RequestError) in
+            // That of the configuration is for the other requests.
+            let saysType =
+                (request.prebuiltRequest?.headers ?? request.headers).contains("Accept")
+                || request.acceptedContentTypes?.isEmpty == false
             var call = Call(beginning: request, by: core) { transfer in
                 var headers = Headers(transfer.headers)
-                if !headers.contains("Accept") { headers.append("Accept", "text/event-stream") }
+                if !saysType || !headers.contains("Accept") { headers["Accept"] = "text/event-stream" }
                 if !headers.contains("Cache-Control") { headers.append("Cache-Control", "no-cache") }
                 // A line break cannot be in it, as it was a line; other control characters cannot be sent.
                 if !lastEventID.isEmpty, !lastEventID.utf8.contains(where: isControl) {
@@ -75,6 +81,8 @@ public struct EventStream: AsyncSequence, Sendable {
 
     let reconnection: EventReconnection
     let maxEventBytes: Int
+    /// Returns when the agent is shut down, or the task is cancelled.
+    let closing: @Sendable () async -> Void
     /// Sends the request; behind a connection that was lost with the id of the last event.
     let connect: @Sendable (String) async throws(RequestError) -> StreamedResponse
 
@@ -99,6 +107,8 @@ public struct EventStream: AsyncSequence, Sendable {
         private var failures = 0
         /// The wait before the next connection.
         private var wait: Duration?
+        /// Of the last connection.
+        private var url = ""
         private var isOver = false
         private var failure: RequestError?
 
@@ -158,16 +168,18 @@ public struct EventStream: AsyncSequence, Sendable {
 
         private nonisolated(nonsending) mutating func connect() async throws(RequestError) {
             if let wait = wait.take(), wait > .zero {
-                do {
-                    try await Task.sleep(for: wait)
-                } catch {
+                await pause(wait)
+                if Task.isCancelled {
                     isOver = true
-                    throw .cancelled(nil, url: "")
+                    throw .cancelled(nil, url: url)
                 }
             }
             let response = try await stream.connect(lastEventID)
+            url = response.head.url
             if response.status == 204 {
                 isOver = true
+                // Read to its end, it counts as a success.
+                _ = try? await response.body.next()
                 return
             }
             guard response.status == 200 else {
@@ -187,6 +199,17 @@ public struct EventStream: AsyncSequence, Sendable {
                 parser: EventStreamParser(limit: stream.maxEventBytes, lastEventID: lastEventID))
         }
 
+        /// Lets time pass, until the task is cancelled or the agent is shut down, which then refuses the connection.
+        private nonisolated(nonsending) func pause(_ wait: Duration) async {
+            await withTaskGroup(of: Void.self) { [closing = stream.closing] group in
+                // The clock traps when it cannot express the time.
+                group.addTask { try? await Task.sleep(for: Swift.min(wait, .seconds(1_000_000_000))) }
+                group.addTask { await closing() }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+
         /// Plans the next connection, or throws.
         private mutating func recover(from error: RequestError) throws(RequestError) {
             connection = nil
@@ -196,8 +219,11 @@ public struct EventStream: AsyncSequence, Sendable {
                 isOver = true
                 throw error
             }
-            let longest = delay * Double(sign: .plus, exponent: Swift.min(failures - 1, 32), significand: 1)
-            var wait = Swift.min(longest, policy.maxDelay) * Double.random(in: 0.5...1)
+            url = error.url
+            let factor = Double(sign: .plus, exponent: Swift.min(failures - 1, 32), significand: 1)
+            // A product that is too long for a duration is never made.
+            let longest = delay < policy.maxDelay / factor ? delay * factor : policy.maxDelay
+            var wait = longest * Double.random(in: 0.5...1)
             let now = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
             if let asked = error.response.flatMap({ RetryAfter.wait($0.headers.values(of: "Retry-After"), now: now) }) {
                 wait = Swift.max(wait, Swift.min(asked, policy.maxDelay))

@@ -34,6 +34,22 @@ import Testing
         #expect(try await share(Kept(), Kept(baseURL: "http://h")))
     }
 
+    /// Their `Accept` is made by the agent.
+    @Test func acceptedContentTypesTellThemApartWhereAcceptDoes() async throws {
+        let stub = StubTransport { request in
+            .response(headers: ["Content-Type": "text/plain"], body: request.headers["Accept"] ?? "none")
+        }
+        let agent = bench.agent(stub)
+        for types in [nil, ["text/*"], ["text/plain"]] {
+            var request = HTTPRequest(.get, "/x", as: String.self)
+            request.cachePolicy = Kept().cachePolicy
+            request.cacheHeaders = ["Accept"]
+            request.acceptedContentTypes = types
+            #expect(try await agent.send(request).value == types?.first ?? "none")
+        }
+        await agent.shutdown()
+    }
+
     @Test func aBaseThatIsExchangedTellsThemApart() async throws {
         let agent = bench.agent(counting())
         _ = try await agent.send(Kept())

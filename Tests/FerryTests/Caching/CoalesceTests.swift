@@ -45,6 +45,27 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Otherwise the key would make two orders of one.
+    @Test func anAutomaticIdempotencyKeyIsThatOfTheTransferAndOneOfTheApplicationsTellsThemApart() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        var order = HTTPRequest(.post, "/orders", body: .string("x"), as: String.self)
+        (order.coalesces, order.idempotencyKey) = (true, .automatic)
+        func start(_ key: IdempotencyKey) -> (task: RequestTask<String>, outcome: Outcome<String>) {
+            let outcome = Outcome<String>()
+            order.idempotencyKey = key
+            return (agent.start(order, completion: outcome.take), outcome)
+        }
+        let runs = [start(.automatic), start(.automatic), start("a"), start("a"), start("b")]
+        await stub.waitForHeld(3)
+        await settle(agent, runs)
+        stub.releaseAll(with: .response(body: "done"))
+        for run in runs { #expect(try await run.outcome.result.get().value == "done") }
+        let keys = stub.requests.map { $0.headers["Idempotency-Key"] ?? "" }
+        #expect(keys.count == 3 && keys.contains("a") && keys.contains("b"))
+        #expect(keys.filter { $0.utf8.count == 36 }.count == 1)
+        await agent.shutdown()
+    }
+
     @Test func itIsOffUnlessARequestSaysSo() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         // One that says nothing of it.

@@ -71,6 +71,26 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         await second.shutdown()
     }
 
+    /// Their `Accept` is made by the agent.
+    @Test(arguments: [true, false]) func acceptedContentTypesSelectTheVariant(memory: Bool) async throws {
+        let stub = StubTransport { request in
+            .response(
+                headers: ["Cache-Control": "max-age=60", "Vary": "Accept", "Content-Type": "text/plain"],
+                body: request.headers["Accept"] ?? "none")
+        }
+        let agent = bench.agent(stub, memory: memory)
+        for _ in 1...2 {
+            for types in [nil, ["text/*"], ["text/plain", "*/*"]] {
+                var request = HTTPRequest(.get, "/x", as: String.self)
+                request.cachePolicy = .http(write: .synchronous)
+                request.acceptedContentTypes = types
+                #expect(try await agent.send(request).value == types?.joined(separator: ", ") ?? "none")
+            }
+        }
+        #expect(stub.requests.count == 3)
+        await agent.shutdown()
+    }
+
     /// RFC 9111, 4.1 and 4.3.4
     @Test func theTagsOfAllVariantsAreAskedFor() async throws {
         let stub = StubTransport { request in

@@ -141,6 +141,44 @@ import Testing
         await agent.shutdown()
     }
 
+    private struct Tracing: RequestAdapter {
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
+            request.headers["traceparent"] = "adapter's"
+        }
+    }
+
+    @Test func whatAnAdapterOrTheConfigurationHasSetIsNotSentTwice() async throws {
+        let stub = StubTransport(always: .response())
+        let context = try #require(TraceContext(traceparent: Self.parent, tracestate: "a=1"))
+        try await TraceContext.$current.withValue(context) {
+            try await agent(stub) { $0.adapters = [Tracing()] }.send(Get())
+            try await agent(stub) { $0.headers["traceparent"] = "configuration's" }.send(Get())
+            try await agent(stub).send(HTTPRequest(.get, "/x", headers: ["tracestate": "b=2"]))
+        }
+        let parents = stub.requests.map { $0.headers.values(of: "traceparent") }
+        #expect(parents.prefix(2) == [["adapter's"], ["configuration's"]])
+        #expect(parents.last?.count == 1)
+        #expect(stub.requests.map { $0.headers.values(of: "tracestate") } == [[], [], ["b=2"]])
+    }
+
+    @Test func theStepsOfAChainAndTheTransfersOfADownloadHaveItOnceEach() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let context = TraceContext()
+        let folder = try Folder()
+        var options = DownloadOptions(segments: 3)
+        options.minimumSegmentSize = 1000
+        try await TraceContext.$current.withValue(context) {
+            _ = try await agent.send(ChainRequest(Get("/hello")).then { _ in Get("/hello") })
+            _ = try await agent.download(Get("/bytes/3000000"), to: .file(folder.file("a")), options: options)
+        }
+        let fields = server.requests.map { $0.headers.values(of: "traceparent") }
+        #expect(fields.count >= 3 && fields.allSatisfy { $0.count == 1 })
+        #expect(Set(fields.joined()).count == fields.count)
+        #expect(fields.joined().allSatisfy { TraceContext(traceparent: $0)?.traceID == context.traceID })
+        await agent.shutdown()
+    }
+
     @Test func aRequestMayOptOutOrSayItself() async throws {
         let stub = StubTransport(always: .response())
         let agent = agent(stub)

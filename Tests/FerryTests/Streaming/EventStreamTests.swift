@@ -70,8 +70,8 @@ import Testing
 
     @Test func theServersRetryFieldIsTheWait() async throws {
         try await withAgent { server, agent in
-            server.script(connection: 1, [.send(Self.head() + "retry: 1\ndata: 1\n\n"), .close])
-            server.script(connection: 2, [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            server.script(connection: 1, [.expectHead, .send(Self.head() + "retry: 1\ndata: 1\n\n"), .close])
+            server.script(connection: 2, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             // With its own wait of an hour this would not end.
             let patient = EventReconnection(delay: .seconds(3600), maxDelay: .seconds(3600))
             let events = try await all(agent.events(Get("/events"), reconnection: patient))
@@ -111,9 +111,9 @@ import Testing
             let policy = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(2), maxFailures: 1)
             for connection in [1, 3, 5] { server.script(connection: connection, [.reset]) }
             for connection in [2, 4] {
-                server.script(connection: connection, [.send(Self.head() + "data: x\n\n"), .close])
+                server.script(connection: connection, [.expectHead, .send(Self.head() + "data: x\n\n"), .close])
             }
-            server.script(connection: 6, [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            server.script(connection: 6, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             var request = HTTPRequest(.get, "/events")
             request.isIdempotent = false
             let events = try await all(agent.events(request, reconnection: policy))
@@ -123,11 +123,14 @@ import Testing
 
     @Test func aSilenceIsALostConnectionAndTheConfigurationsDeadlineDoesNotHold() async throws {
         try await withAgent(deadline: .milliseconds(150)) { server, agent in
-            server.script(connection: 1, [.send(Self.head() + "data: 1\n\n"), .keepOpen])
+            server.script(connection: 1, [.expectHead, .send(Self.head() + "data: 1\n\n"), .keepOpen])
             server.script(
                 connection: 2,
-                [.send(Self.head() + "data: 2\n\n"), .pause(.milliseconds(300)), .send("data: 3\n\n"), .close])
-            server.script(connection: 3, [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+                [
+                    .expectHead, .send(Self.head() + "data: 2\n\n"), .pause(.milliseconds(300)),
+                    .send("data: 3\n\n"), .close,
+                ])
+            server.script(connection: 3, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             var request = HTTPRequest(.get, "/events")
             request.timeouts = Timeouts(idle: .milliseconds(800))
             let events = try await all(agent.events(request, reconnection: Self.quick))
@@ -162,6 +165,101 @@ import Testing
             task.cancel()
             await #expect(throws: RequestError.self) { try await task.value }
         }
+    }
+
+    @Test(arguments: [Duration.seconds(3600), .seconds(Int64.max)])
+    func aShutdownEndsTheWaitForAConnectionToo(delay: Duration) async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .close])
+            let first = Gate()
+            let task = Task {
+                let patient = EventReconnection(delay: delay, maxDelay: delay)
+                var iterator = agent.events(Get("/events"), reconnection: patient).makeAsyncIterator()
+                _ = try await iterator.next()
+                first.open()
+                return await code { () throws(RequestError) in try await iterator.next() }
+            }
+            await first.pass()
+            await agent.shutdown(grace: .seconds(3600))
+            let thrown = try await task.value
+            #expect(thrown == .shutdown)
+            #expect(server.requestCount == 1)
+        }
+    }
+
+    @Test func aShutdownEndsAStreamThatIsOpenBehindItsGrace() async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .keepOpen])
+            let first = Gate()
+            let task = Task {
+                var iterator = agent.events(Get("/events"), reconnection: Self.quick).makeAsyncIterator()
+                _ = try await iterator.next()
+                first.open()
+                return await code { () throws(RequestError) in try await iterator.next() }
+            }
+            await first.pass()
+            await agent.shutdown(grace: .milliseconds(50))
+            let thrown = try await task.value
+            #expect(thrown == .shutdown)
+        }
+    }
+
+    /// No product of them is longer than a duration.
+    @Test func theLongestWaitsAndBoundsAreNoTrap() async throws {
+        try await withAgent { server, agent in
+            let retry = "retry: \(Int64.max)\ndata: 1\n\n"
+            server.script(connection: 1, [.expectHead, .send(Self.head() + retry), .reset])
+            let first = Gate()
+            let task = Task {
+                let longest = EventReconnection(
+                    delay: .seconds(Int64.max), maxDelay: .seconds(Int64.max), maxFailures: .max)
+                var iterator = agent.events(Get("/events"), reconnection: longest).makeAsyncIterator()
+                _ = try await iterator.next()
+                first.open()
+                return await code { () throws(RequestError) in try await iterator.next() }
+            }
+            await first.pass()
+            task.cancel()
+            let thrown = try await task.value
+            #expect(thrown == .cancelled)
+        }
+        for bound in [Duration.zero, .seconds(-1), .seconds(Int64.min)] {
+            try await withAgent { server, agent in
+                for connection in 1...40 { server.script(connection: connection, [.reset]) }
+                server.script(connection: 41, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+                let policy = EventReconnection(delay: .seconds(Int64.max), maxDelay: bound, maxFailures: 40)
+                var request = HTTPRequest(.get, "/events")
+                request.isIdempotent = false
+                let events = try await all(agent.events(request, reconnection: policy))
+                #expect(events.isEmpty)
+            }
+        }
+    }
+
+    @Test func theEndBy204IsASuccessToObservers() async throws {
+        try await withAgent { server, agent in
+            server.script(path: "/events", [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            let observer = OutcomeObserver()
+            var request = HTTPRequest(.get, "/events")
+            request.observers = [observer]
+            let events = try await all(agent.events(request))
+            #expect(events.isEmpty)
+            #expect(await eventually { observer.outcomes.count == 1 })
+            guard case .finished(status: 204, isFromCache: _) = observer.outcomes.first else {
+                Issue.record("\(observer.outcomes)")
+                return
+            }
+        }
+    }
+
+    @Test func theConfigurationsAcceptIsNotThatOfAStream() async throws {
+        let stub = StubTransport(always: .response(status: 204))
+        var configuration = NetworkConfiguration.test
+        configuration.headers["Accept"] = "application/json"
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        #expect(try await all(agent.events(Get("/events"))).isEmpty)
+        #expect(stub.requests.map { $0.headers.values(of: "Accept") } == [["text/event-stream"]])
+        await agent.shutdown()
     }
 
     @Test func anEventThatIsTooLongComesBehindTheOthersAsAnError() async throws {
