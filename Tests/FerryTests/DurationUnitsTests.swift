@@ -1,3 +1,4 @@
+import FerryTesting
 import Testing
 
 @testable import Ferry
@@ -13,5 +14,21 @@ import Testing
         // The whole seconds can be, and the rest on top of them cannot.
         let edge = Duration.seconds(9_223_372_036_854) + .milliseconds(900)
         #expect(edge.microseconds == .max && (Duration.zero - edge).microseconds == .min)
+    }
+
+    private struct Nothing: RequestAdapter {
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {}
+    }
+
+    @Test(arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
+    func theLongestDeadlineIsNoTrap(deadline: Duration) async throws {
+        var configuration = NetworkConfiguration.test
+        configuration.adapters = [Nothing()]
+        let agent = NetworkAgent(configuration: configuration, stub: StubTransport(always: .response()))
+        var request = HTTPRequest(.get, "/x")
+        request.deadline = deadline
+        try await agent.send(request)
+        _ = try await agent.send(BatchRequest([request]).deadline(deadline))
+        await agent.shutdown()
     }
 }

@@ -64,7 +64,7 @@ final class GroupRun: Sendable {
         tag = settings.tag
         let start = ContinuousClock.now
         self.start = start
-        let own = settings.deadline.map { start + $0 }
+        let own = settings.deadline.map { start.advanced(byAtMost: $0) }
         deadline = [own, outer?.deadline].compactMap { $0 }.min()
         ownPriority = Atomic(settings.priority?.rawValue ?? Self.noPriority)
         life = Mutex(Life(progress: GroupProgress(finished: 0, total: body.total)))

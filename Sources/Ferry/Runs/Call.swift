@@ -111,7 +111,7 @@ struct Call: Sendable {
     var end: ContinuousClock.Instant? { end(from: start ?? .now) }
 
     func end(from start: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        [deadline.map { start + $0 }, groupDeadline].compactMap { $0 }.min()
+        [deadline.map { start.advanced(byAtMost: $0) }, groupDeadline].compactMap { $0 }.min()
     }
 
     /// Whether the agent's token is meant for this URL, which is the request's own, or an adapter's.
@@ -126,6 +126,11 @@ struct Call: Sendable {
         (part.watch, part.meter) = (nil, nil)
         return part
     }
+}
+
+extension ContinuousClock.Instant {
+    /// That much later, but not later than the clock can wait for: it traps when it cannot express the time.
+    func advanced(byAtMost duration: Duration) -> Self { self + min(duration, .seconds(1_000_000_000)) }
 }
 
 extension RequestBuilder {
