@@ -10,13 +10,50 @@ extension ParsedArguments {
         return number
     }
 
-    /// Seconds, with a fraction where wanted; never negative, and at most a year.
+    /// A time: seconds, with a fraction where wanted, or a number and its unit (`500ms`, `2s`, `1m`, `1h`). Never
+    /// negative, and at most a year.
     func seconds(_ name: String, allowingZero: Bool = false) throws(UsageError) -> Duration? {
         guard let text = last(name) else { return nil }
-        guard let number = Double(text), number != 0 || allowingZero, let duration = Duration(seconds: number) else {
-            throw UsageError("--\(name) wants seconds, not '\(text)'")
+        let units = ["": 1, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600]
+        guard let (number, unit) = Self.amount(text), let factor = units[unit.lowercased()],
+            number != 0 || allowingZero,
+            let duration = Duration(seconds: number * factor)
+        else {
+            throw UsageError("--\(name) wants seconds or a time such as 500ms, 2s or 1m, not '\(text)'")
         }
         return duration
+    }
+
+    /// A number of bytes above zero, with a unit where wanted: `500000`, `500K`, `10MB`, `1G` by thousands, `10MiB` by
+    /// 1,024.
+    func bytes(_ name: String) throws(UsageError) -> Int? {
+        guard let text = last(name) else { return nil }
+        if let number = Int(text), number > 0 { return number }
+        guard let (number, unit) = Self.amount(text), let factor = Self.bytes(in: unit.lowercased()),
+            let bytes = Int(exactly: number * factor), bytes > 0
+        else {
+            throw UsageError("--\(name) wants bytes, such as 500000, 500K or 10MB, not '\(text)'")
+        }
+        return bytes
+    }
+
+    private static func bytes(in unit: String) -> Double? {
+        if unit.isEmpty || unit == "b" { return 1 }
+        let powers: [Character: Int] = ["k": 1, "m": 2, "g": 3, "t": 4]
+        guard let power = unit.first.flatMap({ powers[$0] }) else { return nil }
+        let base: Double
+        switch unit.dropFirst() {
+        case "", "b": base = 1000
+        case "i", "ib": base = 1024
+        default: return nil
+        }
+        return (0..<power).reduce(1) { product, _ in product * base }
+    }
+
+    /// A number and the letters behind it.
+    private static func amount(_ text: String) -> (number: Double, unit: String)? {
+        let unit = String(text.reversed().prefix { $0.isLetter }.reversed())
+        return Double(text.dropLast(unit.count)).map { ($0, unit) }
     }
 
     /// A URL that others are joined to: without its scheme each of them would fail.

@@ -4,13 +4,13 @@ internal import Synchronization
 
 /// Standard output for results, standard error for everything that is said about them.
 enum Console {
-    /// Results: never coloured, never mixed with progress. After the first that could not be written none is.
+    /// Results: never mixed with progress. After the first that could not be written none is.
     static func out(_ text: String) { out(text.utf8) }
 
     static func out(_ bytes: some Sequence<UInt8>) {
         if hasOutputEnded { return }
         begun.add(1, ordering: .relaxed)
-        let code = write(Array(bytes), to: STDOUT_FILENO)
+        let code = Array(bytes).withUnsafeBytes { write($0, to: STDOUT_FILENO) }
         ended.add(1, ordering: .relaxed)
         if code != 0 { outputCode.store(code, ordering: .relaxed) }
     }
@@ -59,7 +59,7 @@ enum Console {
 
     /// Progress and messages; what cannot be written is left out.
     static func error(_ text: String) {
-        _ = write(Array(text.utf8), to: STDERR_FILENO)
+        _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
     static var outIsTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
@@ -68,9 +68,18 @@ enum Console {
     static var isLive: Bool { isatty(STDERR_FILENO) == 1 && !hasDumbTerminal }
 
     /// The terminal behind stderr; a usual one where it does not say.
-    static var size: (columns: Int, rows: Int) {
+    static var size: (columns: Int, rows: Int) { size(of: STDERR_FILENO) }
+
+    /// Columns of a terminal that does not say how many it has.
+    static let usualColumns = 80
+
+    /// Columns for text on standard output: those of its terminal, where that is wider than usual, otherwise the usual
+    /// ones. A narrower terminal wraps lines by itself.
+    static var outColumns: Int { max(size(of: STDOUT_FILENO).columns, usualColumns) }
+
+    private static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
         var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (usualColumns, 24) }
         return (Int(size.ws_col), max(Int(size.ws_row), 2))
     }
 
@@ -80,8 +89,10 @@ enum Console {
     }
 
     /// Colour is for terminals, and not for those who said no (no-color.org).
+    static var usesColor: Bool { outIsTerminal && !hasDumbTerminal && !wantsNoColor }
+
     static func bold(_ text: String) -> String {
-        outIsTerminal && !hasDumbTerminal && !wantsNoColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text
+        usesColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text
     }
 
     /// Rewrites the live line.
@@ -103,22 +114,20 @@ enum Console {
     }
 
     /// Writes all of it; returns the errno by which that ended, or 0.
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-                if count > 0 {
-                    rest = rest.dropFirst(count)
-                } else if errno == EAGAIN {
-                    // Somebody has made it non-blocking.
-                    var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    poll(&room, 1, -1)
-                } else if errno != EINTR {
-                    return errno
-                }
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if errno == EAGAIN {
+                // Somebody has made it non-blocking.
+                var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&room, 1, -1)
+            } else if errno != EINTR {
+                return errno
             }
-            return 0
         }
+        return 0
     }
 }

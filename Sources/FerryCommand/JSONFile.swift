@@ -14,8 +14,7 @@ struct JSONFile: Sendable {
 
     /// Reads it.
     init(at path: String) throws(InputError) {
-        guard let text = try? Data(contentsOf: URL(filePath: path)) else { throw InputError("\(path): cannot be read") }
-        self.init(path: path, text: text)
+        self.init(path: path, text: Data(try InputFile.bytes(at: path)))
     }
 
     /// What it says.

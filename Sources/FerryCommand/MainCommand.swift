@@ -22,12 +22,13 @@ enum Main {
 
     private static func find(_ arguments: [String]) async -> ExitCode {
         guard let first = arguments.first else {
-            Console.error("ferry: which subcommand? (see ferry --help)\n")
+            // Somebody who does not know what to type; a script that forgot to say it must still fail.
+            Console.error(help(columns: max(Console.size.columns, Console.usualColumns)))
             return .usage
         }
         switch first {
         case "--help", "-h":
-            Console.out(help)
+            Console.out(help(columns: Console.outColumns))
             return .success
         case "--version":
             Console.out("ferry \(version)\n")
@@ -48,7 +49,7 @@ enum Main {
         do {
             let parsed = try ParsedArguments(arguments, of: command.allOptions)
             if parsed.has("help") {
-                Console.out(command.help)
+                Console.out(command.help(columns: Console.outColumns))
                 return .success
             }
             return try await command.run(parsed)
@@ -70,19 +71,22 @@ enum Main {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.commandsTerminals ? "?" : $0 }))
     }
 
-    static var help: String {
+    /// The help for a terminal of the usual width, or for none.
+    static var help: String { help(columns: Console.usualColumns) }
+
+    static func help(columns: Int) -> String {
         var text = "Usage: ferry SUBCOMMAND [OPTIONS]\n\n\(summary.prefix(1).uppercased())\(summary.dropFirst()).\n\n"
         let width = (subcommands.map { $0.name.count }.max() ?? 0) + 2
         for command in subcommands {
             text += "  " + command.name.padded(to: width) + command.summary + "\n"
         }
-        text += """
+        let codes = ExitCode.allCases.map { "\($0.rawValue) \($0.meaning)" }.joined(separator: ", ")
+        let notes = """
 
-            ferry SUBCOMMAND --help tells the options of one; ferry --version tells the version.
+            Run ferry SUBCOMMAND --help for the options of a subcommand, and ferry --version for the version.
 
-            Exit codes: \(ExitCode.allCases.map { "\($0.rawValue) \($0.meaning)" }.joined(separator: ", ")).
-
+            Exit codes: \(codes).
             """
-        return text
+        return text + TerminalText.filledParagraphs(notes, to: columns) + "\n"
     }
 }

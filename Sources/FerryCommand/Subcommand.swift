@@ -28,17 +28,24 @@ extension Subcommand {
         return groups
     }
 
-    static var help: String {
-        let width = (allOptions.map(\.synopsis.count).max() ?? 0) + 2
+    /// The help for a terminal of the usual width, or for none.
+    static var help: String { help(columns: Console.usualColumns) }
+
+    /// No line of it is longer than `columns`, which are at least the usual ones.
+    static func help(columns: Int) -> String {
+        let width = (allOptions.map(\.synopsis.count).max() ?? 0) + 4
         var text = "Usage: ferry \(name) \(synopsis)\n\n\(summary).\n"
         for group in allGroups {
             text += group.title.isEmpty ? "\n" : "\n\(group.title):\n"
             for option in group.options {
-                let left = option.synopsis
-                text += "  " + left.padded(to: width) + option.help + "\n"
+                var left = "  " + option.synopsis
+                for line in TerminalText.filled(option.help, to: columns - width) {
+                    text += left.padded(to: width) + line + "\n"
+                    left = ""
+                }
             }
         }
-        if !notes.isEmpty { text += "\n\(notes)\n" }
+        if !notes.isEmpty { text += "\n\(TerminalText.filledParagraphs(notes, to: columns))\n" }
         return text
     }
 }

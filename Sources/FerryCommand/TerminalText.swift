@@ -16,6 +16,34 @@ enum TerminalText {
         return kept + "…"
     }
 
+    /// The words of a text in lines of at most `columns`. A word that is longer than a line gets a line of its own.
+    static func filled(_ text: String, to columns: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(whereSeparator: { " \n".contains($0) }).map(String.init) {
+            if let line = lines.last, width(line) + 1 + width(word) <= columns {
+                lines[lines.count - 1] = line + " " + word
+            } else {
+                lines.append(word)
+            }
+        }
+        return lines
+    }
+
+    /// Paragraphs in lines of at most `columns`. An empty line ends a paragraph; an indented line stays as it is.
+    static func filledParagraphs(_ text: String, to columns: Int) -> String {
+        var lines: [String] = []
+        var paragraph = ""
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.isEmpty || line.hasPrefix("  ") {
+                lines += filled(paragraph, to: columns) + [String(line)]
+                paragraph = ""
+            } else {
+                paragraph += line + " "
+            }
+        }
+        return (lines + filled(paragraph, to: columns)).joined(separator: "\n")
+    }
+
     private static func width(_ scalar: Unicode.Scalar) -> Int {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0

@@ -20,3 +20,27 @@ enum URLQuery {
         return start + separator + query + url[fragment...]
     }
 }
+
+/// A URL as it is typed.
+enum CommandURL {
+    /// With `http://` in front where it has no scheme, as in `localhost:8080/x`.
+    static func complete(_ url: String) throws(UsageError) -> String {
+        if url.isEmpty { throw UsageError("the URL is empty") }
+        if url.hasPrefix("//") { return "http:" + url }
+        return hasScheme(url) ? url : "http://" + url
+    }
+
+    /// The last part of its path; `nil` where that is empty or would be a folder.
+    static func fileName(of url: String) -> String? {
+        var path = url.prefix { $0 != "?" && $0 != "#" }
+        if hasScheme(url), let colon = path.firstIndex(of: ":") { path = path[colon...].dropFirst(3) }
+        guard let slash = path.lastIndex(of: "/") else { return nil }
+        let name = path[path.index(after: slash)...]
+        return name.isEmpty || name == "." || name == ".." ? nil : String(name)
+    }
+
+    private static func hasScheme(_ url: String) -> Bool {
+        let scheme = url.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
+        return !scheme.isEmpty && url.dropFirst(scheme.count).hasPrefix("://")
+    }
+}

@@ -88,11 +88,37 @@ import Testing
         #expect(report.exitCode == .transferFailed)
     }
 
-    @Test func aURLWithoutItsBeginningIsToldWhatIsMissing() async throws {
-        let report = try await report("127.0.0.1:1/x")
-        #expect(report.fault?.line.hasSuffix(": a URL begins with http:// or https://") == true, "\(report.json)")
-        let end = try FerryProgram.run("download", "127.0.0.1:1/x")
+    @Test func aURLWithoutItsBeginningIsOneOfHTTP() async throws {
+        try await withLoopbackServer { server in
+            let report = try await report(String(server.baseURL.dropFirst("http://".count)) + "/hello")
+            #expect(report.response?.status == 200)
+        }
+        let end = try FerryProgram.run("download", "ftp://127.0.0.1:1/x")
         #expect(end.code == 3 && end.output.hasSuffix(": a URL begins with http:// or https://\n"), "\(end)")
+    }
+
+    @Test(arguments: [
+        (["http://nobody.invalid/"], "could not resolve \"nobody.invalid\""),
+        (["127.0.0.1:1/x"], "could not connect to 127.0.0.1:1: connection refused"),
+        (["http://kim:secret@a b/x?q=1"], "invalid URL \"http://a b/x\": space at position 9"),
+        (["http://h/a?q=b c"], "invalid URL \"http://h/a\": space in a part that is not shown"),
+        (["//127.0.0.1:1/x"], "could not connect to 127.0.0.1:1: connection refused"),
+        (["gopher://h/x"], "\"gopher://h/x\" cannot be fetched: a URL begins with http:// or https://"),
+    ]) func aFailureNamesWhatItIsAbout(line: [String], text: String) throws {
+        let end = try FerryProgram.run(["fetch"] + line)
+        #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
+    }
+
+    @Test func aBoundThatPassedIsNamed() async throws {
+        try await withLoopbackServer { server in
+            for (options, text) in [
+                (["--deadline", "100ms"], "no complete response within 100 ms (deadline)"),
+                (["--timeout", "0.2s"], "no complete response within 200 ms (timeout)"),
+            ] {
+                let end = try FerryProgram.run(["fetch", server.baseURL + "/delay/60000"] + options)
+                #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
+            }
+        }
     }
 
     @Test func queryFormAndCredentialsArrive() async throws {

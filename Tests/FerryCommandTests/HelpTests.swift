@@ -21,6 +21,31 @@ import Testing
         }
     }
 
+    @Test func everyHelpFitsEightyColumnsAndUsesMore() {
+        let helps = [Main.help(columns:)] + Main.subcommands.map { command in { command.help(columns: $0) } }
+        for help in helps {
+            for columns in [80, 120] {
+                let long = help(columns).split(separator: "\n").filter { TerminalText.width(String($0)) > columns }
+                #expect(long.isEmpty, "\(long)")
+            }
+            let lines = [80, 200].map { help($0).split(separator: "\n").count }
+            #expect(lines[1] <= lines[0])
+        }
+        let fetch = FetchCommand.help(columns: 200)
+        #expect(fetch.split(separator: "\n").count < FetchCommand.help.split(separator: "\n").count)
+    }
+
+    @Test func filledTextKeepsItsWordsAndIndentedLines() {
+        #expect(TerminalText.filled("one two  three", to: 7) == ["one two", "three"])
+        #expect(TerminalText.filled("seventeen a", to: 4) == ["seventeen", "a"])
+        #expect(TerminalText.filledParagraphs("a b\nc\n  ferry  x\n\nd", to: 3) == "a b\nc\n  ferry  x\n\nd")
+    }
+
+    @Test func noArgumentsPrintTheHelpAndAreAUsageError() throws {
+        let end = try FerryProgram.run()
+        #expect(end.code == 1 && end.output == Main.help)
+    }
+
     @Test(arguments: [
         (["help", "me"], "there is no subcommand 'me'"), (["help", "fetch", "run"], "one subcommand, not also 'run'"),
         (["help", "--man", "fetch"], "--man and 'fetch' exclude each other"),

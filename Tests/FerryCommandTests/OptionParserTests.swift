@@ -71,7 +71,26 @@ import Testing
         #expect(try arguments("timeout", "1").seconds("deadline") == nil)
     }
 
-    @Test(arguments: ["", "0", "-1", "abc", "nan", "inf", "1s", "1e99"])
+    @Test func timesAndSizesMayHaveAUnit() throws {
+        for (text, time) in [
+            ("2s", Duration.seconds(2)), ("500ms", .milliseconds(500)), ("0.5s", .milliseconds(500)),
+            ("250us", .microseconds(250)), ("2S", .seconds(2)), ("1m", .seconds(60)), ("2min", .seconds(120)),
+            ("1h", .seconds(3600)),
+        ] {
+            #expect(try arguments("timeout", text).seconds("timeout") == time, "\(text)")
+        }
+        for (text, count) in [
+            ("500000", 500_000), ("500K", 500_000), ("10MB", 10_000_000), ("10mb", 10_000_000), ("1.5G", 1_500_000_000),
+            ("10MiB", 10 << 20), ("1Ki", 1024), ("7b", 7),
+        ] {
+            #expect(try arguments("max-body", text).bytes("max-body") == count, "\(text)")
+        }
+        for text in ["", "0", "-1", "K", "1X", "1KX", "1.5", "9999999999999T", "1 MB", "nan"] {
+            #expect(throws: UsageError.self, "\(text)") { try arguments("max-body", text).bytes("max-body") }
+        }
+    }
+
+    @Test(arguments: ["", "0", "-1", "abc", "nan", "inf", "1x", "s", "1 s", "1e99"])
     func whatIsNoTimeIsRefused(text: String) {
         #expect(throws: UsageError.self) { try arguments("timeout", text).seconds("timeout") }
     }

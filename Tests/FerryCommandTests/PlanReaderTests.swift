@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test func filesThatCannotBeReadAreSaidSo() {
-        #expect(throws: InputError("/nowhere/plan.json: cannot be read")) {
+        #expect(throws: InputError("cannot read /nowhere/plan.json: No such file or directory")) {
             try PlanReader.plan(at: "/nowhere/plan.json")
         }
     }

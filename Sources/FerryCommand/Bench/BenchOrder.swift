@@ -29,7 +29,7 @@ struct BenchOrder: Sendable {
     private init(options arguments: ParsedArguments) throws {
         if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
         configuration = try NetworkConfiguration(arguments)
-        request = BenchRequest(path: arguments.operands.first ?? "")
+        request = BenchRequest(path: try arguments.operands.first.map(CommandURL.complete) ?? "")
         for field in try arguments.headerFields("header") { request.headers.append(field.name, field.value) }
         request.body = try FetchBody.make(arguments, isRepeated: true)
         request.method = HTTPMethod(arguments.last("request") ?? (request.body == nil ? "GET" : "POST"))
@@ -56,7 +56,7 @@ struct BenchOrder: Sendable {
         do throws(RequestError) {
             _ = try NetworkAgent(configuration: configuration).curlCommand(for: request)
         } catch {
-            throw UsageError(FetchVerdict.Fault(error).line)
+            throw UsageError(FailureText.of(error, request))
         }
     }
 

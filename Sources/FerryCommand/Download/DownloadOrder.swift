@@ -62,18 +62,3 @@ struct FileRequest: Request {
         deadline = request.deadline
     }
 }
-
-extension ParsedArguments {
-    /// A number of bytes above zero: `500000`, `500K`, `2M`, `1G`, by thousands.
-    fileprivate func bytes(_ name: String) throws(UsageError) -> Int? {
-        guard let text = last(name) else { return nil }
-        let units = ["K": 1_000, "M": 1_000_000, "G": 1_000_000_000]
-        let factor = text.last.flatMap { units[$0.uppercased()] }
-        let (bytes, isTooLarge) = (Int(factor == nil ? text : String(text.dropLast())) ?? 0)
-            .multipliedReportingOverflow(by: factor ?? 1)
-        guard bytes > 0, !isTooLarge else {
-            throw UsageError("--\(name) wants bytes a second, like 500K, not '\(text)'")
-        }
-        return bytes
-    }
-}

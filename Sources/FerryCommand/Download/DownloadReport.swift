@@ -50,7 +50,7 @@ struct DownloadReport: Sendable {
             isResumable = (progress?.isResumable ?? false) && !(.contentMismatch ~= error.code)
             sha256 = nil
             attempts = error.attempts
-            fault = FetchVerdict.Fault(error)
+            fault = FetchVerdict.Fault(error, of: request)
             exitCode =
                 switch error.code {
                 case .cancelled: .interrupted

@@ -1,6 +1,5 @@
 internal import Ferry
 internal import FoundationEssentials
-internal import Glibc
 
 /// The body that the command line describes. Files are read as the socket takes them.
 enum FetchBody {
@@ -28,8 +27,9 @@ enum FetchBody {
     /// One value is sent as it is; several are parted by `&`.
     private static func data(_ values: [String], isSentOnce: Bool) throws -> RequestBody {
         if values.count == 1, values[0].hasPrefix("@") {
-            if values[0] != "@-" { return .file(try readable(String(values[0].dropFirst())), contentType: formType) }
-            if isSentOnce { return .stream(once: StandardInput(), contentType: formType) }
+            let path = String(values[0].dropFirst())
+            if InputFile.isRegular(path) { return .file(try InputFile.readable(path), contentType: formType) }
+            if path == "-" && isSentOnce { return .stream(once: StandardInput(), contentType: formType) }
         }
         let parts = try values.map(content)
         return .bytes(Array(parts.joined(separator: [UInt8(ascii: "&")])), contentType: formType)
@@ -65,26 +65,19 @@ enum FetchBody {
                     path += ";" + word
                 }
             }
-            form.append(name, file: try readable(path), filename: filename, contentType: type)
+            if InputFile.isRegular(path) {
+                form.append(name, file: try InputFile.readable(path), filename: filename, contentType: type)
+            } else {
+                form.append(name, try InputFile.bytes(at: path), filename: filename ?? "-", contentType: type)
+            }
         }
         return form
-    }
-
-    private static func readable(_ path: String) throws(InputError) -> String {
-        if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
-        return path
     }
 
     /// The value itself, or the content of the file it names.
     private static func content(_ value: String) throws -> [UInt8] {
         guard value.hasPrefix("@") else { return Array(value.utf8) }
-        if value == "@-" { return try StandardInput.all() }
-        let path = String(value.dropFirst())
-        do {
-            return Array(try Data(contentsOf: URL(filePath: path)))
-        } catch {
-            throw InputError("\(path): cannot be read")
-        }
+        return try InputFile.bytes(at: String(value.dropFirst()))
     }
 }
 

@@ -7,6 +7,7 @@ extension FetchCommand {
         "The request",
         [
             CommandOption("request", "X", value: "METHOD", "GET, or POST with a body, unless said otherwise"),
+            CommandOption("head", "I", "Sends HEAD, and prints the status and the header fields"),
             CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
             CommandOption("query", value: "K=V", "Added to the query; may be repeated"),
             CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
@@ -17,7 +18,7 @@ extension FetchCommand {
     private static let body = OptionGroup(
         "Its body, one kind of it",
         [
-            CommandOption("data", "d", value: "DATA|@FILE", "As it is, a file as it is read; @- is standard input"),
+            CommandOption("data", "d", value: "DATA|@FILE", "As it is, or a file as it is read; @- is standard input"),
             CommandOption("form", value: "K=V", "A field of a URL-encoded form; may be repeated"),
             CommandOption(
                 "multipart", "F", value: "K=V|K=@FILE", "A part of a form; of a file ;type= and ;filename= may follow"),
@@ -84,6 +85,10 @@ extension FetchCommand {
     private static let output = OptionGroup(
         "What is done with it",
         [
+            CommandOption("output", "o", value: "FILE", "Writes the body to FILE; - is standard output, unguarded"),
+            CommandOption("remote-name", "O", "Writes the body to a file with the name in the URL"),
+            CommandOption("include", "i", "Prints the status and the header fields before the body"),
+            CommandOption("raw", "Prints JSON on a terminal as it comes, neither indented nor coloured"),
             CommandOption("repeat", value: "N", "Sends it N times"),
             CommandOption("repeat-delay", value: "S", "Seconds between two of them"),
             CommandOption("json", "Prints one object a line in place of the body"),

@@ -1,5 +1,4 @@
 internal import Ferry
-internal import Glibc
 
 /// What the command line asks for.
 struct FetchPlan: Sendable {
@@ -13,6 +12,9 @@ struct FetchPlan: Sendable {
     var count: Int
     var delay: Duration
     var printsJSON: Bool
+    var form: FetchForm
+    /// Where the body goes; `nil` for standard output.
+    var outputPath: String?
     var printsCurl: Bool
     var showsSecrets: Bool
 
@@ -20,6 +22,9 @@ struct FetchPlan: Sendable {
         guard let url = arguments.operands.first else { throw UsageError("a URL is needed") }
         if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
         request = try FetchRequest(url: url, arguments)
+        form = FetchForm(arguments)
+        outputPath = try Self.outputPath(arguments, url)
+        if let outputPath { try OutputFile.check(outputPath) }
         configuration = try NetworkConfiguration(arguments)
         statusRanges = try arguments.statusRanges("status") ?? [200...299]
         if let path = arguments.last("schema") { schema = try SchemaFile.schema(at: path) }
@@ -29,6 +34,10 @@ struct FetchPlan: Sendable {
         printsJSON = arguments.has("json")
         printsCurl = arguments.has("to-curl")
         showsSecrets = arguments.has("show-secrets")
+        if printsJSON && arguments.last("output") == "-" {
+            throw UsageError("--json and --output - exclude each other: both print to standard output")
+        }
+        if printsJSON && arguments.has("include") { throw UsageError("--json and --include exclude each other") }
         if printsJSON && printsCurl { throw UsageError("--json and --to-curl exclude each other") }
         if showsSecrets && !printsCurl { throw UsageError("--show-secrets goes with --to-curl") }
         if let cache {
@@ -47,6 +56,18 @@ struct FetchPlan: Sendable {
             configuration.logSink = log
             request.observers = [log]
         }
+    }
+
+    private static func outputPath(_ arguments: ParsedArguments, _ url: String) throws(UsageError) -> String? {
+        guard arguments.has("remote-name") else {
+            let path = arguments.last("output")
+            return path == "-" ? nil : path
+        }
+        if arguments.has("output") { throw UsageError("--output and --remote-name exclude each other") }
+        guard let name = CommandURL.fileName(of: url) else {
+            throw UsageError("--remote-name needs a URL that ends in a file name; name the file with --output")
+        }
+        return name
     }
 
     func accepts(_ status: Int) -> Bool {
@@ -130,7 +151,6 @@ extension ParsedArguments {
     /// The path of a file that can be read.
     fileprivate func file(_ name: String) throws(InputError) -> String? {
         guard let path = last(name) else { return nil }
-        if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
-        return path
+        return try InputFile.readable(path)
     }
 }

@@ -27,7 +27,7 @@ struct FetchReport: Sendable {
             attempts = response.attempts
         } catch {
             response = nil
-            verdict = FetchVerdict(error)
+            verdict = FetchVerdict(error, of: plan.request)
             url = error.url
             attempts = error.attempts
         }

@@ -19,17 +19,24 @@ struct FetchRequest: Request {
     var statusValidation: StatusValidation? { .any }
 
     init(url: String, _ arguments: ParsedArguments) throws {
-        path = URLQuery.appending(try arguments.pairs("query"), to: url)
+        path = URLQuery.appending(try arguments.pairs("query"), to: try CommandURL.complete(url))
         for field in try arguments.headerFields("header") { headers.append(field.name, field.value) }
         body = try FetchBody.make(arguments)
-        method = HTTPMethod(arguments.last("request") ?? (body == nil ? "GET" : "POST"))
+        method = try Self.method(arguments, hasBody: body != nil)
         authorization = try Self.authorization(arguments)
         timeouts = try Self.timeouts(arguments)
         deadline = try arguments.seconds("deadline")
-        maxBodyBytes = try arguments.integer("max-body", in: 1...Int.max)
+        maxBodyBytes = try arguments.bytes("max-body")
     }
 
     func shouldCache(_ response: Response) -> Bool { keeps(response) }
+
+    private static func method(_ arguments: ParsedArguments, hasBody: Bool) throws(UsageError) -> HTTPMethod {
+        guard arguments.has("head") else { return HTTPMethod(arguments.last("request") ?? (hasBody ? "POST" : "GET")) }
+        if arguments.has("request") { throw UsageError("--head and --request exclude each other") }
+        if hasBody { throw UsageError("--head sends no body, and one is given") }
+        return .head
+    }
 
     static func authorization(_ arguments: ParsedArguments) throws(UsageError) -> Authorization? {
         let kinds = ["basic", "digest", "bearer"].filter(arguments.has)
@@ -49,7 +56,7 @@ struct FetchRequest: Request {
             timeouts.total = total
             timeouts.idle = nil
         }
-        if let rate = try arguments.integer("low-speed", in: 1...Int.max) {
+        if let rate = try arguments.bytes("low-speed") {
             timeouts.lowSpeed = .init(bytesPerSecond: rate, time: .seconds(10))
         }
         return timeouts

@@ -1,7 +1,7 @@
 /// `ferry completions`: scripts by which shells complete what is typed.
 enum CompletionsCommand: Subcommand {
     static let name = "completions"
-    static let summary = "Prints a script by which a shell completes subcommands and options"
+    static let summary = "Prints a shell script that completes subcommands and options"
     static let synopsis = "bash|zsh|fish"
     static let optionGroups = [OptionGroup([])]
     static let notes = """

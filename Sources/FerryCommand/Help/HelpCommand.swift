@@ -21,9 +21,9 @@ enum HelpCommand: Subcommand {
             guard let command = Main.subcommands.first(where: { $0.name == name }) else {
                 throw UsageError("there is no subcommand '\(name)'")
             }
-            Console.out(command.help)
+            Console.out(command.help(columns: Console.outColumns))
         } else {
-            Console.out(Main.help)
+            Console.out(Main.help(columns: Console.outColumns))
         }
         return .success
     }

@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func whatCannotBeSentIsKnownBeforeTheLoad() async throws {
-        let end = try FerryProgram.run("bench", "127.0.0.1:1/hello", "-n", "5")
+        let end = try FerryProgram.run("bench", "ftp://127.0.0.1:1/hello", "-n", "5")
         #expect(end.code == 1 && end.output.contains("a URL begins with http:// or https://"), "\(end)")
         #expect(!end.output.contains("closed, "))
         #expect(await Main.run(["bench", "http://a b/"]) == .usage)

@@ -1,0 +1,71 @@
+internal import Ferry
+
+/// What a person at a terminal is told of a failure: the thing, the limit and the way out.
+enum FailureText {
+    /// One sentence without secrets. `request` has the bounds that were set.
+    static func of(_ error: RequestError, _ request: any Request) -> String {
+        let place = place(of: error.url)
+        switch error.code {
+        case .dns(.notFound): return "could not resolve \"\(place.host)\""
+        case .dns(.temporary): return "could not resolve \"\(place.host)\" now: no name server has answered"
+        case .connect(.refused): return "could not connect to \(place.authority): connection refused"
+        case .timeout(.deadline):
+            guard let deadline = request.deadline else { break }
+            return "no complete response within \(text(deadline)) (deadline)"
+        case .timeout(.total):
+            guard let total = request.timeouts?.total else { break }
+            return "no complete response within \(text(total)) (timeout)"
+        case .timeout(.connect), .timeout(.tls), .timeout(.dns):
+            guard let connect = request.timeouts?.connect else { break }
+            return "no connection to \(place.authority) within \(text(connect)) (connect timeout)"
+        case .invalidURL:
+            // Counted in what is shown, where it is there.
+            let url = shown(request.path)
+            return "invalid URL \"\(url)\": \(fault(in: url) ?? fault(in: request.path, hidden: true) ?? error.message)"
+        case .unsupportedScheme:
+            return "\"\(shown(request.path))\" cannot be fetched: a URL begins with http:// or https://"
+        case .incompleteBody: return "\(error.message) (\(error.code.detail ?? ""))"
+        default: break
+        }
+        return [error.code.description, error.message].filter { !$0.isEmpty }.joined(separator: ": ")
+    }
+
+    /// `2 s`, `500 ms`
+    static func text(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        if attoseconds == 0 { return "\(seconds) s" }
+        let milliseconds = Double(seconds) * 1000 + Double(attoseconds) / 1e15
+        return milliseconds < 1000 ? "\(plain(milliseconds)) ms" : "\(plain(milliseconds / 1000)) s"
+    }
+
+    private static func plain(_ number: Double) -> String {
+        number == number.rounded() ? String(Int(number)) : String(number)
+    }
+
+    /// The first character that cannot stand in a URL, with its position, 1 for the first.
+    private static func fault(in url: String, hidden: Bool = false) -> String? {
+        for (index, scalar) in url.unicodeScalars.enumerated() {
+            let place = hidden ? "in a part that is not shown" : "at position \(index + 1)"
+            if scalar == " " { return "space \(place)" }
+            if scalar.value < 0x20 || scalar.value == 0x7F { return "control character \(place)" }
+        }
+        return nil
+    }
+
+    /// Without user and password, and without the values of its query.
+    private static func shown(_ url: String) -> String {
+        let address = url.prefix { $0 != "?" && $0 != "#" }
+        let begin = address.firstRange(of: "://")?.upperBound ?? address.startIndex
+        let end = address[begin...].firstIndex(of: "/") ?? address.endIndex
+        guard let at = address[begin..<end].lastIndex(of: "@") else { return String(address) }
+        return String(address[..<begin] + address[address.index(after: at)...])
+    }
+
+    private static func place(of url: String) -> (host: String, authority: String) {
+        let bare = shown(url)
+        let rest = bare.firstRange(of: "://").map { bare[$0.upperBound...] } ?? bare[...]
+        let authority = rest.prefix { $0 != "/" }
+        let host = authority.hasPrefix("[") ? authority : authority.prefix { $0 != ":" }
+        return (String(host), String(authority))
+    }
+}

@@ -1,0 +1,136 @@
+internal import Ferry
+internal import FoundationEssentials
+
+/// In which form a response is printed.
+struct FetchForm: Sendable {
+    /// The status line and the header fields come first.
+    var includesHead = false
+    /// The body must not command the terminal, and ends with its line.
+    var isTerminal = false
+    var formatsJSON = false
+    var usesColor = false
+
+    init() {}
+
+    /// As the command line and the terminal have it. `-o -` prints to a terminal whatever comes.
+    init(_ arguments: ParsedArguments) {
+        includesHead = arguments.has("include") || arguments.has("head")
+        isTerminal = Console.outIsTerminal && !arguments.has("output") && !arguments.has("remote-name")
+        formatsJSON = isTerminal && !arguments.has("raw")
+        usesColor = isTerminal && Console.usesColor
+    }
+}
+
+/// Prints one response: to a file or a pipe as it comes, to a terminal in a form that can be read.
+final class FetchWriter {
+    private let form: FetchForm
+    private let file: OutputFile?
+    private let output: (UnsafeRawBufferPointer) -> Void
+    /// JSON of which the end has not come.
+    private var held: [UInt8]?
+    private var last: UInt8 = UInt8(ascii: "\n")
+    /// The begin of a character, or of an end of a line, whose rest has not come.
+    private var pending: [UInt8] = []
+    /// Whether the body was kept from the terminal.
+    private(set) var isRefused = false
+
+    /// More than this is printed as it comes.
+    private static let mostHeld = 4 << 20
+
+    init(_ form: FetchForm, file: OutputFile?, _ output: @escaping (UnsafeRawBufferPointer) -> Void) {
+        self.form = form
+        self.file = file
+        self.output = file.map { file in { file.write($0) } } ?? output
+    }
+
+    /// Why the body is not where it should be; `nil` where it is.
+    var fault: String? {
+        if isRefused {
+            return "the body is not text, or has control characters, which could command the terminal; "
+                + "-o FILE writes it to a file, -o - prints it all the same"
+        }
+        return file?.fault?.message
+    }
+
+    /// Whether nobody gets what comes from here on.
+    var hasEnded: Bool { Console.hasOutputEnded || fault != nil }
+
+    func head(_ response: Response) {
+        file?.open()
+        if form.includesHead {
+            var lines = ["\(response.httpVersion) \(response.status)"]
+            for field in response.headers.fields { lines.append("\(field.name): \(field.value)") }
+            lines.append("")
+            let text = lines.map { form.isTerminal ? Main.oneLine($0) + "\n" : $0 + "\r\n" }.joined()
+            Array(text.utf8).withUnsafeBytes(output)
+        }
+        if form.formatsJSON, let type = response.headers["Content-Type"], Self.isJSON(type) { held = [] }
+    }
+
+    func body(_ piece: UnsafeRawBufferPointer) {
+        guard held != nil else { return plain(piece) }
+        held?.append(contentsOf: piece)
+        if (held?.count ?? 0) > Self.mostHeld { release() }
+    }
+
+    /// Nothing more comes, whether or not that was all.
+    func end() {
+        if let bytes = held, let text = JSONPrinter.text(of: bytes, usesColor: form.usesColor) {
+            held = nil
+            Array(text.utf8).withUnsafeBytes(output)
+        }
+        release()
+        if !pending.isEmpty && pending != [UInt8(ascii: "\r")] { isRefused = true }
+        if form.isTerminal && !isRefused && last != UInt8(ascii: "\n") { Array("\n".utf8).withUnsafeBytes(output) }
+    }
+
+    /// Prints what was held as it is.
+    private func release() {
+        let bytes = held ?? []
+        held = nil
+        bytes.withUnsafeBytes(plain)
+    }
+
+    private func plain(_ piece: UnsafeRawBufferPointer) {
+        if isRefused || piece.isEmpty { return }
+        guard form.isTerminal else { return output(piece) }
+        var bytes = pending + piece
+        pending = Self.takeIncomplete(&bytes)
+        guard Self.isHarmless(bytes) else {
+            isRefused = true
+            return
+        }
+        bytes.withUnsafeBytes(output)
+        last = bytes.last ?? last
+    }
+
+    /// Removes what may become another character, or another end of a line, with the bytes that follow.
+    private static func takeIncomplete(_ bytes: inout [UInt8]) -> [UInt8] {
+        var length = 0
+        if bytes.last == UInt8(ascii: "\r") {
+            length = 1
+        } else if let start = bytes.suffix(3).lastIndex(where: { $0 >= 0xC0 }) {
+            let needed = bytes[start] >= 0xF0 ? 4 : bytes[start] >= 0xE0 ? 3 : 2
+            if bytes.count - start < needed { length = bytes.count - start }
+        }
+        defer { bytes.removeLast(length) }
+        return Array(bytes.suffix(length))
+    }
+
+    /// Whether it is text that shows what it says: UTF-8 without control characters but tabs and ends of lines.
+    private static func isHarmless(_ bytes: [UInt8]) -> Bool {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return false }
+        var isBehindReturn = false
+        for scalar in text.unicodeScalars {
+            if isBehindReturn && scalar != "\n" { return false }
+            isBehindReturn = scalar == "\r"
+            if scalar.commandsTerminals && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
+        }
+        return true
+    }
+
+    private static func isJSON(_ type: String) -> Bool {
+        let name = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+        return name == "application/json" || name.hasSuffix("+json")
+    }
+}
