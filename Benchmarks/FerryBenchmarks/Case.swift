@@ -127,8 +127,9 @@ enum SpecialCase: String, CaseIterable, Sendable {
     /// Server-sent events, and the trace context of a request.
     case service
 
-    /// Whether it is measured in every round; a million entries take too long for that.
-    var isRepeated: Bool { self != .cacheMillion }
+    /// Whether it is measured in every round; a million entries take too long for that, and what a service uses has
+    /// rounds of its own.
+    var isRepeated: Bool { self != .cacheMillion && self != .service }
 
     /// How often it is measured in a round. Files are several times: one transfer in four meets memory that a virtual
     /// machine has to get from its host first, which takes as much of the processor as all the rest.
@@ -147,7 +148,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .upload, .download, .files: 2
         case .cache: 15
         case .cacheMillion: 75
-        case .service: 6
+        case .service: 2
         }
     }
 

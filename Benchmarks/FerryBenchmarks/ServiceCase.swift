@@ -25,7 +25,7 @@ enum ServiceCase {
         }
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
         var rates: [Double] = []
-        for _ in 0..<5 {
+        for _ in 0..<3 {
             let start = monotonicNanoseconds()
             var count = 0
             for try await event in agent.events(HTTPRequest(.get, "/events"), reconnection: .none) {
@@ -46,7 +46,7 @@ enum ServiceCase {
     private static func trace() async throws -> [String: Double] {
         var plain: [Double] = []
         var traced: [Double] = []
-        for _ in 0..<7 {
+        for _ in 0..<4 {
             plain.append(try await cpu())
             traced.append(try await TraceContext.$current.withValue(TraceContext()) { try await cpu() })
         }
@@ -60,7 +60,7 @@ enum ServiceCase {
         let agent = NetworkAgent(
             configuration: NetworkConfiguration(baseURL: "http://127.0.0.1"),
             stub: StubTransport(always: .response(body: "hello, world")))
-        let count = 50_000
+        let count = 20_000
         let request = HTTPRequest(.get, "/prices")
         let before = ProcessUsage.now
         for _ in 0..<count { _ = try await agent.send(request) }

@@ -11,6 +11,7 @@ import Testing
     private static let fields: Set = [
         "ok", "status", "url", "fromCache", "bytes", "sha256", "headers", "redirects", "attempts", "reusedConnection",
         "engine", "metrics", "error", "cacheStatus",
+        "trailers", "informational",
     ]
 
     private func report(_ line: String...) async throws -> FetchReport {

@@ -163,6 +163,69 @@ import Testing
         #expect(end.code == 1 && end.output.contains(text), "\(end)")
     }
 
+    // MARK: Events, traces, recordings
+
+    private func withEvents(_ body: (LoopbackServer) throws -> Void) async throws {
+        try await withLoopbackServer { server in
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            server.script(
+                path: "/events", uses: 1,
+                [
+                    .expectHead,
+                    .send(head + "retry: 1\nid: 7\nevent: price\ndata: 1\ndata: 2\n\ndata: \u{1B}[1m\n\n"), .close,
+                ])
+            server.handle("/events") { _ in LoopbackResponse(status: 204) }
+            try body(server)
+        }
+    }
+
+    @Test func eventsArePrintedUntilTheServerEndsThem() async throws {
+        try await withEvents { server in
+            let end = try FerryProgram.run("fetch", "--events", server.baseURL + "/events")
+            #expect(
+                end.code == 0
+                    && end.output == "event: price\nid: 7\ndata: 1\ndata: 2\n\nid: 7\ndata: \u{1B}[1m\n\n", "\(end)")
+            #expect(server.requests.last?.headers["Last-Event-ID"] == "7")
+        }
+        try await withEvents { server in
+            let end = try FerryProgram.run("fetch", "--events", "--json", server.baseURL + "/events")
+            #expect(end.output.hasPrefix(#"{"data":"1\n2","event":"price","id":"7"}"# + "\n"), "\(end)")
+        }
+        try await withLoopbackServer { server in
+            let end = try FerryProgram.run("fetch", "--events", server.baseURL + "/status/404")
+            #expect(end.code == 5 && end.output == "ferry fetch: status 404 is not accepted\n", "\(end)")
+        }
+    }
+
+    @Test func aTraceAndAKeyAreSent() async throws {
+        try await withLoopbackServer { server in
+            let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            let line = ["--traceparent", parent, "--idempotency-key", "auto", "-d", "x", server.baseURL + "/upload"]
+            #expect(try FerryProgram.run(["fetch"] + line).code == 0)
+            let headers = try #require(server.requests.last?.headers)
+            #expect(headers["traceparent"]?.hasPrefix(String(parent.prefix(36))) == true)
+            #expect(headers["traceparent"] != parent)
+            #expect(UUID(uuidString: headers["Idempotency-Key"] ?? "") != nil)
+            let end = try FerryProgram.run("fetch", "--traceparent", "nonsense", server.baseURL)
+            #expect(end.code == 1 && end.output.contains("--traceparent wants"), "\(end)")
+        }
+    }
+
+    @Test func theExchangesAreWrittenAsHAR() async throws {
+        try await withLoopbackServer { server in
+            try withFolder { folder in
+                let path = folder + "/x.har"
+                let end = try FerryProgram.run(
+                    "fetch", "--har", path, "--bearer", "canary", server.baseURL + "/redirect/1")
+                #expect(end.code == 0, "\(end)")
+                let archive = try HTTPArchive(contentsOf: path)
+                #expect(archive.entries.map(\.response.status) == [302, 200])
+                #expect(archive.entries.last?.response.content.text != nil)
+                #expect(text(path)?.contains("canary") == false)
+            }
+        }
+    }
+
     @Test func pipesAndStandardInputAreBodies() async throws {
         try await withLoopbackServer { server in
             for script in [

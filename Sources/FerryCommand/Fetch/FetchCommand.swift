@@ -36,7 +36,9 @@ enum FetchCommand: Subcommand {
             if round > 0 { try? await Task.sleep(for: plan.delay) }
             if Task.isCancelled || Console.hasOutputEnded { break }
             let writer = FetchWriter(plan.form, file: plan.outputPath.map(OutputFile.init), output)
-            let verdict = await send(plan, by: agent, writer, to: output)
+            let verdict = await TraceContext.$current.withValue(plan.trace) {
+                await send(plan, by: agent, writer, to: output)
+            }
             if let fault = verdict.fault, !plan.printsJSON { say("ferry fetch: \(Main.oneLine(fault.line))\n") }
             if code == .success { code = verdict.exitCode }
             guard let fault = writer.fault else { continue }
@@ -45,12 +47,21 @@ enum FetchCommand: Subcommand {
             break
         }
         await agent.shutdown(grace: .zero)
+        if let path = plan.archivePath, let archive = plan.configuration.recorder?.archive {
+            do {
+                try archive.write(to: path)
+            } catch {
+                say("ferry fetch: cannot write \(Main.oneLine(path))\n")
+                if code == .success { code = .transferFailed }
+            }
+        }
         return code
     }
 
     private static func send(
         _ plan: FetchPlan, by agent: NetworkAgent, _ writer: FetchWriter, to output: (UnsafeRawBufferPointer) -> Void
     ) async -> FetchVerdict {
+        if plan.printsEvents { return await FetchEvents.print(plan, by: agent, to: writer) }
         let isHeld = plan.printsJSON || plan.schema != nil || plan.cache != nil
         if !isHeld { return await FetchVerdict(streaming: plan, by: agent, to: writer) }
         let report = await FetchReport(of: plan, by: agent)

@@ -12,6 +12,10 @@ extension FetchCommand {
             CommandOption("query", value: "K=V", "Added to the query; may be repeated"),
             CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
             CommandOption("no-compressed", "Asks for the body as it is"),
+            CommandOption(
+                "idempotency-key", value: "KEY", "Sent with every attempt, so that retries are safe; auto makes one"),
+            CommandOption(
+                "traceparent", value: "VALUE", "Sends a span of this W3C trace with each attempt; new begins a trace"),
             CommandOption("cookies", "Keeps cookies over redirects and repetitions"),
         ])
 
@@ -88,11 +92,13 @@ extension FetchCommand {
             CommandOption("output", "o", value: "FILE", "Writes the body to FILE; - is standard output, unguarded"),
             CommandOption("remote-name", "O", "Writes the body to a file with the name in the URL"),
             CommandOption("include", "i", "Prints the status and the header fields before the body"),
+            CommandOption("events", "Prints server-sent events as they come, and connects again when it has to"),
             CommandOption("raw", "Prints JSON on a terminal as it comes, neither indented nor coloured"),
             CommandOption("repeat", value: "N", "Sends it N times"),
             CommandOption("repeat-delay", value: "S", "Seconds between two of them"),
             CommandOption("json", "Prints one object a line in place of the body"),
             CommandOption("verbose", "v", "Says on stderr what happens, secrets left out"),
+            CommandOption("har", value: "FILE", "Writes all exchanges to FILE, in HAR 1.2, secrets left out"),
             CommandOption("to-curl", "Sends nothing: prints the command of curl, secrets left out"),
             CommandOption("show-secrets", "With --to-curl: prints all of it, ready to run"),
         ])

@@ -17,6 +17,12 @@ struct FetchPlan: Sendable {
     var outputPath: String?
     var printsCurl: Bool
     var showsSecrets: Bool
+    var printsEvents: Bool
+    var reconnection = EventReconnection()
+    /// What spans are sent of.
+    var trace: TraceContext?
+    /// Where the exchanges are written to.
+    var archivePath: String?
 
     init(_ arguments: ParsedArguments) throws {
         guard let url = arguments.operands.first else { throw UsageError("a URL is needed") }
@@ -38,6 +44,22 @@ struct FetchPlan: Sendable {
             throw UsageError("--json and --output - exclude each other: both print to standard output")
         }
         if printsJSON && arguments.has("include") { throw UsageError("--json and --include exclude each other") }
+        printsEvents = arguments.has("events")
+        if printsEvents {
+            for other in ["head", "include", "schema", "cache-dir", "repeat", "to-curl"] where arguments.has(other) {
+                throw UsageError("--events and --\(other) exclude each other")
+            }
+            if let retries = try arguments.integer("retries", in: 0...10_000) { reconnection.maxFailures = retries }
+        }
+        if let text = arguments.last("traceparent") {
+            trace = text == "new" ? TraceContext() : TraceContext(traceparent: text)
+            if trace == nil { throw UsageError("--traceparent wants 00-TRACE-SPAN-FLAGS in hexadecimal, or new") }
+        }
+        if let path = arguments.last("har") {
+            try OutputFile.check(path)
+            archivePath = path
+            configuration.recorder = Recorder()
+        }
         if printsJSON && printsCurl { throw UsageError("--json and --to-curl exclude each other") }
         if showsSecrets && !printsCurl { throw UsageError("--show-secrets goes with --to-curl") }
         if let cache {

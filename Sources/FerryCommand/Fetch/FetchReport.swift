@@ -41,7 +41,7 @@ struct FetchReport: Sendable {
 extension FetchReport: Encodable {
     private enum Key: String, CodingKey {
         case ok, status, url, fromCache, bytes, sha256, headers, redirects, attempts, reusedConnection, engine, metrics
-        case error, cacheStatus
+        case error, cacheStatus, trailers, informational
     }
 
     /// Every field is always there; what there is nothing to say of is `null`.
@@ -54,7 +54,11 @@ extension FetchReport: Encodable {
         try object.encode(response?.cacheStatus?.description, forKey: .cacheStatus)
         try object.encode(response?.bodyLength ?? 0, forKey: .bytes)
         try object.encode(response.map { $0.withBytes { SHA256.hexadecimal(of: $0) } }, forKey: .sha256)
-        try object.encode(joinedHeaders, forKey: .headers)
+        try object.encode(Self.joined(response?.headers), forKey: .headers)
+        try object.encode(Self.joined(response?.trailers), forKey: .trailers)
+        let asides = response?.informational ?? []
+        try object.encode(
+            asides.map { FetchAside(status: $0.status, headers: Self.joined($0.headers)) }, forKey: .informational)
         try object.encode(response?.redirects.map(\.target) ?? [], forKey: .redirects)
         try object.encode(attempts, forKey: .attempts)
         try object.encode(response?.isReusedConnection ?? false, forKey: .reusedConnection)
@@ -65,15 +69,21 @@ extension FetchReport: Encodable {
 
     /// By lower-case name. Fields of one name are joined as RFC 9110, 5.2 says, `set-cookie`, which must not be, by
     /// line breaks.
-    private var joinedHeaders: [String: String] {
+    private static func joined(_ headers: Headers?) -> [String: String] {
         var joined: [String: String] = [:]
-        for field in response?.headers.fields ?? [] {
+        for field in headers?.fields ?? [] {
             let name = field.name.lowercased()
             let separator = name == "set-cookie" ? "\n" : ", "
             joined[name] = joined[name].map { $0 + separator + field.value } ?? field.value
         }
         return joined
     }
+}
+
+/// A response before the response.
+private struct FetchAside: Encodable {
+    let status: Int
+    let headers: [String: String]
 }
 
 /// Keeps what was measured of one run.

@@ -13,6 +13,7 @@ struct FetchRequest: Request {
     var observers: [any RequestObserver] = []
     var cachePolicy = CachePolicy.none
     var cacheMode = CacheMode.cacheElseNetwork
+    var idempotencyKey: IdempotencyKey?
     var keeps: @Sendable (Response) -> Bool = { _ in true }
 
     /// Every status is let through: the command itself judges, as it wants to print the body all the same.
@@ -27,6 +28,7 @@ struct FetchRequest: Request {
         timeouts = try Self.timeouts(arguments)
         deadline = try arguments.seconds("deadline")
         maxBodyBytes = try arguments.bytes("max-body")
+        idempotencyKey = arguments.last("idempotency-key").map { $0 == "auto" ? .automatic : .value($0) }
     }
 
     func shouldCache(_ response: Response) -> Bool { keeps(response) }
