@@ -132,7 +132,7 @@ extension HTTPRequest where Value == Void {
 
 extension HTTPRequest where Value: Decodable {
     /// A request whose value is decoded from the body's JSON by ``jsonDecoder``. `Data`, `[UInt8]`, `String` and
-    /// ``JSON`` are the body itself, as for ``Request/Value``.
+    /// `JSON` are the body itself, as for ``Request/Value``.
     public init(
         _ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil,
         as type: Value.Type
