@@ -1,4 +1,5 @@
 import FerryTransport
+import Synchronization
 
 /// Where a request stands in a distributed trace: the W3C's `traceparent` and `tracestate`.
 ///
@@ -65,7 +66,7 @@ public struct TraceContext: Sendable, Hashable {
 
     /// A span below this one.
     public func child() -> TraceContext {
-        TraceContext(traceID: traceID, spanID: .random(in: 1 ... .max), flags: flags, state: state)
+        TraceContext(traceID: traceID, spanID: SpanNumbers.next(), flags: flags, state: state)
     }
 
     /// The value of the `traceparent` field, of version 00.
@@ -162,6 +163,21 @@ extension TraceContext: CustomStringConvertible {
     }
 }
 
+/// Numbers of spans. The system's generator takes a system call for each; these are a counter from a random begin,
+/// mixed so that no two of a process are the same and that neighbours have nothing in common (SplitMix64).
+private enum SpanNumbers {
+    private static let counter = Atomic<UInt64>(.random(in: 0 ... .max))
+
+    static func next() -> UInt64 {
+        var number = counter.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
+        number = (number ^ number >> 30) &* 0xBF58_476D_1CE4_E5B9
+        number = (number ^ number >> 27) &* 0x94D0_49BB_1331_11EB
+        number ^= number >> 31
+        // Zero is no number; it comes once in all of them.
+        return number == 0 ? next() : number
+    }
+}
+
 /// The context that a run began with. In a box, as most runs have none.
 final class TraceParent: Sendable {
     let context: TraceContext
@@ -173,11 +189,11 @@ extension BuiltRequest {
     /// Adds the fields of a new span, where the run has a context: before each attempt. An adapter or the configuration
     /// may have set them: two `traceparent` fields are none (W3C Trace Context, 3.2).
     mutating func beginSpan() {
-        guard let context = trace?.context else { return }
-        let fields = Headers(transfer.headers)
-        if fields.contains("traceparent") { return }
+        guard let context = trace?.context, !transfer.headers.contains("traceparent") else { return }
         let span = context.child()
         transfer.headers.append("traceparent", span.traceparent)
-        if !span.state.isEmpty, !fields.contains("tracestate") { transfer.headers.append("tracestate", span.state) }
+        if !span.state.isEmpty, !transfer.headers.contains("tracestate") {
+            transfer.headers.append("tracestate", span.state)
+        }
     }
 }

@@ -185,6 +185,25 @@ private func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBuffer
 
 @inline(__always) func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
+extension HeaderBlock {
+    /// Whether a field of this name is in it. Makes no field.
+    func contains(_ name: StaticString) -> Bool {
+        let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        return bytes.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while rest.count >= 8 {
+                let at = rest.startIndex
+                let length = Int(bytes.loadUnaligned(fromByteOffset: at, as: UInt32.self))
+                let valueLength = Int(bytes.loadUnaligned(fromByteOffset: at + 4, as: UInt32.self))
+                rest = rest.dropFirst(8)
+                if equalNames(UnsafeRawBufferPointer(rebasing: rest.prefix(length)), wanted) { return true }
+                rest = rest.dropFirst(length + valueLength)
+            }
+            return false
+        }
+    }
+}
+
 extension Headers {
     /// The fields of a block, unpacked.
     package init(_ block: HeaderBlock) {

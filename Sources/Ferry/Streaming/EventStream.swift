@@ -50,9 +50,9 @@ extension NetworkAgent {
 /// It does so after the end of the body, and after these failures: those that ``RetryPolicy`` retries by default (no
 /// connection, a lost connection, 408, 429, 502, 503, 504) and a silence. Any other failure is thrown.
 ///
-/// After the end of the body it waits ``delay``, or what the server's last `retry` field has asked for. After each
-/// failure in a row the wait is twice as long, up to ``maxDelay``, and half of it is drawn at random. A `Retry-After`
-/// of the response is waited out, up to ``maxDelay``.
+/// After the end of the body it waits ``delay``, or what the server's last `retry` field has asked for, 100 ms at
+/// least. After each failure in a row the wait is twice as long, up to ``maxDelay``, and half of it is drawn at random.
+/// A `Retry-After` of the response is waited out, up to ``maxDelay``.
 public struct EventReconnection: Sendable, Hashable {
     /// The wait before it connects again, unless the server names one. The default is 3 seconds.
     public var delay: Duration
@@ -163,7 +163,9 @@ public struct EventStream: AsyncSequence, Sendable {
                 return
             }
             lastEventID = connection?.parser.lastEventID ?? ""
-            if let asked = connection?.parser.retry { delay = Swift.min(asked, stream.reconnection.maxDelay) }
+            if let asked = connection?.parser.retry {
+                delay = Swift.min(Swift.max(asked, Self.leastRetry), stream.reconnection.maxDelay)
+            }
         }
 
         private nonisolated(nonsending) mutating func connect() async throws(RequestError) {
@@ -237,6 +239,9 @@ public struct EventStream: AsyncSequence, Sendable {
             if error.is(.timeout(.read)) || error.is(.timeout(.responseHead)) { return true }
             return usual.retryableErrors.contains { error.is($0) }
         }
+
+        /// A server that asks for no wait at all, and closes, must not keep its client busy.
+        private static let leastRetry = Duration.milliseconds(100)
 
         private static let usual = RetryPolicy.exponential()
     }

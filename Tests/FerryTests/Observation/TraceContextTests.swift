@@ -60,6 +60,7 @@ import Testing
         #expect(child.spanID != context.spanID)
         #expect(TraceContext(traceparent: child.traceparent) == child)
         #expect(TraceContext().traceID != context.traceID)
+        #expect(Set((0..<10_000).map { _ in context.child().spanID }).count == 10_000)
     }
 
     // MARK: Runs

@@ -97,6 +97,18 @@ import Testing
         }
     }
 
+    @Test func aServerThatAsksForNoWaitGetsAPauseAllTheSame() async throws {
+        try await withAgent { server, agent in
+            server.handle("/events") { _ in
+                LoopbackResponse(headers: ["Content-Type": "text/event-stream"], text: "retry: 0\ndata: x\n\n")
+            }
+            let start = ContinuousClock.now
+            var events = agent.events(Get("/events"), reconnection: EventReconnection()).makeAsyncIterator()
+            for _ in 0..<3 { _ = try await events.next() }
+            #expect(start.duration(to: .now) >= .milliseconds(200))
+        }
+    }
+
     @Test func failuresInARowHaveABound() async throws {
         try await withAgent { server, agent in
             server.script(path: "/events", [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .serve])
