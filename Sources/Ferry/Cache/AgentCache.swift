@@ -16,7 +16,7 @@ public struct AgentCache: Sendable {
         if stage.http != nil { return try await httpReply(for: request, stage, url: url) }
         guard let plan = stage.plan else { throw .notCached(.notConfigured, url: url) }
         let answer: Answer
-        switch await stage.find(for: request, plan, RunControl(tag: nil, of: core), until: nil)?.verdict {
+        switch await stage.find(for: request, plan, RunControl(tag: nil, of: core), until: nil).verdict {
         case .fresh(let stored, let trace)?: answer = Answer(stored, trace, plan)
         case .stale?: throw .notCached(.expired, url: url)
         case .miss(let reason)?: throw .notCached(reason, url: url)

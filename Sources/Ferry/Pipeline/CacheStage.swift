@@ -15,6 +15,15 @@ struct CacheStage: Sendable {
         case write(KeptResponse)
     }
 
+    /// What a look into the cache has come to.
+    enum Found {
+        case verdict(ResponseCache.Verdict, isInMemory: Bool)
+        /// The run was ended meanwhile, or the deadline has passed.
+        case brokenOff
+
+        var verdict: ResponseCache.Verdict? { if case .verdict(let verdict, _) = self { verdict } else { nil } }
+    }
+
     let core: AgentCore
     /// `nil` when nothing is kept of it for a time that the application says.
     let plan: CachePlan?
@@ -55,8 +64,18 @@ struct CacheStage: Sendable {
 
     /// A fresh answer from memory, if the mode lets it be used.
     func recall<R: Request>(for request: R) -> Answer? {
+        var isAbsent = false
+        return recall(for: request, isAbsent: &isAbsent)
+    }
+
+    /// The same. `isAbsent` becomes true when memory has nothing at all.
+    func recall<R: Request>(for request: R, isAbsent: inout Bool) -> Answer? {
         if let http { return HTTPCacheStage.recall(request, http, by: core) }
-        guard mode.reads, let plan, let cache = core.cache, let stored = cache.recall(plan.key) else { return nil }
+        guard mode.reads, let plan, let cache = core.cache else { return nil }
+        guard let stored = cache.recall(plan.key) else {
+            isAbsent = true
+            return nil
+        }
         let now = cache.clock()
         guard case .fresh(_, let trace) = verdict(on: stored, plan, of: request, now: now) else { return nil }
         cache.counters.hit(fromMemory: true, isStale: false)
@@ -64,17 +83,17 @@ struct CacheStage: Sendable {
         return Answer(stored, trace, plan)
     }
 
-    /// What the cache has, in memory or on the disk, and whether it was in memory. `nil` when the run was ended
-    /// meanwhile, or the deadline has passed.
+    /// What the cache has, in memory or on the disk. Memory is not asked where it `isAbsent`, as it was a moment ago.
     func find<R: Request>(
-        for request: R, _ plan: CachePlan, _ control: RunControl, until deadline: ContinuousClock.Instant?
-    ) async -> (verdict: ResponseCache.Verdict, isInMemory: Bool)? {
-        guard let cache = core.cache else { return (.miss(.notConfigured), false) }
+        for request: R, _ plan: CachePlan, _ control: RunControl, until deadline: ContinuousClock.Instant?,
+        isAbsent: Bool = false
+    ) async -> Found {
+        guard let cache = core.cache else { return .verdict(.miss(.notConfigured), isInMemory: false) }
         var remembered: ResponseCache.Verdict?
         var rememberedStored = CacheTime.min
-        if let stored = cache.recall(plan.key) {
+        if !isAbsent, let stored = cache.recall(plan.key) {
             let found = verdict(on: stored, plan, of: request, now: cache.clock())
-            if case .fresh = found { return (counted(found, fromMemory: true), true) }
+            if case .fresh = found { return .verdict(counted(found, fromMemory: true), isInMemory: true) }
             // Another process may have a newer one on the disk.
             remembered = found
             rememberedStored = stored.marks.stored
@@ -82,15 +101,16 @@ struct CacheStage: Sendable {
         let loaded = await control.wait(until: deadline) { done in
             cache.load(plan.key) { done((stored: $0, miss: $1)) }
         }
-        guard let loaded else { return nil }
+        guard let loaded else { return .brokenOff }
         // What is still to be written, or cannot be, is in memory only.
         // So is what is newer than the disk's.
         guard let stored = loaded.stored, stored.marks.stored >= rememberedStored else {
-            return (remembered ?? .miss(loaded.miss), remembered != nil)
+            return .verdict(remembered ?? .miss(loaded.miss), isInMemory: remembered != nil)
         }
         let now = cache.clock()
         cache.used(stored, under: plan.key, now: now)
-        return (counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false), false)
+        return .verdict(
+            counted(verdict(on: stored, plan, of: request, now: now), fromMemory: false), isInMemory: false)
     }
 
     private func counted(_ verdict: ResponseCache.Verdict, fromMemory: Bool) -> ResponseCache.Verdict {
@@ -103,7 +123,7 @@ struct CacheStage: Sendable {
     func first(_ call: Call, _ control: RunControl) async -> Answer? {
         if let http { return await HTTPCacheStage.first(call, http, control, by: core) }
         guard let plan else { return nil }
-        switch await find(for: call.request, plan, control, until: call.end)?.verdict {
+        switch await find(for: call.request, plan, control, until: call.end).verdict {
         case .fresh(let stored, let trace)?: return Answer(stored, trace, plan)
         case .stale?: core.cache?.counters.missed(.expired)
         case .miss(let reason)?: core.cache?.counters.missed(reason)
@@ -112,22 +132,23 @@ struct CacheStage: Sendable {
         return nil
     }
 
-    /// The answer of a run: from the cache, the network, or none.
-    func answer(_ call: Call, _ control: RunControl) async -> Answer {
+    /// The answer of a run: from the cache, the network, or none. `found` is what the cache has, where it was asked
+    /// already.
+    func answer(_ call: Call, _ control: RunControl, after found: Found? = nil) async -> Answer {
         core.enter(control)
         if control.end != nil { return .refused(control.error(url: call.url)) }
         if http != nil { return await fetch(call, control) }
         var miss = plan == nil ? CacheMiss.notConfigured : .reload
         var past: (answer: Answer, time: Int64, isInMemory: Bool)?
         if let plan, mode.reads {
-            guard let found = await find(for: call.request, plan, control, until: call.end) else {
-                return .refused(control.overdue(url: call.url))
-            }
-            switch found.verdict {
-            case .fresh(let stored, let trace): return Answer(stored, trace, plan)
-            case .stale(let stored, let time, let trace):
-                (miss, past) = (.expired, (Answer(stored, trace, plan), time, found.isInMemory))
-            case .miss(let reason): miss = reason
+            var found = found
+            if found == nil { found = await find(for: call.request, plan, control, until: call.end) }
+            switch found {
+            case .verdict(.fresh(let stored, let trace), _): return Answer(stored, trace, plan)
+            case .verdict(.stale(let stored, let time, let trace), let isInMemory):
+                (miss, past) = (.expired, (Answer(stored, trace, plan), time, isInMemory))
+            case .verdict(.miss(let reason), _): miss = reason
+            case .brokenOff, nil: return .refused(control.overdue(url: call.url))
             }
         }
         if let past, past.time <= mode.staleWhileRevalidate, mode.asksNetwork, let plan {

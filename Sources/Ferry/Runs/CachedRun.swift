@@ -2,11 +2,13 @@ import FerryTransport
 
 /// A run that a task awaits and that the cache or other runs have a part in. A hit in memory does not leave the
 /// caller's thread.
-struct CachedRun<R: Request>: Sendable {
-    private let request: R
-    private let core: AgentCore
+///
+/// Not generic, and without the request: of a generic type each hit would look up the metadata.
+struct CachedRun: Sendable {
     private let servers: Servers
     private var stage: CacheStage
+    /// Memory was asked a moment ago, and had nothing.
+    private var isAbsent = false
     private let url: String
     /// Why it cannot be sent.
     private let refusal: RequestError?
@@ -16,18 +18,20 @@ struct CachedRun<R: Request>: Sendable {
     /// The batch or chain whose member it is.
     private let group: GroupRun?
 
+    private var core: AgentCore { stage.core }
+
     @inline(never)
-    nonisolated(nonsending) static func send(
+    nonisolated(nonsending) static func send<R: Request>(
         _ request: R, _ mode: CacheMode, in group: GroupRun? = nil, by core: AgentCore,
         cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
     ) async throws(RequestError) -> Reply<R.Value> {
         var run = CachedRun(request, mode, in: group, by: core)
-        if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory() { return reply }
-        return try await run.send(since: .now, cached: cached)
+        if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory(request) { return reply }
+        return try await run.send(request, since: .now, cached: cached)
     }
 
-    private init(_ request: R, _ mode: CacheMode, in group: GroupRun?, by core: AgentCore) {
-        (self.request, self.core, self.group) = (request, core, group)
+    private init<R: Request>(_ request: R, _ mode: CacheMode, in group: GroupRun?, by core: AgentCore) {
+        self.group = group
         servers = core.builder.servers
         do throws(RequestError) {
             let made = try CacheStage.of(request, mode, at: servers, by: core)
@@ -40,15 +44,43 @@ struct CachedRun<R: Request>: Sendable {
         began = watch.map { _ in .now }
     }
 
-    /// The reply, if memory has one that is fresh and passes the checks. Thrown and returned, not wrapped up: it is
-    /// what most runs of a cache come to.
+    /// The reply, if memory has one that is fresh and passes the checks.
     @inline(__always)
-    private mutating func replyFromMemory() throws(RequestError) -> Reply<R.Value>? {
+    private mutating func replyFromMemory<R: Request>(_ request: R) throws(RequestError) -> Reply<R.Value>? {
         // A group that is over gives its reason on the long way, and one that calls back has its queues there.
         if let group, group.queues != nil || group.refusal() != nil { return nil }
         guard !withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }),
-            let hit = stage.recall(for: request), !core.isClosed
+            let hit = stage.recall(for: request, isAbsent: &isAbsent), !core.isClosed
         else { return nil }
+        return try reply(request, from: hit)
+    }
+
+    /// The reply, if the cache has one that is fresh and passes the checks; otherwise `found` is what it has. It needs
+    /// no record of the request and no queue.
+    private mutating func replyFromDisk<R: Request>(
+        _ request: R, _ control: RunControl, since start: ContinuousClock.Instant, found: inout CacheStage.Found?
+    ) async throws(RequestError) -> Reply<R.Value>? {
+        guard group?.queues == nil, stage.mode.reads, let plan = stage.plan else { return nil }
+        let (stage, isAbsent) = (stage, isAbsent)
+        let end = Call.end(of: request, from: start, in: group, by: core)
+        found = await withTaskCancellationHandler {
+            // A task that was cancelled gets no hit either.
+            if control.end != nil { return .brokenOff }
+            return await stage.find(for: request, plan, control, until: end, isAbsent: isAbsent)
+        } onCancel: {
+            control.end(.cancelled)
+        }
+        guard case .fresh(let stored, let trace) = found?.verdict else { return nil }
+        if let reply = try reply(request, from: Answer(stored, trace, plan)) { return reply }
+        // It did not pass the checks, and is not looked up again.
+        found = nil
+        return nil
+    }
+
+    /// The reply of a hit; `nil` when it does not pass the checks and the network is asked. Thrown and returned, not
+    /// wrapped up: it is what most runs of a cache come to.
+    @inline(__always)
+    private mutating func reply<R: Request>(_ request: R, from hit: Answer) throws(RequestError) -> Reply<R.Value>? {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
         do throws(RequestError) {
@@ -73,16 +105,31 @@ struct CachedRun<R: Request>: Sendable {
 
     /// The whole way. Not on the caller's actor.
     @concurrent
-    private func send(
-        since start: ContinuousClock.Instant, cached: (@Sendable (Reply<R.Value>) -> Void)?
+    private mutating func send<R: Request>(
+        _ request: R, since start: ContinuousClock.Instant, cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async throws(RequestError) -> Reply<R.Value> {
         let control = RunControl(
             tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
         let refusal = refusal ?? group?.refusal(url: url) ?? core.admit(control, url: url)
         defer { core.leave(control) }
+        var found: CacheStage.Found?
+        if refusal == nil, cached == nil,
+            let reply = try await replyFromDisk(request, control, since: start, found: &found)
+        {
+            return reply
+        }
+        return try await goOn(request, control, since: start, refusal: refusal, found, cached: cached)
+    }
+
+    /// Behind the first look into the cache, or without one.
+    private func goOn<R: Request>(
+        _ request: R, _ control: RunControl, since start: ContinuousClock.Instant, refusal: RequestError?,
+        _ found: CacheStage.Found?,
+        cached: (@Sendable (Reply<R.Value>) -> Void)?
+    ) async throws(RequestError) -> Reply<R.Value> {
         let call = Call(request, nil, at: servers, url: url, watch: watch, in: group, since: start, by: core)
         let (answer, made) = await withTaskCancellationHandler {
-            await self.answer(call, control, refusal: refusal, cached: cached)
+            await self.answer(request, call, control, refusal: refusal, found, cached: cached)
         } onCancel: {
             control.end(.cancelled)
         }
@@ -98,17 +145,20 @@ struct CachedRun<R: Request>: Sendable {
     }
 
     /// Until there is an answer that passes the checks, or no other is to be had.
-    private func answer(
-        _ call: Call, _ control: RunControl, refusal: RequestError?, cached: (@Sendable (Reply<R.Value>) -> Void)?
-    ) async -> (Answer, Made) {
-        if let refusal { return (.refused(refusal), made(.refused(refusal))) }
-        if let cached, let found = await stage.first(call, control), case .success(let reply) = made(found).reply {
+    private func answer<R: Request>(
+        _ request: R, _ call: Call, _ control: RunControl, refusal: RequestError?, _ found: CacheStage.Found?,
+        cached: (@Sendable (Reply<R.Value>) -> Void)?
+    ) async -> (Answer, Made<R.Value>) {
+        if let refusal { return (.refused(refusal), made(request, .refused(refusal))) }
+        if let cached, let found = await stage.first(call, control),
+            case .success(let reply) = made(request, found).reply
+        {
             cached(reply)
         }
-        var stage = stage
+        var (stage, found) = (stage, found)
         while true {
-            let answer = await stage.answer(call, control)
-            var made = await onQueue(group?.queues?.processing) { self.made(answer) }
+            let answer = await stage.answer(call, control, after: found.take())
+            var made = await onQueue(group?.queues?.processing) { self.made(request, answer) }
             switch stage.next(after: answer, (try? made.reply.get())?.response, of: request) {
             case .end: return (answer, made)
             case .again: continue
@@ -120,12 +170,12 @@ struct CachedRun<R: Request>: Sendable {
         }
     }
 
-    private struct Made: Sendable {
-        var reply: Result<Reply<R.Value>, RequestError>
+    private struct Made<Value: Sendable>: Sendable {
+        var reply: Result<Reply<Value>, RequestError>
         var times: ProcessingTimes
     }
 
-    private func made(_ answer: Answer) -> Made {
+    private func made<R: Request>(_ request: R, _ answer: Answer) -> Made<R.Value> {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
         let reply = Result { () throws(RequestError) in try core.builder.validated(request, answer, url: url, &times) }

@@ -111,7 +111,22 @@ struct Call: Sendable {
     var end: ContinuousClock.Instant? { end(from: start ?? .now) }
 
     func end(from start: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        [deadline.map { start.advanced(byAtMost: $0) }, groupDeadline].compactMap { $0 }.min()
+        Self.end(from: start, deadline: deadline, group: groupDeadline)
+    }
+
+    /// The same of a request that has no record yet.
+    static func end<R: Request>(
+        of request: R, from start: ContinuousClock.Instant, in group: GroupRun?, by core: AgentCore
+    ) -> ContinuousClock.Instant? {
+        end(from: start, deadline: request.deadline ?? core.configuration.deadline, group: group?.deadline)
+    }
+
+    private static func end(
+        from start: ContinuousClock.Instant, deadline: Duration?, group: ContinuousClock.Instant?
+    ) -> ContinuousClock.Instant? {
+        guard let deadline else { return group }
+        let own = start.advanced(byAtMost: deadline)
+        return group.map { min($0, own) } ?? own
     }
 
     /// Whether the agent's token is meant for this URL, which is the request's own, or an adapter's.
