@@ -12,7 +12,8 @@ public struct AgentCache: Sendable {
     /// The reply that is kept for a request, without starting it: checked and made into its value as that of a run, but
     /// without hooks and observers. Fails with `notCached`, which says why, or as the checks do.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
-        let (stage, url) = try CacheStage.of(request, .cacheOnly, at: core.builder.servers, by: core)
+        let stage = try CacheStage.of(request, .cacheOnly, at: core.builder.servers, by: core)
+        let url = stage.url
         if stage.http != nil { return try await httpReply(for: request, stage, url: url) }
         guard let plan = stage.plan else { throw .notCached(.notConfigured, url: url) }
         let answer: Answer
@@ -89,7 +90,7 @@ public struct AgentCache: Sendable {
         guard let cache = core.cache, response.result.body.count == response.bodyLength,
             let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
             let plan = CachePlan(core.cachePolicy(of: request), target, in: cache),
-            let kept = CacheStage(plan, .reload, by: core)
+            let kept = CacheStage(plan, .reload, url: plan.url, by: core)
                 .kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
         else { return nil }
         return (kept, plan.key)

@@ -25,6 +25,8 @@ struct CacheStage: Sendable {
     }
 
     let core: AgentCore
+    /// Of the request; of one that cannot be sent, what the error says of it.
+    let url: String
     /// `nil` when nothing is kept of it for a time that the application says.
     let plan: CachePlan?
     /// `nil` when nothing is kept of it by RFC 9111. Then this stage does no more than to look into the memory; the
@@ -32,27 +34,27 @@ struct CacheStage: Sendable {
     let http: HTTPCachePlan?
     private(set) var mode: CacheMode
 
-    init(_ plan: CachePlan?, _ mode: CacheMode, by core: AgentCore) {
-        (self.plan, self.mode, self.core) = (plan, mode, core)
+    init(_ plan: CachePlan?, _ mode: CacheMode, url: String, by core: AgentCore) {
+        (self.plan, self.mode, self.url, self.core) = (plan, mode, url, core)
         http = nil
     }
 
     /// By RFC 9111.
-    init(_ http: HTTPCachePlan, by core: AgentCore) {
-        (plan, mode, self.core, self.http) = (nil, http.mode, core, http)
+    init(_ http: HTTPCachePlan, url: String, by core: AgentCore) {
+        (plan, mode, self.url, self.core, self.http) = (nil, http.mode, url, core, http)
     }
 
-    /// The stage of a request, and the request's URL.
+    /// The stage of a request.
     static func of<R: Request>(
         _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore
-    ) throws(RequestError) -> (CacheStage, url: String) {
+    ) throws(RequestError) -> CacheStage {
         let policy = core.cachePolicy(of: request)
         if let terms = policy.http, let cache = core.cache {
             let target = try core.httpTarget(of: request, terms, at: servers, in: cache)
-            return (CacheStage(HTTPCachePlan(terms, mode, target), by: core), target.url)
+            return CacheStage(HTTPCachePlan(terms, mode, target), url: target.url, by: core)
         }
         let target = try core.builder.cacheTarget(request, at: servers)
-        return (CacheStage(CachePlan(policy, target, in: core.cache), mode, by: core), target.url)
+        return CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
     }
 
     /// Whether the cache or other runs have a part in a request.

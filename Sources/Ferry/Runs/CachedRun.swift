@@ -9,7 +9,6 @@ struct CachedRun: Sendable {
     private var stage: CacheStage
     /// Memory was asked a moment ago, and had nothing.
     private var isAbsent = false
-    private let url: String
     /// Why it cannot be sent.
     private let refusal: RequestError?
     private let watch: RunWatch?
@@ -19,6 +18,7 @@ struct CachedRun: Sendable {
     private let group: GroupRun?
 
     private var core: AgentCore { stage.core }
+    private var url: String { stage.url }
 
     @inline(never)
     nonisolated(nonsending) static func send<R: Request>(
@@ -34,13 +34,13 @@ struct CachedRun: Sendable {
         self.group = group
         servers = core.builder.servers
         do throws(RequestError) {
-            let made = try CacheStage.of(request, mode, at: servers, by: core)
-            (stage, url, refusal) = (made.0, made.url, nil)
+            stage = try CacheStage.of(request, mode, at: servers, by: core)
+            refusal = nil
         } catch {
-            (url, refusal) = (error.url, error)
-            stage = CacheStage(nil, mode, by: core)
+            stage = CacheStage(nil, mode, url: error.url, by: core)
+            refusal = error
         }
-        watch = RunWatch.begin(request, url: url, in: group, by: core)
+        watch = RunWatch.begin(request, url: stage.url, in: group, by: core)
         began = watch.map { _ in .now }
     }
 

@@ -63,9 +63,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
         do throws(RequestError) {
             if mode != nil || CacheStage.applies(to: request, in: core) {
-                let (stage, url) = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
+                let stage = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
                 if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
-                    let run = made(url)
+                    let run = made(stage.url)
                     run.caching = Caching(stage, nil)
                     core.answer(run, hit)
                     return run
@@ -73,7 +73,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 // Here, as it may see what only the caller's thread or task has.
                 let snapshot = Result { () throws(RequestError) in try core.builder.snapshot(of: request, at: servers) }
                 let control = RunControl(tag: request.tag, of: core)
-                let run = made(url, control, snapshot)
+                let run = made(stage.url, control, snapshot)
                 run.caching = Caching(stage, cached)
                 run.meter = meter(of: request, snapshot, on: queue, progress)
                 core.handOver(run, to: control)
