@@ -39,6 +39,7 @@ let package = Package(
     products: [
         .library(name: "Ferry", targets: ["Ferry"]),
         .library(name: "FerryJSON", targets: ["FerryJSON"]),
+        .library(name: "FerryOTLP", targets: ["FerryOTLP"]),
         .library(name: "FerryXML", targets: ["FerryXML"]),
         .library(name: "FerryTesting", targets: ["FerryTesting"]),
         .executable(name: "ferry", targets: ["FerryCommand"]),
@@ -85,6 +86,8 @@ let package = Package(
         .target(
             name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "FerryCache", "Cnetlink", "Cuio", "COpenSSL"],
             swiftSettings: strict),
+        .target(
+            name: "FerryOTLP", dependencies: ["Ferry", "FerryJSON", "FerryTransport"], swiftSettings: strict),
         // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
@@ -121,6 +124,9 @@ let package = Package(
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryOTLPTests", dependencies: ["Ferry", "FerryJSON", "FerryOTLP", "FerryTesting"],
+            swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(
             name: "FerryCacheTests",
@@ -133,8 +139,7 @@ let package = Package(
             name: "FerryTests",
             dependencies: [
                 "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryCache", "FerryJSON",
-                "FerryMeasurement",
-                "FerryTesting", "FerryTransport", "FerryXML",
+                "FerryMeasurement", "FerryOTLP", "FerryTesting", "FerryTransport", "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
@@ -173,7 +178,8 @@ let package = Package(
         .executableTarget(
             name: "FerryBenchmarks",
             dependencies: [
-                "Ferry", "FerryCache", "FerryJSON", "FerryTesting", "FerryMeasurement", "CBareClient", "CCoreDriver",
+                "Ferry", "FerryCache", "FerryJSON", "FerryOTLP", "FerryTesting", "FerryMeasurement", "CBareClient",
+                "CCoreDriver",
             ],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
         .testTarget(name: "FerryBenchmarksTests", dependencies: ["FerryBenchmarks"], swiftSettings: strict),

@@ -75,9 +75,9 @@ struct Case: Sendable {
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 60_000,
             rivals: all + Rival.native + [
-                .dressed, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
+                .dressed, .exported, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
             ],
-            seconds: 26, secondsOfSystemCalls: 20),
+            seconds: 27, secondsOfSystemCalls: 20),
         Case(
             name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 60_000,
             rivals: ours + [.wrk, .go], seconds: 11, secondsOfSystemCalls: 9),

@@ -77,6 +77,7 @@ struct GoalSheet {
 
     private var groups: [Goal] {
         [
+            cpu("a tenth of the traces exported: CPU × await", 1.05, Self.small, .exported, against: .awaitNative),
             cpu("batches of 100: CPU × await", 1.1, Self.small, .batch, against: .await),
             cpu("chains of 10: CPU × await", 1.1, Self.small, .chain, against: .await),
         ]

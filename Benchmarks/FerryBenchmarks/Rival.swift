@@ -8,6 +8,8 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case closures
     /// By `await`, with three header fields of its own and four arguments.
     case dressed
+    /// By `await`, with an exporter that has a tenth of the traces, and all durations.
+    case exported
     /// By `await`, with a schema.
     case schema
     /// By `await`, with a schema and values made by hand.
@@ -58,7 +60,9 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     var worker: String { Self.native.contains(self) ? String(rawValue.dropLast("Native".count)) : rawValue }
 
     /// What its worker process is told beside its load.
-    var environment: [String: String] { ["FERRY_ENGINE": Self.native.contains(self) ? "automatic" : "libcurl"] }
+    var environment: [String: String] {
+        ["FERRY_ENGINE": Self.native.contains(self) || self == .exported ? "automatic" : "libcurl"]
+    }
 
     var title: String {
         switch self {
@@ -68,6 +72,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
         case .dressed: "Ferry, await, 3 fields and 4 arguments"
+        case .exported: "Ferry, await, exporting a tenth of the traces"
         case .schema: "Ferry, await, schema"
         case .convertible: "Ferry, await, schema, JSONConvertible"
         case .codable: "Ferry, await, schema, Codable"

@@ -42,6 +42,7 @@ enum Worker {
         case "executor": try await FerryRivals.executor(load)
         case "closures": try await FerryRivals.closures(load)
         case "dressed": try await FerryRivals.dressed(load)
+        case "exported": try await FerryRivals.exported(load)
         case "schema": try await FerryRivals.schema(load)
         case "convertible": try await FerryRivals.convertible(load)
         case "codable": try await FerryRivals.codable(load)

@@ -34,6 +34,8 @@ final class AgentCore: TransferReceiver {
     let builder: RequestBuilder
     /// Of all runs.
     let observers: [any RequestObserver]
+    /// The first of them that follows runs in a trace.
+    let tracer: (any RunTracer)?
     /// Whether adapters or interceptors have a say in every run before it is sent.
     let alwaysNeedsExchange: Bool
     /// `nil` when nothing is to be logged.
@@ -59,6 +61,7 @@ final class AgentCore: TransferReceiver {
         self.transport = transport
         builder = RequestBuilder(configuration)
         observers = configuration.observers
+        tracer = observers.lazy.compactMap { $0 as? any RunTracer }.first
         alwaysNeedsExchange = !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
         log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.declaredSecrets) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }

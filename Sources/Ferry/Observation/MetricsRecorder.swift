@@ -160,7 +160,7 @@ final class HostRecorder: Sendable {
 
 extension RequestError.Code {
     /// The code with its finer cause, where there are only so many causes.
-    var label: String {
+    package var label: String {
         switch name {
         case "incompleteBody", "invalidStatusCode": name
         default: description

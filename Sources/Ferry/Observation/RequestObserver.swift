@@ -86,6 +86,8 @@ public struct RunInfo: Sendable, Identifiable {
     /// The host, in lower case, with its port unless that is the scheme's own: `h`, `h:8080`, `[::1]:8080`. Empty for a
     /// batch or chain.
     public var host: String { HostKey.authority(of: rawURL) }
+
+    package var isSecure: Bool { rawURL.hasPrefix("https:") }
 }
 
 // All three ways to turn a value into text, as the default of each would show the URL as it was made.

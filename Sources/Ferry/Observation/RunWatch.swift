@@ -7,11 +7,22 @@ final class RunWatch: Sendable {
     private let observers: [any RequestObserver]
     private let log: RunLog?
     let info: RunInfo
+    private let tracer: (any RunTracer)?
+    /// Where the run is traced.
+    let span: RunSpan?
+    /// Whether the servers are told of the trace.
+    let sendsTrace: Bool
 
-    init(_ observers: [any RequestObserver], _ log: RunLog?, _ info: RunInfo) {
+    init(
+        _ observers: [any RequestObserver], _ log: RunLog?, _ info: RunInfo, tracer: (any RunTracer)? = nil,
+        sendsTrace: Bool = false
+    ) {
         self.observers = observers
         self.log = log
         self.info = info
+        self.tracer = tracer
+        self.sendsTrace = sendsTrace
+        span = tracer?.begin(info, below: TraceContext.current)
     }
 
     /// [caller's thread] A run of a request begins: who observes it is told. `nil` when nobody does.
@@ -23,7 +34,9 @@ final class RunWatch: Sendable {
         var log = core.log
         log?.sensitiveHeaders = core.builder.sensitiveHeaders(of: request)
         let info = RunInfo(request, url: url, number: number ?? core.nextNumber, in: group)
-        let watch = RunWatch(core.observers + own, log, info)
+        let tracer = core.tracer
+        let watch = RunWatch(
+            core.observers + own, log, info, tracer: tracer, sendsTrace: tracer != nil && request.propagatesTrace)
         watch.willStart()
         return watch
     }
@@ -44,6 +57,7 @@ final class RunWatch: Sendable {
 
     /// An answer came, perhaps not the last.
     func received(_ result: TransferResult) {
+        span?.received(result)
         if result.status != 0 { log?.received(info, status: result.status, Headers(result)) }
     }
 
@@ -53,6 +67,7 @@ final class RunWatch: Sendable {
     /// [callback queue, or the caller's task] Right before ``Request/willDeliver(_:)``.
     func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
         log?.ended(info, outcome, metrics)
+        if let span, let tracer { tracer.end(span, of: info, outcome, metrics) }
         for observer in observers { observer.metrics(info, metrics) }
         for observer in observers { observer.willStop(info, outcome) }
     }

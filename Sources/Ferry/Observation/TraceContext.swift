@@ -69,6 +69,16 @@ public struct TraceContext: Sendable, Hashable {
         TraceContext(traceID: traceID, spanID: SpanNumbers.next(), flags: flags, state: state)
     }
 
+    /// A new trace, of numbers that cost no system call, sampled with this probability: by the last 8 bytes of its id,
+    /// so that others who sample by the id come to the same.
+    package static func begin(sampling fraction: Double) -> TraceContext {
+        let low = SpanNumbers.next()
+        let isSampled = fraction >= 1 || Double(low) < fraction * 0x1p64
+        return TraceContext(
+            traceID: ID128(high: SpanNumbers.next(), low: low), spanID: SpanNumbers.next(), flags: isSampled ? 1 : 0,
+            state: "")
+    }
+
     /// The value of the `traceparent` field, of version 00.
     public var traceparent: String {
         String(unsafeUninitializedCapacity: 55) { text in
@@ -155,7 +165,7 @@ extension TraceContext: CustomStringConvertible {
     public var description: String { traceparent }
 
     /// 16 digits.
-    static func digits(of number: UInt64) -> String {
+    package static func digits(of number: UInt64) -> String {
         String(unsafeUninitializedCapacity: 16) { text in
             write(number, to: text, at: 0)
             return 16
@@ -186,11 +196,20 @@ final class TraceParent: Sendable {
 }
 
 extension BuiltRequest {
-    /// Adds the fields of a new span, where the run has a context: before each attempt. An adapter or the configuration
-    /// may have set them: two `traceparent` fields are none (W3C Trace Context, 3.2).
-    mutating func beginSpan() {
-        guard let context = trace?.context, !transfer.headers.contains("traceparent") else { return }
-        let span = context.child()
+    /// Begins a new span, where the run is traced or has a context, and adds its fields unless the servers are not to
+    /// have them: before each attempt. An adapter or the configuration may have set them: two `traceparent` fields are
+    /// none (W3C Trace Context, 3.2).
+    mutating func beginSpan(of watch: RunWatch?, isSent: Bool = true) {
+        if let watch, let span = watch.span {
+            let attempt = span.begin(transfer)
+            if isSent, watch.sendsTrace { append(attempt) }
+        } else if isSent, let context = trace?.context, !transfer.headers.contains("traceparent") {
+            append(context.child())
+        }
+    }
+
+    private mutating func append(_ span: TraceContext) {
+        if transfer.headers.contains("traceparent") { return }
         transfer.headers.append("traceparent", span.traceparent)
         if !span.state.isEmpty, !transfer.headers.contains("tracestate") {
             transfer.headers.append("tracestate", span.state)

@@ -127,7 +127,7 @@ struct Exchange {
             return .refused(error)
         }
         built.meter = call.meter
-        built.beginSpan()
+        built.beginSpan(of: call.watch)
         built.transfer.reportsStart = call.reportsStart
         // A transfer that is shared has none. Of any other, what went before the transfer counts.
         built.transfer.timeouts.deadline = 0
@@ -200,7 +200,7 @@ struct Exchange {
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
-        if built.trace != nil, call.redirectPolicy.keepsTraceContext || isAtOrigin { built.beginSpan() }
+        beginSpan(&built)
         call.watch?.sends(built)
         if let remaining {
             // Whatever held it up until now: too late it is not sent at all.
@@ -217,6 +217,12 @@ struct Exchange {
         let answer = await control.carry(built, by: core)
         guard stage != nil else { return answer }
         return await take(answer, &stage)
+    }
+
+    /// The trace is the first server's to know.
+    private func beginSpan(_ built: inout BuiltRequest) {
+        if built.trace == nil && call.watch?.span == nil { return }
+        built.beginSpan(of: call.watch, isSent: call.redirectPolicy.keepsTraceContext || isAtOrigin)
     }
 
     // MARK: The cache by RFC 9111

@@ -16,7 +16,7 @@ package enum PercentEncoding {
     package static func encoded(_ text: String) -> String { String(decoding: encoded(text.utf8), as: UTF8.self) }
 
     /// What is no whole escape stands for itself.
-    static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
+    package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
         var rest = Array(text)[...]
         var decoded: [UInt8] = []
         while let byte = rest.popFirst() {

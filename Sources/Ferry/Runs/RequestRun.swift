@@ -90,7 +90,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 run.meter = built.meter
                 core.handOver(run, to: control)
             } else {
-                built.beginSpan()
+                built.beginSpan(of: run.watch)
                 core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
             }
             return run

@@ -260,7 +260,6 @@ extension AwaitedRun {
         let run = AwaitedRun(
             url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, in: group, by: core),
             control: control, servers: servers, snapshot: RequestSnapshot(built), reader: reader)
-        built.beginSpan()
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
             core.refuse(run, refusal)
@@ -269,6 +268,7 @@ extension AwaitedRun {
         } else if let control {
             core.handOver(run, to: control)
         } else {
+            built.beginSpan(of: run.watch)
             core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         }
         return run

@@ -1,6 +1,7 @@
 import Ferry
+import FerryOTLP
 import FerryTesting
-import FoundationEssentials
+import Foundation
 import Testing
 
 /// The code of the article "Watching".
@@ -55,6 +56,13 @@ import Testing
         try await recorded(to: path, StubTransport(always: .response(body: "7")))
         let archive = try HTTPArchive(contentsOf: path)
         #expect(archive.entries.map(\.request.url) == ["http://127.0.0.1/prices"])
+    }
+
+    private func exports(_ configuration: inout NetworkConfiguration) async {
+        let exporter = OTLPExporter(OTLPConfiguration(environment: ProcessInfo.processInfo.environment))
+        configuration.observers.append(exporter)
+
+        await exporter.shutdown()  // exports what there is
     }
 
     private func traced(_ incoming: Headers, _ agent: NetworkAgent) async throws -> Response {

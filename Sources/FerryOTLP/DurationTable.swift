@@ -1,0 +1,99 @@
+import Ferry
+import Synchronization
+
+/// The histogram `http.client.request.duration`, by the attributes of the semantic conventions for HTTP clients.
+final class DurationTable: Sendable {
+    /// What tells one series from another.
+    struct Series: Hashable, Sendable {
+        var method: String
+        /// `h`, `h:8443`
+        var authority: String
+        var isSecure: Bool
+        /// 0 without an answer.
+        var status: Int
+        var error: String?
+
+        /// All that came when there was no place for more.
+        static var overflow: Series { Series(method: "", authority: "", isSecure: false, status: 0) }
+    }
+
+    private struct Counts {
+        var buckets: [UInt64]
+        var sum = Duration.zero
+        var longest = Duration.zero
+
+        mutating func add(_ duration: Duration, to bucket: Int) {
+            buckets[bucket] += 1
+            sum += duration
+            longest = max(longest, duration)
+        }
+    }
+
+    private let bounds: [Double]
+    private let limits: [Duration]
+    private let maxSeries: Int
+    private let series = Mutex<[Series: Counts]>([:])
+    private let start: UInt64
+
+    init(_ configuration: OTLPConfiguration, since start: UInt64) {
+        bounds = configuration.durationBounds.filter(\.isFinite).sorted()
+        limits = bounds.map { .seconds($0) }
+        maxSeries = max(configuration.maxSeries, 1)
+        self.start = start
+    }
+
+    func record(_ duration: Duration, of key: Series) {
+        let bucket = limits.firstIndex { duration <= $0 } ?? limits.count
+        series.withLock { series in
+            let isKnown = series[key] != nil || series.count < maxSeries
+            let count = limits.count + 1
+            let place = isKnown ? key : .overflow
+            series[place, default: Counts(buckets: Array(repeating: 0, count: count))].add(duration, to: bucket)
+        }
+    }
+
+    /// What was recorded since the start; empty when nothing was.
+    func metrics(at now: UInt64) -> [OTLPMetrics.Metric] {
+        let points = series.withLock { $0 }
+            .map { key, counts in
+                OTLPMetrics.Point(
+                    attributes: key.attributes, startTimeUnixNano: String(start), timeUnixNano: String(now),
+                    count: String(counts.buckets.reduce(0, +)), sum: counts.sum / .seconds(1),
+                    bucketCounts: counts.buckets.map(String.init), explicitBounds: bounds,
+                    max: counts.longest / .seconds(1))
+            }
+        if points.isEmpty { return [] }
+        return [
+            OTLPMetrics.Metric(
+                name: "http.client.request.duration", description: "Duration of HTTP client requests.", unit: "s",
+                histogram: OTLPMetrics.Histogram(dataPoints: points))
+        ]
+    }
+}
+
+extension DurationTable.Series {
+    var attributes: [OTLPAttribute] {
+        if self == .overflow { return [OTLPAttribute("otel.metric.overflow", true)] }
+        var made = [OTLPAttribute("http.request.method", method)]
+        made += OTLPAttribute.server(authority, isSecure: isSecure)
+        if status != 0 { made.append(OTLPAttribute("http.response.status_code", status)) }
+        if let error { made.append(OTLPAttribute("error.type", error)) }
+        return made
+    }
+}
+
+extension OTLPAttribute {
+    /// `server.address` and `server.port` of an authority.
+    static func server(_ authority: String, isSecure: Bool) -> [OTLPAttribute] {
+        var host = authority[...]
+        var port = isSecure ? 443 : 80
+        // The colons within the brackets are the address's own.
+        if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]"),
+            let number = Int(authority[authority.index(after: colon)...])
+        {
+            (host, port) = (authority[..<colon], number)
+        }
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        return [OTLPAttribute("server.address", String(host)), OTLPAttribute("server.port", port)]
+    }
+}

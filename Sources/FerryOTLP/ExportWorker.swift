@@ -1,0 +1,172 @@
+import Dispatch
+import Ferry
+import FerryJSON
+import Synchronization
+
+/// What waits for its export, and the task that exports it: one request at a time, in the order in which they were
+/// asked for.
+final class ExportWorker: Sendable {
+    private enum Job: Sendable {
+        case spans
+        case metrics
+        /// Both, and then to tell who waits.
+        case everything(CheckedContinuation<Void, Never>)
+    }
+
+    private struct State {
+        var runs: RecordedRuns
+        var statistics = OTLPStatistics()
+        var isClosed = false
+        /// An export of spans was asked for that has not begun.
+        var isPending = false
+    }
+
+    let durations: DurationTable
+    private let configuration: OTLPConfiguration
+    private let resource: OTLPResource
+    private let agent: NetworkAgent
+    private let state: Mutex<State>
+    private let (stream, jobs) = AsyncStream.makeStream(of: Job.self)
+
+    init(_ configuration: OTLPConfiguration) {
+        self.configuration = configuration
+        resource = OTLPResource(configuration)
+        durations = DurationTable(configuration, since: wallClock())
+        var network = configuration.network
+        network.baseURL = configuration.endpoint
+        network.observers = []
+        network.cache = nil
+        agent = NetworkAgent(configuration: network)
+        state = Mutex(State(runs: RecordedRuns(most: configuration.maxQueuedRuns)))
+    }
+
+    // MARK: From outside, any thread
+
+    func record(_ run: RecordedRun) {
+        let isTime = state.withLock { !$0.isClosed && $0.runs.append(run) }
+        if isTime { exportSpansSoon() }
+    }
+
+    var statistics: OTLPStatistics {
+        state.withLock { state in
+            var statistics = state.statistics
+            statistics.droppedRuns += state.runs.dropped
+            return statistics
+        }
+    }
+
+    func flush() async {
+        await withCheckedContinuation { waiter in
+            if case .terminated = jobs.yield(.everything(waiter)) { waiter.resume() }
+        }
+    }
+
+    /// Nothing is taken any more. What is there is exported.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        jobs.finish()
+    }
+
+    private func exportSpansSoon() {
+        let isNew = state.withLock { state in
+            defer { state.isPending = true }
+            return !state.isPending
+        }
+        if isNew { jobs.yield(.spans) }
+    }
+
+    // MARK: In its task
+
+    /// Until it is closed.
+    func work() async {
+        let timers = [
+            timer(every: configuration.spanInterval) { $0.exportSpansSoon() },
+            timer(every: configuration.metricsInterval) { $0.jobs.yield(.metrics) },
+        ]
+        for await job in stream {
+            switch job {
+            case .spans: await exportSpans()
+            case .metrics: await exportMetrics()
+            case .everything(let waiter):
+                await exportSpans()
+                await exportMetrics()
+                waiter.resume()
+            }
+        }
+        for timer in timers { timer.cancel() }
+        await exportSpans()
+        await exportMetrics()
+        // What could not be exported now will not be.
+        state.withLock { $0.statistics.droppedRuns += UInt64($0.runs.drop()) }
+        await agent.shutdown(grace: .zero)
+    }
+
+    private func timer(
+        every interval: Duration, _ work: @escaping @Sendable (ExportWorker) -> Void
+    ) -> any DispatchSourceTimer {
+        let timer = DispatchSource.makeTimerSource(queue: .global(qos: .utility))
+        let milliseconds = Int(min(max(interval, .milliseconds(10)), .seconds(1 << 31)) / .milliseconds(1))
+        timer.schedule(deadline: .now() + .milliseconds(milliseconds), repeating: .milliseconds(milliseconds))
+        timer.setEventHandler { [weak self] in if let self { work(self) } }
+        timer.activate()
+        return timer
+    }
+
+    /// All that wait, until an export fails: those behind it stay for the next time.
+    private func exportSpans() async {
+        state.withLock { $0.isPending = false }
+        while true {
+            let runs = state.withLock { $0.runs.take(configuration.maxBatch) }
+            if runs.isEmpty { return }
+            let spans = runs.flatMap(\.spans)
+            let answer = await send(OTLPTraces(resource, spans), to: "v1/traces")
+            state.withLock { state in
+                guard let answer else {
+                    state.statistics.droppedRuns += UInt64(runs.count)
+                    return
+                }
+                let rejected = min(answer.rejected("rejectedSpans"), UInt64(spans.count))
+                state.statistics.rejectedSpans += rejected
+                state.statistics.exportedSpans += UInt64(spans.count) - rejected
+            }
+            if answer == nil { return }
+        }
+    }
+
+    private func exportMetrics() async {
+        let metrics = durations.metrics(at: wallClock())
+        if !metrics.isEmpty { _ = await send(OTLPMetrics(resource, metrics), to: "v1/metrics") }
+    }
+
+    /// The collector's answer; `nil` when it did not take it.
+    private func send(_ message: some Encodable & Sendable, to path: String) async -> OTLPAnswer? {
+        var request = HTTPRequest(.post, path, headers: configuration.headers, body: .json(message))
+        request.deadline = configuration.deadline
+        // As OTLP says: these, and no others; an export that comes twice does no harm.
+        var policy = RetryPolicy.exponential(maxAttempts: 5)
+        policy.statuses = [429, 502, 503, 504]
+        policy.retriesNonIdempotent = true
+        request.retryPolicy = policy
+        request.propagatesTrace = false
+        do {
+            return OTLPAnswer(try await agent.send(request).value)
+        } catch {
+            state.withLock { $0.statistics.failedExports += 1 }
+            return nil
+        }
+    }
+}
+
+/// What the collector says of an export that it took: nothing, or that it did not take a part.
+struct OTLPAnswer {
+    private let partial: JSON?
+
+    /// A body that is no JSON says nothing: that it was taken, the status says.
+    init(_ response: Response) { partial = (try? response.json)?["partialSuccess"] }
+
+    /// A text in the JSON of OTLP, but some write a number.
+    func rejected(_ member: String) -> UInt64 {
+        guard let count = partial?[member] else { return 0 }
+        return count.string.flatMap { UInt64($0) } ?? count.uint.map { UInt64($0) } ?? 0
+    }
+}

@@ -1,0 +1,135 @@
+// The messages of OTLP 1.x in their JSON form: 64-bit numbers are texts, ids are hexadecimal
+// (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
+
+struct OTLPAttribute: Encodable, Sendable {
+    enum Value: Sendable {
+        case text(String)
+        case number(Int)
+        case flag(Bool)
+    }
+
+    let key: String
+    let value: Value
+
+    init(_ key: String, _ text: String) { (self.key, value) = (key, .text(text)) }
+    init(_ key: String, _ number: Int) { (self.key, value) = (key, .number(number)) }
+    init(_ key: String, _ flag: Bool) { (self.key, value) = (key, .flag(flag)) }
+
+    private enum Key: String, CodingKey { case key, value, stringValue, intValue, boolValue }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(key, forKey: .key)
+        var inner = container.nestedContainer(keyedBy: Key.self, forKey: .value)
+        switch value {
+        case .text(let text): try inner.encode(text, forKey: .stringValue)
+        case .number(let number): try inner.encode(String(number), forKey: .intValue)
+        case .flag(let flag): try inner.encode(flag, forKey: .boolValue)
+        }
+    }
+}
+
+struct OTLPResource: Encodable, Sendable {
+    let attributes: [OTLPAttribute]
+
+    init(_ configuration: OTLPConfiguration) {
+        attributes =
+            [OTLPAttribute("service.name", configuration.serviceName)]
+            + configuration.resource.sorted { $0.key < $1.key }.map { OTLPAttribute($0.key, $0.value) } + [
+                OTLPAttribute("telemetry.sdk.name", "ferry"), OTLPAttribute("telemetry.sdk.language", "swift"),
+            ]
+    }
+}
+
+struct OTLPScope: Encodable, Sendable { var name = "ferry" }
+
+// MARK: Traces
+
+struct OTLPTraces: Encodable, Sendable {
+    struct Resource: Encodable, Sendable {
+        let resource: OTLPResource
+        let scopeSpans: [Scope]
+    }
+
+    struct Scope: Encodable, Sendable {
+        let scope: OTLPScope
+        let spans: [OTLPSpan]
+    }
+
+    let resourceSpans: [Resource]
+
+    init(_ resource: OTLPResource, _ spans: [OTLPSpan]) {
+        resourceSpans = [Resource(resource: resource, scopeSpans: [Scope(scope: OTLPScope(), spans: spans)])]
+    }
+}
+
+struct OTLPSpan: Encodable, Sendable {
+    /// Of the enumeration `SpanKind`.
+    enum Kind: Int, Encodable, Sendable {
+        case `internal` = 1
+        case client = 3
+    }
+
+    struct Status: Encodable, Sendable {
+        /// 0 = not set, 2 = an error.
+        var code = 0
+        var message: String?
+    }
+
+    var traceId: String
+    var spanId: String
+    /// Empty at the root.
+    var parentSpanId: String
+    var traceState: String?
+    var flags: Int
+    var name: String
+    var kind: Kind
+    var startTimeUnixNano: String
+    var endTimeUnixNano: String
+    var attributes: [OTLPAttribute]
+    var status: Status
+}
+
+// MARK: Metrics
+
+struct OTLPMetrics: Encodable, Sendable {
+    struct Resource: Encodable, Sendable {
+        let resource: OTLPResource
+        let scopeMetrics: [Scope]
+    }
+
+    struct Scope: Encodable, Sendable {
+        let scope: OTLPScope
+        let metrics: [Metric]
+    }
+
+    struct Metric: Encodable, Sendable {
+        let name: String
+        let description: String
+        let unit: String
+        let histogram: Histogram
+    }
+
+    struct Histogram: Encodable, Sendable {
+        /// 2 = cumulative.
+        var aggregationTemporality = 2
+        let dataPoints: [Point]
+    }
+
+    struct Point: Encodable, Sendable {
+        let attributes: [OTLPAttribute]
+        let startTimeUnixNano: String
+        let timeUnixNano: String
+        let count: String
+        let sum: Double
+        let bucketCounts: [String]
+        let explicitBounds: [Double]
+        let max: Double
+    }
+
+    let resourceMetrics: [Resource]
+
+    init(_ resource: OTLPResource, _ metrics: [Metric]) {
+        resourceMetrics = [Resource(resource: resource, scopeMetrics: [Scope(scope: OTLPScope(), metrics: metrics)])]
+    }
+}

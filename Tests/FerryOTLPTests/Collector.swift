@@ -1,0 +1,89 @@
+import Ferry
+import FerryJSON
+import FerryOTLP
+import FerryTesting
+import Synchronization
+import Testing
+
+/// A collector that keeps what it was sent.
+final class Collector: Sendable {
+    let server: LoopbackServer
+    private let bodies = Mutex<[(path: String, body: [UInt8])]>([])
+
+    init(answer: LoopbackResponse = LoopbackResponse(json: "{}")) throws {
+        server = try LoopbackServer()
+        server.handle("POST", "/otlp/v1/*") { [weak self] request in
+            self?.bodies.withLock { $0.append((request.path, request.body)) }
+            return answer
+        }
+    }
+
+    /// An exporter that sends nothing unless it is told to.
+    func exporter(_ change: (inout OTLPConfiguration) -> Void = { _ in }) -> OTLPExporter {
+        var configuration = OTLPConfiguration(serviceName: "shop")
+        configuration.endpoint = server.baseURL + "/otlp"
+        configuration.spanInterval = .seconds(3600)
+        configuration.metricsInterval = .seconds(3600)
+        change(&configuration)
+        return OTLPExporter(configuration)
+    }
+
+    var texts: [String] { bodies.withLock { $0.map { String(decoding: $0.body, as: UTF8.self) } } }
+
+    func documents(_ kind: String) throws -> [JSON] {
+        try bodies.withLock { $0 }.filter { $0.path == "/otlp/v1/" + kind }.map { try JSON(parsing: $0.body) }
+    }
+
+    var spans: [Span] {
+        get throws {
+            try documents("traces").flatMap { document in
+                let scope = document["resourceSpans"]?[0]?["scopeSpans"]?[0]
+                return (scope?["spans"]?.array.map { Array($0) } ?? []).map { Span(json: $0) }
+            }
+        }
+    }
+
+    /// Points of the histogram in the last document of metrics.
+    var points: [JSON] {
+        get throws {
+            let metric = try documents("metrics").last?["resourceMetrics"]?[0]?["scopeMetrics"]?[0]?["metrics"]?[0]
+            #expect(metric?["name"]?.string == "http.client.request.duration")
+            return metric?["histogram"]?["dataPoints"]?.array.map { Array($0) } ?? []
+        }
+    }
+
+    struct Span {
+        let json: JSON
+        var name: String? { json["name"]?.string }
+        var kind: Int? { json["kind"]?.int }
+        var trace: String? { json["traceId"]?.string }
+        var id: String? { json["spanId"]?.string }
+        var parent: String? { json["parentSpanId"]?.string }
+        var start: UInt64? { json["startTimeUnixNano"]?.string.flatMap { UInt64($0) } }
+        var end: UInt64? { json["endTimeUnixNano"]?.string.flatMap { UInt64($0) } }
+        var failed: Bool { json["status"]?["code"]?.int == 2 }
+        subscript(attribute: String) -> String? { attributeValue(attribute, in: json) }
+    }
+}
+
+/// A text, or a number as a text.
+func attributeValue(_ name: String, in json: JSON) -> String? {
+    let found = json["attributes"]?.array?.first { $0["key"]?.string == name }
+    return found?["value"]?["stringValue"]?.string ?? found?["value"]?["intValue"]?.string
+        ?? found?["value"]?["boolValue"]?.bool.map { "\($0)" }
+}
+
+/// An agent of a service that is observed.
+func observed(_ exporter: OTLPExporter) -> NetworkAgent {
+    var configuration = NetworkConfiguration()
+    configuration.observers = [exporter]
+    return NetworkAgent(configuration: configuration)
+}
+
+func statistics(exported: UInt64 = 0, rejected: UInt64 = 0, dropped: UInt64 = 0, failed: UInt64 = 0) -> [UInt64] {
+    [exported, rejected, dropped, failed]
+}
+
+extension OTLPStatistics {
+    var figures: [UInt64] { [exportedSpans, rejectedSpans, droppedRuns, failedExports] }
+}

@@ -1,0 +1,193 @@
+import Ferry
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import FerryOTLP
+
+@Suite("OTLPExporter: exports", .timeLimit(.minutes(1)))
+struct OTLPExportTests {
+    /// A collector that gives these statuses in turn, and then 200.
+    private func collector(_ statuses: [Int]) throws -> LoopbackServer {
+        let server = try LoopbackServer()
+        let left = Mutex(statuses)
+        server.handle("POST", "/v1/*") { _ in
+            let status = left.withLock { $0.isEmpty ? 200 : $0.removeFirst() }
+            return LoopbackResponse(status: status, headers: ["Retry-After": "0"], body: Array("{}".utf8))
+        }
+        return server
+    }
+
+    private func exporter(_ server: LoopbackServer, _ change: (inout OTLPConfiguration) -> Void = { _ in })
+        -> OTLPExporter
+    {
+        var configuration = OTLPConfiguration()
+        configuration.endpoint = server.baseURL
+        configuration.spanInterval = .seconds(3600)
+        configuration.exportsMetrics = false
+        change(&configuration)
+        return OTLPExporter(configuration)
+    }
+
+    private func run(_ exporter: OTLPExporter, _ count: Int = 1) async throws {
+        var configuration = NetworkConfiguration()
+        configuration.observers = [exporter]
+        let agent = NetworkAgent(configuration: configuration, stub: StubTransport(always: .response()))
+        for _ in 0..<count { _ = try await agent.get("http://h/") }
+    }
+
+    @Test func whatTheCollectorMayTakeLaterIsSentAgain() async throws {
+        let server = try collector([503, 429])
+        let exporter = exporter(server)
+        try await run(exporter)
+        await exporter.flush()
+        #expect(server.requestCount == 3)
+        #expect(exporter.statistics.figures == statistics(exported: 2))
+        await exporter.shutdown()
+    }
+
+    @Test func whatItRefusesIsDroppedAndCounted() async throws {
+        let server = try collector([400])
+        let exporter = exporter(server)
+        try await run(exporter)
+        await exporter.flush()
+        #expect(exporter.statistics.figures == statistics(dropped: 1, failed: 1))
+        try await run(exporter)
+        await exporter.flush()
+        #expect(exporter.statistics.figures == statistics(exported: 2, dropped: 1, failed: 1))
+        await exporter.shutdown()
+    }
+
+    @Test(arguments: [#""1""#, "1"]) func whatItTakesInPartIsCounted(count: String) async throws {
+        let answer = #"{"partialSuccess":{"rejectedSpans":\#(count),"errorMessage":"no"}}"#
+        let collector = try Collector(answer: LoopbackResponse(json: answer))
+        let exporter = collector.exporter()
+        try await run(exporter)
+        await exporter.flush()
+        #expect(exporter.statistics.figures == statistics(exported: 1, rejected: 1))
+        await exporter.shutdown()
+    }
+
+    @Test(arguments: ["", "taken", #"{"partialSuccess":{"rejectedSpans":"-7"}}"#, #"{"partialSuccess":[]}"#, "[1]"])
+    func anAnswerThatMakesNoSenseIsStillAnAnswer(_ text: String) async throws {
+        let collector = try Collector(answer: LoopbackResponse(text: text))
+        let exporter = collector.exporter()
+        try await run(exporter)
+        await exporter.flush()
+        #expect(exporter.statistics.figures == statistics(exported: 2))
+        await exporter.shutdown()
+    }
+
+    @Test func oneBatchIsNoLargerThanItMayBe() async throws {
+        let server = try collector([])
+        let exporter = exporter(server) { $0.maxBatch = 4 }
+        try await run(exporter, 10)
+        await exporter.flush()
+        #expect(server.requestCount == 3)
+        #expect(exporter.statistics.figures == statistics(exported: 20))
+        await exporter.shutdown()
+    }
+
+    @Test func halfAQueueIsExportedAtOnce() async throws {
+        let server = try collector([])
+        let exporter = exporter(server) { $0.maxQueuedRuns = 8 }
+        try await run(exporter, 4)
+        try await server.waitForRequests(1)
+        await exporter.shutdown()
+    }
+
+    @Test func spansDoNotWaitLongerThanTheInterval() async throws {
+        let server = try collector([])
+        let exporter = exporter(server) { $0.spanInterval = .milliseconds(20) }
+        try await run(exporter)
+        try await server.waitForRequests(1)
+        await exporter.shutdown()
+    }
+
+    @Test func aCollectorThatIsDownCostsWhatItDidNotTake() async throws {
+        let server = try collector([])
+        let exporter = exporter(server) {
+            $0.endpoint = "http://127.0.0.1:1"
+            $0.deadline = .milliseconds(300)
+            $0.maxBatch = 2
+        }
+        try await run(exporter, 6)
+        await exporter.flush()
+        // One batch was tried; the others wait for the next time, and are let go with the exporter.
+        #expect(exporter.statistics.figures == statistics(dropped: 2, failed: 1))
+        await exporter.shutdown()
+        #expect(exporter.statistics.figures == statistics(dropped: 6, failed: 2))
+        await exporter.flush()
+        await exporter.shutdown()
+    }
+
+    @Test func theQueueTakesSoManyRunsAndCountsTheRest() {
+        var runs = RecordedRuns(most: 4)
+        let run = RecordedRun(
+            RunSpan(TraceContext(), below: 0, isRecorded: true), RunInfo(id: 1),
+            .finished(status: 200, isFromCache: false))
+        let halves = (0..<6).map { _ in runs.append(run) }
+        #expect(halves == [false, true, false, false, false, false])
+        #expect(runs.count == 4 && runs.dropped == 2)
+        let (taken, isHalf) = (runs.take(3).count, runs.append(run))
+        #expect(taken == 3 && isHalf)
+        let (dropped, left) = (runs.drop(), runs.take(1).count)
+        #expect(dropped == 2 && left == 0)
+    }
+
+    @Test func durationsAreCountedInTheirBuckets() throws {
+        var configuration = OTLPConfiguration()
+        configuration.durationBounds = [0.1, 1]
+        configuration.maxSeries = 1
+        let table = DurationTable(configuration, since: 7)
+        #expect(table.metrics(at: 8).isEmpty)
+        let known = DurationTable.Series(method: "GET", authority: "h", isSecure: true, status: 200)
+        for milliseconds in [50, 100, 101, 2_000] { table.record(.milliseconds(milliseconds), of: known) }
+        for status in 201...300 {
+            table.record(
+                .seconds(1), of: DurationTable.Series(method: "GET", authority: "h", isSecure: true, status: status))
+        }
+        let points = try #require(table.metrics(at: 8).first).histogram.dataPoints
+        #expect(points.count == 2)
+        let point = try #require(points.first { $0.count == "4" })
+        #expect(point.bucketCounts == ["2", "1", "1"] && abs(point.sum - 2.251) < 1e-9 && point.max == 2)
+        #expect(point.startTimeUnixNano == "7" && point.timeUnixNano == "8")
+        #expect(points.first { $0.count == "100" }?.attributes.first?.key == "otel.metric.overflow")
+    }
+
+    @Test(arguments: [
+        ("h", true, "h", "443"), ("h", false, "h", "80"), ("h:8443", true, "h", "8443"),
+        ("[::1]:8080", false, "::1", "8080"), ("[::1]", false, "::1", "80"), ("", false, "", "80"),
+    ]) func anAuthorityIsAddressAndPort(_ text: String, isSecure: Bool, host: String, port: String) throws {
+        let made = OTLPAttribute.server(text, isSecure: isSecure)
+        try #require(made.map(\.key) == ["server.address", "server.port"])
+        guard case .text(let address) = made[0].value, case .number(let number) = made[1].value else {
+            Issue.record("\(made)")
+            return
+        }
+        #expect(address == host && String(number) == port)
+    }
+
+    @Test func theEnvironmentSaysWhereTo() {
+        let configuration = OTLPConfiguration(environment: [
+            "OTEL_SERVICE_NAME": "shop", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+            "OTEL_RESOURCE_ATTRIBUTES": "service.name=other, team=a%2Cb,broken,=x",
+            "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k%3D1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
+            "OTEL_TRACES_SAMPLER_ARG": "0.25", "OTEL_BSP_SCHEDULE_DELAY": "-1",
+            "OTEL_METRIC_EXPORT_INTERVAL": "soon",
+        ])
+        #expect(configuration.serviceName == "shop" && configuration.endpoint == "http://collector:4318")
+        #expect(configuration.resource == ["team": "a,b"])
+        #expect(configuration.headers["api-key"] == "k=1")
+        #expect(configuration.deadline == .milliseconds(1500) && configuration.sampledFraction == 0.25)
+        #expect(configuration.spanInterval == .seconds(5) && configuration.metricsInterval == .seconds(60))
+        let bare = OTLPConfiguration(environment: ["OTEL_TRACES_SAMPLER_ARG": "7"])
+        #expect(bare.serviceName == "unknown_service" && bare.sampledFraction == 1 && bare.headers.isEmpty)
+    }
+
+    @Test func theShareOfTracesThatIsSampledIsTheOneAskedFor() {
+        let sampled = (0..<20_000).count { _ in TraceContext.begin(sampling: 0.1).isSampled }
+        #expect((1_700...2_300).contains(sampled))
+        #expect(TraceContext.begin(sampling: 1).isSampled && !TraceContext.begin(sampling: 0).isSampled)
+    }
+}
