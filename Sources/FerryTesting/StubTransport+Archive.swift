@@ -47,8 +47,14 @@ final class ArchivePlayer: Sendable {
             return .unmatched("the body of the response to \(entry.request.url) was not recorded")
         }
         var headers = Headers()
-        for field in response.headers where !Self.framing.contains(field.name.lowercased()) {
-            headers.append(field.name, field.value)
+        for field in response.headers
+        where Self.isName(field.name) && !Self.framing.contains(field.name.lowercased()) {
+            // Browsers write several values of one name with line feeds between them.
+            for value in field.value.split(separator: "\n", omittingEmptySubsequences: false) {
+                if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) {
+                    headers.append(field.name, String(value))
+                }
+            }
         }
         return .response(status: response.status, headers: headers, body: body)
     }
@@ -56,14 +62,19 @@ final class ArchivePlayer: Sendable {
     /// Fields that speak of the body as it was on the wire: it is recorded after decoding.
     private static let framing: Set<String> = ["content-encoding", "content-length", "transfer-encoding"]
 
+    /// Those of HTTP/2 that begin with a colon are part of the status line here.
+    private static func isName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+    }
+
     // MARK: What matches
 
     private func matches(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Bool {
         guard entry.request.method == request.method.rawValue, Self.matches(entry.request.url, request.url) else {
             return false
         }
-        guard let body = entry.request.postData?.bytes else { return true }
-        return body == request.body
+        guard let data = entry.request.postData, let body = data.bytes else { return true }
+        return SecretBodies.matches(body, request.body, type: data.mimeType)
     }
 
     /// Part by part: the address, and each argument of the query in its place.

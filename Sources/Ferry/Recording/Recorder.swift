@@ -10,26 +10,35 @@ import Synchronization
 ///
 /// Every exchange with a server is an entry, redirects and retries included; what the cache or an interceptor answers
 /// is none. Secrets are replaced by `***`: user and password of URLs, arguments and header fields that are declared
-/// sensitive or whose name says so (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …). Bodies are recorded as
-/// they are. Recording keeps everything in memory, up to ``maxEntries``.
+/// sensitive or whose name says so (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …), and members of bodies
+/// in JSON and of forms (`password`, `client_secret`, `access_token`, …). Other bodies are recorded as they are. All of
+/// it is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
     /// How many exchanges are kept at most; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
     /// Bytes of a body that are recorded at most; of a larger one nothing is. The default is 1 MiB.
     public let maxBodyBytes: Int
+    /// Bytes of all bodies together, as they are recorded; of an exchange that is beyond them none is. The default is
+    /// 64 MiB.
+    public let maxTotalBytes: Int
     private let sensitiveNames: [String]
     private let state = Mutex(State())
 
     private struct State {
         var entries: [(number: UInt64, entry: HTTPArchive.Entry)] = []
         var number: UInt64 = 0
+        var bytes = 0
     }
 
-    /// A recorder. `sensitiveNames` are names of header fields and arguments whose values are secrets, besides those
-    /// that say so themselves.
-    public init(maxEntries: Int = 10_000, maxBodyBytes: Int = 1 << 20, sensitiveNames: [String] = []) {
+    /// A recorder. `sensitiveNames` are names of header fields, arguments and members of bodies whose values are
+    /// secrets, besides those that say so themselves.
+    public init(
+        maxEntries: Int = 10_000, maxBodyBytes: Int = 1 << 20, maxTotalBytes: Int = 64 << 20,
+        sensitiveNames: [String] = []
+    ) {
         self.maxEntries = max(maxEntries, 0)
         self.maxBodyBytes = max(maxBodyBytes, 0)
+        self.maxTotalBytes = max(maxTotalBytes, 0)
         self.sensitiveNames = sensitiveNames
     }
 
@@ -39,7 +48,7 @@ public final class Recorder: Sendable {
     }
 
     /// Forgets what was recorded.
-    public func removeAll() { state.withLock { $0.entries = [] } }
+    public func removeAll() { state.withLock { ($0.entries, $0.bytes) = ([], 0) } }
 
     // MARK: From the transport
 
@@ -53,37 +62,57 @@ public final class Recorder: Sendable {
 
     func end(_ exchange: borrowing RecordedExchange, _ result: TransferResult) {
         if state.withLock({ $0.entries.count >= maxEntries }) { return }
-        let entry = exchange.entry(result, by: self)
+        var entry = exchange.entry(result, by: self)
+        let bytes = entry.bodyBytes
         state.withLock { state in
-            if state.entries.count < maxEntries { state.entries.append((exchange.number, entry)) }
+            guard state.entries.count < maxEntries else { return }
+            if bytes > maxTotalBytes - state.bytes { entry.dropBodies() } else { state.bytes += bytes }
+            state.entries.append((exchange.number, entry))
         }
     }
 
     // MARK: What is shown
 
     func shown(_ headers: Headers) -> [HTTPArchive.Pair] {
-        Redaction.headers(headers, sensitive: sensitiveNames).map { .init(name: $0.name, value: $0.value) }
+        Redaction.headers(headers, sensitive: sensitiveNames).enumerated().map { index, field in
+            // What a redirect leads to is to be found again among the requests, where arguments are.
+            let isLocation = equalNames(field.name, "Location")
+            let value = isLocation ? shown(url: headers[index].value).url : field.value
+            return .init(name: field.name, value: value)
+        }
     }
 
-    /// Without user and password, and without the values of secret arguments.
-    func shown(url: String) -> (url: String, query: [HTTPArchive.Pair]) {
-        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return (Redaction.url(url), []) }
-        let fragment = url.utf8[mark...].firstIndex(of: UInt8(ascii: "#")) ?? url.endIndex
+    /// A body as it may be shown, as text by an encoding.
+    func shown(_ body: [UInt8]?, type: String) -> (text: String?, encoding: String?) {
+        guard let body else { return (nil, nil) }
+        let shown = SecretBodies.masked(body, type: type, declared: sensitiveNames)
+        if let text = String(validating: shown, as: UTF8.self) { return (text, nil) }
+        return (Data(shown).base64EncodedString(), "base64")
+    }
+
+    /// Without user and password, without the values of secret arguments, and without its fragment.
+    func shown(url whole: String) -> (url: String, query: [HTTPArchive.Pair]) {
+        let url = whole.utf8.firstIndex(of: UInt8(ascii: "#")).map { String(whole[..<$0]) } ?? whole
+        let hasNoScheme = url.hasPrefix("//")
+        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else {
+            return (Redaction.url(url, isBroken: hasNoScheme), [])
+        }
         var query: [HTTPArchive.Pair] = []
         var parts: [String] = []
-        for part in url[url.utf8.index(after: mark)..<fragment].split(separator: "&", omittingEmptySubsequences: false)
-        {
+        for part in url[url.utf8.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false) {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = pair.first ?? ""
-            let isSecret = Redaction.isSensitive(Self.decoded(name), declared: sensitiveNames)
+            // The code of an authorization comes by a redirect (RFC 6749, 4.1.2).
+            let isSecret =
+                Redaction.isSensitive(Self.decoded(name), declared: sensitiveNames) || Self.decoded(name) == "code"
             let value = isSecret ? Redaction.mark : pair.count > 1 ? pair[1] : ""
             parts.append(pair.count > 1 ? "\(name)=\(value)" : name)
             query.append(.init(name: Self.decoded(name), value: isSecret ? value : Self.decoded(value)))
         }
-        return (Redaction.url(String(url[..<mark])) + "?" + parts.joined(separator: "&"), query)
+        return (Redaction.url(String(url[..<mark]), isBroken: hasNoScheme) + "?" + parts.joined(separator: "&"), query)
     }
 
-    private static func decoded(_ text: String) -> String {
+    static func decoded(_ text: String) -> String {
         String(decoding: PercentEncoding.decoded(text.utf8.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }), as: UTF8.self)
     }
 }
@@ -134,8 +163,9 @@ struct RecordedExchange: Sendable {
             method: method, url: shown.url, headers: recorder.shown(headers), queryString: shown.query)
         request.bodySize = Int(clamping: result.bodyBytesSent)
         if hasBody {
-            let (text, encoding) = Self.text(of: body)
-            request.postData = .init(mimeType: headers["Content-Type"] ?? "", text: text, _encoding: encoding)
+            let type = headers["Content-Type"] ?? ""
+            let (text, encoding) = recorder.shown(body, type: type)
+            request.postData = .init(mimeType: type, text: text, _encoding: encoding)
         }
         var entry = HTTPArchive.Entry(
             startedDateTime: start.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
@@ -150,11 +180,10 @@ struct RecordedExchange: Sendable {
         let fields = Headers(result)
         var content = HTTPArchive.Content(size: Int(clamping: result.bodyLength))
         content.mimeType = fields["Content-Type"] ?? ""
-        let isWhole = result.succeeded && (!isStreamed || UInt64(received?.count ?? -1) == result.bodyLength)
         let body: [UInt8]? =
             isStreamed ? received : result.body.count <= recorder.maxBodyBytes ? Array(result.body) : nil
-        if isWhole, let body {
-            (content.text, content.encoding) = Self.text(of: body)
+        if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
+            (content.text, content.encoding) = recorder.shown(body, type: content.mimeType ?? "")
         } else if content.size > 0 {
             content.comment = result.succeeded ? "too large, or written to a file" : "the exchange failed"
         }
@@ -166,11 +195,20 @@ struct RecordedExchange: Sendable {
         response.bodySize = Int(clamping: result.bodyBytesReceived)
         return response
     }
+}
 
-    private static func text(of body: [UInt8]?) -> (text: String?, encoding: String?) {
-        guard let body else { return (nil, nil) }
-        if let text = String(validating: body, as: UTF8.self) { return (text, nil) }
-        return (Data(body).base64EncodedString(), "base64")
+extension HTTPArchive.Entry {
+    fileprivate var bodyBytes: Int {
+        (request.postData?.text?.utf8.count ?? 0) + (response.content.text?.utf8.count ?? 0)
+    }
+
+    fileprivate mutating func dropBodies() {
+        request.postData?.text = nil
+        request.postData?._encoding = nil
+        guard response.content.text != nil, response.content.size != 0 else { return }
+        response.content.text = nil
+        response.content.encoding = nil
+        response.content.comment = "beyond what is recorded of all bodies together"
     }
 }
 

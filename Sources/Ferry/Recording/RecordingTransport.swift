@@ -69,6 +69,8 @@ final class RecordingTransport: Transporting, TransferReceiver {
         receiver?.transfersFinished(results)
     }
 
+    func trustChanged(fault: String?) { receiver?.trustChanged(fault: fault) }
+
     func transferStarted(_ id: TransferID) { receiver?.transferStarted(id) }
 
     func transfer(_ id: TransferID, receivedHead head: TransferResult) {

@@ -1,8 +1,9 @@
-import Ferry
 import FerryJSON
 import FerryTesting
 import FoundationEssentials
 import Testing
+
+@testable import Ferry
 
 /// Exchanges written down as HAR, and answered from it.
 @Suite(.timeLimit(.minutes(1))) struct RecorderTests {
@@ -77,6 +78,91 @@ import Testing
         #expect(query.contains(HTTPArchive.Pair(name: "access_token", value: "***")))
     }
 
+    @Test func secretsOfRedirectsAndFragmentsAreNotRecorded() async throws {
+        let archive = try await recorded { server, agent in
+            server.handle("/far") { _ in
+                LoopbackResponse(status: 302, headers: ["Location": "//kim:canary1@127.0.0.1:1/x"])
+            }
+            server.handle("/login") { _ in
+                LoopbackResponse(status: 303, headers: ["Location": "/done?code=canary2&state=s#access_token=canary3"])
+            }
+            server.handle("/here") { _ in LoopbackResponse(status: 302, headers: ["Location": "/done#?q=canary4"]) }
+            for path in ["/far", "/login", "/here"] { _ = try? await agent.send(Get(path)) }
+        }
+        #expect(archive.entries.count >= 5)
+        let text = String(decoding: try archive.json(), as: UTF8.self)
+        for number in 1...4 { #expect(!text.contains("canary\(number)"), "canary\(number)") }
+    }
+
+    @Test func secretsOfFormsAndOfJSONAreNotRecorded() async throws {
+        let archive = try await recorded(Recorder(sensitiveNames: ["mine"])) { server, agent in
+            server.handle("/token") { _ in
+                LoopbackResponse(
+                    json:
+                        #"{"access_token": "canary1", "expires_in": 3600, "n": 1.50, "a": [{"refresh_token": "canary2"}]}"#
+                )
+            }
+            let form = "grant_type=password&username=kim&password=canary3&Client%5FSecret=canary4&mine=canary5&x=a+b"
+            try await agent.post(
+                "/token", headers: ["Content-Type": "application/x-www-form-urlencoded"], body: .string(form))
+            try await agent.post(
+                "/token", headers: ["Content-Type": "application/json; charset=utf-8"],
+                body: .string(
+                    #"{"user": "kim", "password": "canary6", "mine": ["canary7"], "author": {"name": "Ann"}}"#))
+            try await agent.post("/token", headers: ["Content-Type": "application/json"], body: .string("{broken"))
+        }
+        let text = String(decoding: try archive.json(), as: UTF8.self)
+        for number in 1...7 { #expect(!text.contains("canary\(number)"), "canary\(number)") }
+        try #require(archive.entries.count == 3)
+        #expect(
+            archive.entries[0].request.postData?.text
+                == "grant_type=password&username=kim&password=***&Client%5FSecret=***&mine=***&x=a+b")
+        let answer = try #require(archive.entries[0].response.content.text)
+        #expect(answer.contains("3600") && answer.contains("1.5") && answer.contains("***"))
+        let sent = try #require(archive.entries[1].request.postData?.text)
+        #expect(sent.contains("kim") && sent.contains("Ann"))
+        #expect(archive.entries[2].request.postData?.text == "{broken")
+        // A secret stands for any when it is played.
+        let base = try #require(archive.entries.first?.request.url.dropLast("/token".count))
+        let agent = player(archive, base: String(base))
+        let form = "grant_type=password&username=kim&password=other&Client%5FSecret=b&mine=c&x=a+b"
+        let reply = try await agent.post(
+            "/token", headers: ["Content-Type": "application/x-www-form-urlencoded"], body: .string(form))
+        #expect(reply.text.contains("3600"))
+        let json = #"{"user": "kim", "password": "other", "mine": 7, "author": {"name": "Ann"}}"#
+        try await agent.post("/token", headers: ["Content-Type": "application/json"], body: .string(json))
+    }
+
+    @Test func bodiesAreKeptUpToABoundOfAllTogether() async throws {
+        let archive = try await recorded(Recorder(maxTotalBytes: 2_500)) { _, agent in
+            for _ in 0..<4 { try await agent.send(Get("/bytes/1000")) }
+        }
+        #expect(archive.entries.count == 4)
+        #expect(archive.entries.map { $0.response.content.bytes != nil } == [true, true, false, false])
+        #expect(archive.entries.allSatisfy { $0.response.content.size == 1000 })
+    }
+
+    @Test func changesOfTrustAreToldThroughIt() async throws {
+        let certificate = try ServerCertificate()
+        let server = try LoopbackServer(.init(certificate: certificate))
+        let folder = try Folder()
+        let file = folder.file("authorities.pem")
+        try Data(certificate.authority.utf8).write(to: URL(filePath: file), options: .atomic)
+        var configuration = NetworkConfiguration(baseURL: "https://localhost:\(server.port)")
+        configuration.engine = .automatic
+        configuration.tls.authorityFile = file
+        configuration.recorder = Recorder()
+        let log = KeptLog()
+        configuration.logSink = log
+        let agent = NetworkAgent(configuration: configuration)
+        let request = Full(path: "/hello", headers: ["Connection": "close"])
+        try await agent.send(request)
+        try Data("nonsense".utf8).write(to: URL(filePath: file), options: .atomic)
+        while agent.statistics.trustFaults < 1 { try await agent.send(request) }
+        #expect(log.entries.contains { $0.message.hasPrefix("changed TLS files cannot be used: ") })
+        await agent.shutdown()
+    }
+
     @Test func bodiesThatAreStreamedPulledOrNotTextAreRecorded() async throws {
         let bytes: [UInt8] = [0xFF, 0, 1, 2]
         let archive = try await recorded(Recorder(maxBodyBytes: 1000)) { server, agent in
@@ -133,7 +219,8 @@ import Testing
             server.script(path: "/count", uses: 1, [.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1"), .serve])
             server.handle("/count") { _ in LoopbackResponse(text: "2") }
             server.handle("/gone") { _ in LoopbackResponse(status: 302, headers: ["Location": "/count?token=a"]) }
-            for path in ["/count", "/count", "/gone", "/gzip/500", "/status/404"] {
+            server.handle("/next") { _ in LoopbackResponse(status: 302, headers: ["Location": "/gzip/9?page=2#x"]) }
+            for path in ["/count", "/count", "/next", "/gone", "/gzip/500", "/status/404"] {
                 _ = try? await agent.send(Get(path))
             }
             try await agent.post("/echo/body", body: .string("a"))
@@ -147,6 +234,7 @@ import Testing
         // A redacted value stands for any.
         #expect(try await agent.get("/count?token=other").text == "2")
         #expect(try await agent.get("/gone").redirects.count == 1)
+        #expect(try await agent.get("/next").bytes == LoopbackServer.pattern(0..<9))
         #expect(try await agent.get("/gzip/500").bytes == LoopbackServer.pattern(0..<500))
         #expect(await code { () throws(RequestError) in try await agent.get("/status/404") } == .invalidStatusCode(404))
         #expect(try await agent.post("/echo/body", body: .string("b")).text == "b")
@@ -177,6 +265,27 @@ import Testing
         #"{"log": {"version": "1.2", "entries": [7]}}"#,
     ]) func whatIsNoArchiveIsAnError(text: String) {
         #expect(throws: (any Error).self) { try HTTPArchive(json: Array(text.utf8)) }
+    }
+
+    /// A recording is a file that anybody may have written.
+    @Test(arguments: [
+        (#""status": -1"#, #""headers": []"#), (#""status": 99999"#, #""headers": []"#),
+        (#""status": 9223372036854775807"#, #""headers": []"#),
+        (#""status": 200"#, #""headers": [{"name": "", "value": "\n"}, {"name": "a b\r\nX: 1", "value": "\r\nY: 1"}]"#),
+    ]) func hostileHeadsAreAnswersOrErrors(status: String, headers: String) async throws {
+        let text = #"""
+            {"log": {"version": "1.2", "entries": [
+              {"startedDateTime": "", "time": -1, "request": {"method": "GET", "url": "http://shop.test/a",
+               "headers": [], "httpVersion": "", "bodySize": -9223372036854775808},
+               "response": {\#(status), "statusText": "", "httpVersion": "", \#(headers), "bodySize": -7,
+               "content": {"size": 1, "text": "x"}}, "cache": {}, "timings": {"send": -1, "wait": -1, "receive": -1}}]}}
+            """#
+        let agent = player(try HTTPArchive(json: Array(text.utf8)))
+        let result = await agent.result(HTTPRequest<Response>(.get, "/a"))
+        if case .success(let response) = result {
+            #expect(response.status == 200)
+            #expect(response.headers["X"] == nil && response.headers["Y"] == nil)
+        }
     }
 
     @Test func anArchiveOfAnotherProgramIsReadAndABadBodyIsAMessage() async throws {
