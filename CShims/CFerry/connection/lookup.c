@@ -7,9 +7,8 @@
  * what connects the two is a port, which outlives whichever goes first.
  *
  * A name server that does not answer keeps a thread for 10 s and more. So a few
- * threads do the work as long as it goes on, and more are started only for
- * names that have waited while none of them came back; who goes next, turns.c
- * decides. */
+ * threads do the work as long as it goes on, and more are started only beside
+ * those that hang; who goes next, and when, turns.c decides. */
 #include "connection/turns.h"
 
 #include <arpa/inet.h>

@@ -9,7 +9,8 @@
 enum {
   THREADS = FERRY__LOOKUPS,
   SHARE = 128,      /* of all threads, for the names of one domain */
-  PATIENCE_MS = 50, /* without one coming back, before another starts */
+  PATIENCE_MS = 30, /* then a lookup hangs, and another may take its place */
+  GROWTH = 3,       /* for each that hangs, so that many do not last long */
   BUCKETS = 512,
 };
 
@@ -18,8 +19,8 @@ static struct {
   domain *domains[BUCKETS];
   domain *line, **line_last; /* with jobs that wait, and room for one more */
   job *urgent, **urgent_last; /* before all of these */
-  uint64_t moved; /* ms; when a thread last took a job, or came back */
-  unsigned busy, waiting;
+  job *young, *youngest; /* under way, and not for long; the oldest first */
+  unsigned young_count, hanging, waiting;
 } turns = {.line_last = &turns.line, .urgent_last = &turns.urgent};
 
 static uint64_t now_ms(void) { return uv_hrtime() / 1000000; }
@@ -103,7 +104,6 @@ static void remove_job(job **first, job ***last, job *job) {
 
 static void put_in(job *job) {
   job->next = NULL;
-  job->since = now_ms();
   turns.waiting++;
   if (job->urgent) {
     *turns.urgent_last = job;
@@ -128,14 +128,42 @@ static void take_out(job *job) {
 
 unsigned ferry__turns_waiting(void) { return turns.waiting; }
 
-/* The first few threads may take it at once. */
+static void leave_young(job *job) {
+  if (job->younger)
+    job->younger->elder = job->elder;
+  else
+    turns.youngest = job->elder;
+  if (job->elder)
+    job->elder->younger = job->younger;
+  else
+    turns.young = job->younger;
+  turns.young_count--;
+}
+
+/* What has been under way for long, hangs. */
+static void look_at_young(uint64_t now) {
+  for (job *job; (job = turns.young) && now >= job->begun + PATIENCE_MS;) {
+    leave_young(job);
+    job->hangs = true;
+    turns.hanging++;
+  }
+}
+
+/* A few may be under way at once, beside those that hang. The more do, the more
+ * may: behind a thousand names of servers that do not answer one is asked for
+ * that is answered. */
 job *ferry__turns_next(uint64_t *due) {
   job *job = turns.urgent  ? turns.urgent
              : turns.line ? turns.line->first
                           : NULL;
+  unsigned most;
   *due = 0;
-  if (job && turns.busy >= THREADS)
-    *due = (turns.moved < job->since ? turns.moved : job->since) + PATIENCE_MS;
+  if (!job)
+    return NULL;
+  look_at_young(now_ms());
+  most = turns.hanging * GROWTH;
+  if (turns.young_count >= (most > THREADS ? most : THREADS))
+    *due = turns.young->begun + PATIENCE_MS;
   return job;
 }
 
@@ -146,8 +174,15 @@ void ferry__turns_begin(job *job) {
   domain->running++;
   stand_in_line(domain);
   job->taken = true;
-  turns.busy++;
-  turns.moved = now_ms();
+  job->begun = now_ms();
+  job->younger = NULL;
+  job->elder = turns.youngest;
+  if (turns.youngest)
+    turns.youngest->younger = job;
+  else
+    turns.young = job;
+  turns.youngest = job;
+  turns.young_count++;
 }
 
 void ferry__turns_forget(job *job) {
@@ -159,8 +194,10 @@ void ferry__turns_forget(job *job) {
   domain->jobs--;
   if (job->taken) {
     domain->running--;
-    turns.busy--;
-    turns.moved = now_ms();
+    if (job->hangs)
+      turns.hanging--;
+    else
+      leave_young(job);
     stand_in_line(domain);
   } else {
     take_out(job);

@@ -30,8 +30,9 @@ typedef struct job {
   domain *domain;
   lookup_function lookup;
   waiter *waiters;
-  uint64_t since; /* ms; when it was put in */
-  bool taken, urgent;
+  struct job *elder, *younger; /* of those under way */
+  uint64_t begun; /* ms; when it was taken */
+  bool taken, hangs, urgent;
   char name[];
 } job;
 
