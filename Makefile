@@ -58,7 +58,8 @@ test-long: build ## Runs the tests that repeat something many times, with all re
 	@.ci/setup tests
 	@.ci/groups \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
-	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"'
+	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
+	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*AddressSelectionTests"'
 
 test-package: setup ## Builds and runs the examples, copied out of the tree
 	@Tests/Examples/run

@@ -60,7 +60,7 @@ extension ParsedArguments {
     func base(_ name: String) throws(UsageError) -> String? {
         guard let text = last(name) else { return nil }
         let scheme = text.lowercased()
-        guard scheme.hasPrefix("http://") || scheme.hasPrefix("https://") else {
+        guard ["http://", "https://", "http+unix://", "https+unix://"].contains(where: scheme.hasPrefix) else {
             throw UsageError("--\(name) wants a URL that begins with http:// or https://, not '\(text)'")
         }
         return text

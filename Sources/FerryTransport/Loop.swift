@@ -91,6 +91,7 @@ final class Loop: Sendable {
         statistics.finished = from.finished
         statistics.connectionsOpened = from.connections
         statistics.lookups = from.lookups
+        statistics.refreshFaults = from.refresh_faults
         statistics.guardedConnections = from.guarded
         statistics.turns = from.turns
         statistics.longestTurn = from.longest_turn_us

@@ -93,6 +93,7 @@ extension TransportStatistics {
         finished += other.finished
         connectionsOpened += other.connectionsOpened
         lookups += other.lookups
+        refreshFaults += other.refreshFaults
         guardedConnections += other.guardedConnections
         turns += other.turns
         longestTurn = max(longestTurn, other.longestTurn)

@@ -128,6 +128,7 @@ package struct TransportStatistics: Sendable, Equatable {
     package var finished: UInt64 = 0
     package var connectionsOpened: UInt64 = 0
     package var lookups: UInt64 = 0
+    package var refreshFaults: UInt64 = 0
     package var guardedConnections: UInt64 = 0
     package var turns: UInt64 = 0
     /// Microseconds.

@@ -7,6 +7,8 @@ package struct URLParts: Sendable, Hashable {
     package let text: String
     /// `https`, or else `http`.
     package let isSecure: Bool
+    /// The URL is one of a Unix socket (`http+unix`, `https+unix`), and ``host`` is its escaped path.
+    package let isLocal: Bool
     /// In lower case and punycode; an address is spelled out, one of IPv6 stands in its brackets.
     package let host: String
     /// The scheme's own where none is written.
@@ -38,11 +40,11 @@ package struct URLParts: Sendable, Hashable {
 
     /// Scheme, host and port: what a credential belongs to (RFC 6454, 4).
     package func isSameOrigin(as other: URLParts) -> Bool {
-        isSecure == other.isSecure && port == other.port && host == other.host
+        isSecure == other.isSecure && isLocal == other.isLocal && port == other.port && host == other.host
     }
 
-    /// `https` or `http`.
-    package var scheme: String { isSecure ? "https" : "http" }
+    /// `https` or `http`, and with `+unix` those of sockets.
+    package var scheme: String { (isSecure ? "https" : "http") + (isLocal ? "+unix" : "") }
 
     private init(taking made: UnsafeMutablePointer<ferry_url>?, _ code: Int32) throws(TransferFailure) {
         guard let made else { throw TransferFailure(.init(rawValue: code) ?? .internalError) }
@@ -50,6 +52,7 @@ package struct URLParts: Sendable, Hashable {
         let found = made.pointee
         text = Self.string(found.text, found.text_length)
         isSecure = found.is_secure != 0
+        isLocal = found.is_local != 0
         host = Self.string(found.host, found.host_length)
         port = found.port
         hasUserinfo = found.has_userinfo != 0

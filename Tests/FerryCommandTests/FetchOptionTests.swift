@@ -191,9 +191,29 @@ import Testing
             let report = try await report("http://docker/hello", "--unix-socket", options.address)
             #expect(report.response?.text == "Hello, ferry")
             #expect(server.requests.last?.headers["Host"] == "docker")
+            let escaped = options.address.split(separator: "/").map { "%2F" + $0 }.joined()
+            let named = try await self.report("http+unix://\(escaped)/hello")
+            #expect(named.response?.text == "Hello, ferry")
+            #expect(server.requests.last?.headers["Host"] == "localhost")
+            let nobody = try await self.report("http+unix://\(escaped)t/hello").fault
+            #expect(nobody?.code == "connect" && nobody?.message.contains(options.address + "t") == true)
             let fault = try await self.report("http://docker/hello", "--unix-socket", folder + "/t").fault
             #expect(fault?.message.contains(folder + "/t") == true, "\(String(describing: fault))")
         }
+    }
+
+    /// As `ferry bench` and `ferry download` have them, too.
+    @Test(arguments: [FetchCommand.allOptions, BenchCommand.allOptions, DownloadCommand.allOptions])
+    func addressesAreSelectedAndConnectionsOpenedAhead(options: [CommandOption]) throws {
+        func configuration(_ words: String...) throws -> NetworkConfiguration {
+            try NetworkConfiguration(ParsedArguments(words, of: options))
+        }
+        #expect(try configuration().addressSelection == .ordered)
+        #expect(try configuration("--address-selection", "round-robin").addressSelection == .roundRobin)
+        #expect(try configuration("--address-selection", "least-requests").addressSelection == .leastRequests)
+        #expect(try configuration("--connect-ahead", "3").limits.minimumIdlePerHost == 3)
+        #expect(throws: UsageError.self) { try configuration("--address-selection", "random") }
+        #expect(throws: UsageError.self) { try configuration("--connect-ahead", "-1") }
     }
 
     @Test func aProxyThatRefusesIsNamed() async throws {

@@ -111,16 +111,7 @@ bool ferry__backend_is_avoided(const ferry_loop *loop,
   return b && ferry__now(loop) < b->avoid_until;
 }
 
-void ferry__backend_tried(const ferry_loop *loop, ferry__backend *b) {
-  if (b && b->backoff_ms) /* its time is over: one asks, the others wait */
-    b->avoid_until = ferry__now(loop) + FIRST_MS;
-}
-
-void ferry__backend_failed(const ferry_loop *loop, ferry__backend *b,
-                           uint64_t begun) {
-  uint64_t now = ferry__now(loop);
-  if (!b || (b->backoff_ms && begun <= b->failed_at))
-    return; /* many at once are one failure */
+static void back_off(ferry__backend *b, uint64_t now) {
   b->backoff_ms = !b->backoff_ms               ? FIRST_MS
                   : b->backoff_ms * 2 < MOST_MS ? b->backoff_ms * 2
                                                 : MOST_MS;
@@ -129,15 +120,60 @@ void ferry__backend_failed(const ferry_loop *loop, ferry__backend *b,
   b->behind = true;
 }
 
+/* Its time is over: one asks, the others wait. One that has answered nothing
+ * may take long to do so again, and each that asks meanwhile would be lost: it
+ * has failed until it answers, and what begins until then is the same
+ * failure. */
+void ferry__backend_tried(const ferry_loop *loop, ferry__backend *b) {
+  if (!b || !b->backoff_ms || ferry__backend_is_avoided(loop, b))
+    return;
+  if (!b->mute) {
+    b->avoid_until = ferry__now(loop) + FIRST_MS;
+    return;
+  }
+  back_off(b, ferry__now(loop));
+  b->failed_at = b->avoid_until;
+}
+
+void ferry__backend_failed(const ferry_loop *loop, ferry__backend *b,
+                           uint64_t begun) {
+  uint64_t now = ferry__now(loop);
+  if (!b || (b->backoff_ms && begun <= b->failed_at))
+    return; /* many at once are one failure */
+  back_off(b, now);
+}
+
+static void recover(ferry__backend *b) {
+  b->backoff_ms = 0;
+  b->avoid_until = 0;
+  b->mute = false;
+}
+
 void ferry__backend_connected(ferry__backend *b) {
-  if (b)
-    b->backoff_ms = 0, b->avoid_until = 0;
+  if (b && !b->mute)
+    recover(b);
+}
+
+void ferry__backend_mute(const ferry_loop *loop, ferry__backend *b,
+                         uint64_t begun) {
+  if (!b)
+    return;
+  b->mute = true;
+  ferry__backend_failed(loop, b, begun);
+}
+
+void ferry__backend_heard(const ferry_loop *loop, ferry__backend *b) {
+  if (!b)
+    return;
+  b->heard_at = ferry__now(loop);
+  if (b->mute)
+    recover(b);
 }
 
 /* ---- The next one -------------------------------------------------------- */
 
-static bool may_be_chosen(const ferry_loop *loop, const ferry__backend *b,
-                          bool public_only) {
+bool ferry__backend_is_well(const ferry_loop *loop, const ferry__backend *b,
+                            bool public_only) {
   return !ferry__backend_is_avoided(loop, b) &&
          !(public_only && ferry_address_is_public(b->address) != 1);
 }
@@ -156,7 +192,7 @@ static uint64_t least_requests(const ferry_loop *loop,
                                const ferry__backend *list, bool public_only) {
   uint64_t least = UINT64_MAX;
   for (const ferry__backend *b = list; b; b = b->next)
-    if (!b->behind && may_be_chosen(loop, b, public_only) &&
+    if (!b->behind && ferry__backend_is_well(loop, b, public_only) &&
         b->requests < least)
       least = b->requests;
   return least == UINT64_MAX ? 0 : least;
@@ -170,7 +206,7 @@ static unsigned most_active(const ferry_loop *loop, const ferry__backend *list,
   if (loop->options.selection != FERRY_ADDRESSES_LEAST)
     return UINT_MAX;
   for (const ferry__backend *b = list; b; b = b->next)
-    if (may_be_chosen(loop, b, public_only) && b->active < least)
+    if (ferry__backend_is_well(loop, b, public_only) && b->active < least)
       least = b->active;
   return least == UINT_MAX ? least : least + 2 + least / 2;
 }
@@ -183,7 +219,7 @@ ferry__backend *ferry__backend_choose(const ferry_loop *loop,
   uint64_t least = least_requests(loop, list, public_only);
   unsigned most = most_active(loop, list, public_only);
   for (ferry__backend *b = list; b; b = b->next) {
-    if (!may_be_chosen(loop, b, public_only))
+    if (!ferry__backend_is_well(loop, b, public_only))
       continue;
     if (b->backoff_ms) /* this request finds out whether it is back */
       return b;

@@ -34,6 +34,7 @@ static void link_newest(ferry__hosts *hosts, ferry__host *host) {
 static void free_host(ferry__host *host) {
   free(host->authority);
   curl_free(host->name);
+  free(host->local);
   curl_url_cleanup(host->url);
   ferry__backends_free(host);
   free(host->addresses);
@@ -157,15 +158,29 @@ static bool name_authority(ferry__host *host) {
   return true;
 }
 
+/* A socket has no name: the server is told "localhost". */
+static int parse_local(ferry__host *host, const char **url) {
+  size_t prefix = ferry__local_prefix(host->origin, host->origin_length);
+  if (!prefix)
+    return FERRY_OK;
+  *url = host->origin[4] == 's' ? "https://localhost/" : "http://localhost/";
+  return ferry__local_path(host->origin + prefix, host->origin_length - prefix,
+                           &host->local);
+}
+
 /* One parser decides: what libcurl takes for the host is the host. */
 static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   char *port = NULL, *scheme = NULL, *zone = NULL;
-  ferry__fault fault = {FERRY_E_INVALID_URL, 0};
+  const char *url = host->origin;
+  ferry__fault fault = {parse_local(host, &url), 0};
+  if (fault.code)
+    return fault;
+  fault.code = FERRY_E_INVALID_URL;
   loop->starved = false;
   host->url = curl_url();
   if (!host->url)
     return (ferry__fault){FERRY_E_MEMORY, 0};
-  if (curl_url_set(host->url, CURLUPART_URL, host->origin, 0) ||
+  if (curl_url_set(host->url, CURLUPART_URL, url, 0) ||
       curl_url_get(host->url, CURLUPART_SCHEME, &scheme, 0) ||
       curl_url_get(host->url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) ||
       curl_url_get(host->url, CURLUPART_HOST, &host->name, CURLU_PUNYCODE)) {

@@ -28,8 +28,9 @@ typedef struct ferry__backend {
   unsigned references;
   unsigned active;   /* requests at it, or for which it is connected to */
   uint64_t requests; /* that were given to it */
-  uint64_t avoid_until, failed_at; /* ms */
+  uint64_t avoid_until, failed_at, heard_at; /* ms */
   uint32_t backoff_ms; /* 0 = nothing speaks against it */
+  bool mute; /* it takes connections and answers nothing */
   bool listed;
   bool behind; /* it takes its turn from here on */
   char address[48]; /* "1.2.3.4", "[::1]" */
@@ -45,12 +46,20 @@ void ferry__backend_hold(ferry__backend *backend);
 void ferry__backend_release(ferry__backend *backend);
 bool ferry__backend_is_avoided(const ferry_loop *loop,
                                const ferry__backend *backend);
+/* Not avoided, and allowed. */
+bool ferry__backend_is_well(const ferry_loop *loop,
+                            const ferry__backend *backend, bool public_only);
 /* It is connected to, .. */
 void ferry__backend_tried(const ferry_loop *loop, ferry__backend *backend);
 /* .. which has failed, having begun then (ms), or has come about. */
 void ferry__backend_failed(const ferry_loop *loop, ferry__backend *backend,
                            uint64_t begun);
 void ferry__backend_connected(ferry__backend *backend);
+/* It has taken a connection, or a request, then (ms), and nothing came of it;
+ * a byte of a response has come. */
+void ferry__backend_mute(const ferry_loop *loop, ferry__backend *backend,
+                         uint64_t begun);
+void ferry__backend_heard(const ferry_loop *loop, ferry__backend *backend);
 /* Whether the list has another one that is not avoided. */
 bool ferry__backends_have_other(const ferry_loop *loop,
                                 const ferry__backend *list,
@@ -70,6 +79,7 @@ struct ferry__host {
   size_t origin_length;
   CURLU *url;
   char *name; /* as libcurl's cache knows it */
+  char *local; /* of http+unix: the path of its socket */
   bool literal; /* its name is an address */
   bool fixed;   /* its addresses were given, or it needs none (override.c) */
   uint32_t zone; /* of such a one of IPv6: the interface; 0 = none */
@@ -128,6 +138,10 @@ bool ferry__overrides_copy(ferry_loop *loop, const ferry_options *options);
 void ferry__overrides_free(ferry_loop *loop);
 /* Gives a host the addresses that were given for it; false without memory. */
 bool ferry__override(const ferry_loop *loop, ferry__host *host);
+/* The path of the socket that the host's connections go to, or NULL. */
+const char *ferry__local(const ferry_loop *loop, const ferry__host *host);
+/* The system takes paths of 107 bytes. */
+bool ferry__local_fits(const char *path);
 /* True when its addresses are known; else a lookup is under way. */
 bool ferry__name_known(ferry_loop *loop, ferry__host *host);
 /* The last transfer that waited for its name has ended otherwise. */

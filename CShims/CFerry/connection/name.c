@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-  FRESH_MS = 60 * 1000, /* or a connection's life, if that is shorter */
+  FRESH_MS = 30 * 1000, /* or a connection's life, if that is shorter */
   LEAST_MS = 1000,
   USABLE_MS = 10 * 60 * 1000,
   RETRY_MS = 5 * 1000, /* after a lookup that failed while one was usable */
@@ -90,6 +90,7 @@ void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
     host->usable_until = now + USABLE_MS;
   } else if (host->answer && now < host->usable_until) {
     host->fresh_until = now + RETRY_MS;
+    ferry__count(&loop->counters.refresh_faults, 1);
   } else {
     fault = dns_fault(answer->eai);
   }

@@ -29,10 +29,16 @@ static bool are_addresses(const char *list) {
   }
 }
 
+const char *ferry__local(const ferry_loop *loop, const ferry__host *host) {
+  return host->local ? host->local : loop->unix_socket;
+}
+
+bool ferry__local_fits(const char *path) {
+  return strlen(path) < sizeof ((struct sockaddr_un *)0)->sun_path;
+}
+
 bool ferry__overrides_are_valid(const ferry_options *o) {
-  struct sockaddr_un address;
-  size_t length = o->unix_socket ? strlen(o->unix_socket) : 1;
-  if (!length || length >= sizeof address.sun_path)
+  if (o->unix_socket && (!*o->unix_socket || !ferry__local_fits(o->unix_socket)))
     return false;
   for (size_t i = 0; i < o->override_count; i++)
     if (!are_addresses(o->overrides[i].addresses))
@@ -67,7 +73,7 @@ void ferry__overrides_free(ferry_loop *loop) {
 }
 
 bool ferry__override(const ferry_loop *loop, ferry__host *host) {
-  if (loop->unix_socket) {
+  if (ferry__local(loop, host)) {
     host->fixed = true;
     return true;
   }

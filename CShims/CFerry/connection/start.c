@@ -31,7 +31,7 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
   else
     t->host = ferry__host_find(loop, t->origin, t->origin_length, &fault);
   if (!fault.code && t->extras && t->extras->proxy)
-    fault = loop->unix_socket
+    fault = ferry__local(loop, t->host)
                 ? (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE}
                 : find_proxy(loop, t);
   if (fault.code) {

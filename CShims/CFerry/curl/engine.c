@@ -2,20 +2,38 @@
  * comes out of it with a CURLcode. */
 #include "core.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* What it cannot carry is refused without a handle, which has the words and
+ * the figures of the last transfer. */
+static ferry__fault refuse(ferry__transfer *t) {
+  char words[512] = "libcurl opens no connections ahead of requests";
+  ferry__fault fault = {FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
+  const char *path = t->host->local;
+  if (!(t->flags & FERRY_CONNECT)) {
+    if (!path || ferry__local_fits(path))
+      return (ferry__fault){FERRY_OK, 0};
+    fault = (ferry__fault){FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED};
+    t->result.os_errno = ENAMETOOLONG;
+    snprintf(words, sizeof words, "Failed to connect to %s: %s", path,
+             strerror(ENAMETOOLONG));
+  }
+  t->words = strdup(words);
+  return fault;
+}
+
 /* Into libcurl. code 0 = done. */
 static ferry__fault start(ferry_loop *loop, ferry__transfer *t) {
+  ferry__origin_served(t); /* it does not tell when it has one */
+  ferry__fault fault = refuse(t);
+  if (fault.code)
+    return fault;
   ferry__shard *shard = ferry__shard_for(loop, t);
   ferry__handle *handle = shard ? ferry__handle_take(loop, shard) : NULL;
-  ferry__origin_served(t); /* it does not tell when it has one */
   t->handle = handle;
-  if (t->flags & FERRY_CONNECT) {
-    t->words = strdup("libcurl opens no connections ahead of requests");
-    return (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
-  }
   if (!handle)
     return (ferry__fault){FERRY_E_MEMORY, 0};
   t->curl.lease = ++loop->leases;
@@ -91,6 +109,7 @@ static void give_handle(ferry__transfer *t) {
   /* Nor does one live on that has answered challenges. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
                  !t->curl.late && t->source != FERRY__SOURCE_LEFT &&
+                 !t->host->local &&
                  !(t->extras &&
                    (t->extras->schemes || t->extras->proxy_schemes));
   ferry__handle_give(t->handle, healthy);
@@ -151,9 +170,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
       t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
     if (t->fault.code == FERRY_E_ADDRESS_FORBIDDEN)
       t->handle->words[0] = 0; /* «could not connect» is not why */
-    else if (code == CURLE_COULDNT_CONNECT && loop->unix_socket)
+    else if (code == CURLE_COULDNT_CONNECT && ferry__local(loop, t->host))
       snprintf(t->handle->words, sizeof t->handle->words,
-               "Failed to connect to %s: %s", loop->unix_socket,
+               "Failed to connect to %s: %s", ferry__local(loop, t->host),
                strerror((int)os_errno));
   }
   if (t->phase == FERRY_PHASE_SEND)

@@ -211,11 +211,15 @@ static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
  * it so, Digest signs its path, and cookies are of a path. */
 static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
   size_t target = strlen(t->target) + 1;
-  char *url = malloc(t->origin_length + target);
+  const char *origin = !t->host->local  ? t->origin
+                       : t->host->secure ? "https://localhost"
+                                         : "http://localhost";
+  size_t length = strlen(origin);
+  char *url = malloc(length + target);
   if (!url)
     return false;
-  memcpy(url, t->origin, t->origin_length);
-  memcpy(url + t->origin_length, t->target, target);
+  memcpy(url, origin, length);
+  memcpy(url + length, t->target, target);
   handle->unusual = 1;
   bool good = !SET(CURLOPT_CURLU, NULL) && !SET(CURLOPT_REQUEST_TARGET, NULL) &&
               !SET(CURLOPT_URL, url);
@@ -240,6 +244,18 @@ static bool set_host(CURL *e, ferry__handle *handle,
     return false;
   handle->host_serial = host->serial;
   return true;
+}
+
+/* A socket has no port that its connections would be known by. Cookies of the
+ * servers behind sockets would all be of one host, that of this machine: there
+ * are none. */
+static bool set_local(CURL *e, ferry__handle *handle, const char *path) {
+  handle->unusual = 1;
+  if (handle->loop->options.jar)
+    SET(CURLOPT_SHARE, NULL);
+  SET(CURLOPT_FORBID_REUSE, 1L);
+  SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+  return !SET(CURLOPT_UNIX_SOCKET_PATH, path);
 }
 
 /* Timeouts are ours (timeout.c), and libcurl gives a connection 300 s of its
@@ -274,6 +290,8 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   if (needs_url(handle, t) ? !set_url(e, handle, t)
                    : !set_host(e, handle, t) ||
                          !set_target(e, handle, t->target))
+    return false;
+  if (host->local && !set_local(e, handle, host->local))
     return false;
   bool has_headers = t->headers != &ferry__no_accept;
   if (has_headers || handle->has_headers) {

@@ -59,7 +59,7 @@ bool ferry__is_http2(const ferry__handle *handle, SSL *tls) {
   const ferry__transfer *t = handle->transfer;
   const unsigned char *protocol = NULL;
   unsigned length = 0;
-  if (handle->loop->options.http2 == FERRY_HTTP2_NEVER)
+  if (handle->loop->options.http2 == FERRY_HTTP2_NEVER || t->host->local)
     return false;
   if (t->host->secure) {
     if (tls)

@@ -18,6 +18,7 @@ static unsigned unused(const ferry__route *route, bool with_waited_for) {
 ferry__fault ferry__route_connect(ferry_loop *loop, ferry__route *route,
                                   ferry__backend *backend,
                                   ferry__transfer *t) {
+  ferry__route_retire(loop, route);
   if (!t->connections || unused(route, true) < t->connections)
     return ferry__route_dial(loop, route, backend, t);
   ferry__origin_served(t);
@@ -43,17 +44,44 @@ void ferry__ahead_ready(ferry__connection *c) {
   ferry__route_offer(c);
 }
 
+static unsigned unused_at(const ferry__route *route, const ferry__backend *b) {
+  unsigned count = 0;
+  for (const ferry__connection *c = route->idle; c; c = c->next)
+    count += c->backend == b;
+  for (const ferry__connection *c = route->dialing; c; c = c->next)
+    count += !c->transfer && c->backend == b;
+  return count;
+}
+
+/* Of several addresses the one with the fewest of them. Whether one is back, a
+ * request finds out. */
+static ferry__backend *fewest_unused(ferry_loop *loop,
+                                     const ferry__route *route) {
+  ferry__backend *best = NULL, *b = ferry__backends_of(route->host);
+  unsigned least = 0;
+  if (loop->options.selection == FERRY_ADDRESSES_ORDERED)
+    return NULL;
+  for (; b; b = b->next) {
+    unsigned count = unused_at(route, b);
+    if (b->backoff_ms ||
+        !ferry__backend_is_well(loop, b, route->public_only) ||
+        (best && count >= least))
+      continue;
+    best = b;
+    least = count;
+  }
+  return best;
+}
+
 /* A proxy may need what only a transfer knows. */
 void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route) {
   unsigned least = loop->options.minimum_idle;
+  ferry__route_retire(loop, route);
   if (route->idle_count >= least || route->via || loop->closing)
     return;
-  for (unsigned n = unused(route, false); n < least; n++) {
-    ferry__backend *backend =
-        ferry__backend_choose(loop, route->host, route->public_only);
-    if (ferry__route_dial(loop, route, backend, NULL).code)
+  for (unsigned n = unused(route, false); n < least; n++)
+    if (ferry__route_dial(loop, route, fewest_unused(loop, route), NULL).code)
       return;
-  }
 }
 
 bool ferry__connection_is_kept_ready(const ferry__connection *c) {

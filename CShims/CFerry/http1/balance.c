@@ -49,3 +49,56 @@ bool ferry__connection_has_others(const ferry__connection *c) {
   return ferry__connection_is_balanced(c) &&
          ferry__backends_have_other(c->loop, host->backends, c->backend);
 }
+
+/* ---- Addresses that say nothing ------------------------------------------ */
+
+enum { SHORT_MS = 1000 };
+
+/* The limits of a run as a whole may leave a server no time to answer. */
+static bool had_time(const ferry__connection *c, uint64_t since,
+                     ferry__fault fault) {
+  return (fault.detail != FERRY_D_TIMEOUT_DEADLINE &&
+          fault.detail != FERRY_D_TIMEOUT_TOTAL) ||
+         ferry__now(c->loop) >= since + SHORT_MS;
+}
+
+void ferry__connection_is_silent(const ferry__connection *c,
+                                 ferry__fault fault) {
+  ferry__backend *b = c->backend;
+  uint64_t since = c->connected_ns / 1000000;
+  if (c->state == FERRY__DIALING)
+    ferry__dial_timed_out(c);
+  /* What a proxy's connection leads to may be to blame. */
+  if (!b || c->route->via || c->state == FERRY__DIALING)
+    return;
+  if (c->state == FERRY__BUSY) {
+    since = c->asked_at;
+    if (!ferry__response_is_untouched(&c->response))
+      return;
+  }
+  /* One that answers others meanwhile is slow, and nothing worse. */
+  if (b->heard_at < since && had_time(c, since, fault))
+    ferry__backend_mute(c->loop, b, since);
+}
+
+bool ferry__connection_gives_way(ferry__connection *c) {
+  ferry_loop *loop = c->loop;
+  ferry__transfer *t = c->transfer;
+  ferry__route *route = c->route;
+  if (route->via)
+    return false;
+  ferry__backend_mute(loop, c->backend, c->connected_ns / 1000000);
+  if (!t || (t->flags & FERRY_CONNECT) || !ferry__connection_has_others(c))
+    return false;
+  c->transfer = NULL;
+  t->connection = NULL;
+  c->why = FERRY_CLOSED_SERVER;
+  ferry__connection_close(c);
+  t->last_ms = ferry__now(loop);
+  ferry__fault fault = ferry__route_start(loop, t);
+  if (fault.code) {
+    ferry__origin_served(t);
+    ferry__transfer_left(loop, t, fault);
+  }
+  return true;
+}

@@ -64,15 +64,20 @@ static bool parse_one(const char *text, size_t n, uint16_t port, address *a) {
                                                 : (void *)&a->v4.sin_addr) == 1;
 }
 
+static const char *local(const ferry__connection *c) {
+  return ferry__local(c->loop, ferry__route_dialled(c->route));
+}
+
 static ferry__dial *make_local(const ferry__connection *c) {
   ferry__dial *dial = calloc(1, sizeof *dial + sizeof *dial->to);
+  bool fits = ferry__local_fits(local(c));
   if (!dial)
     return NULL;
   dial->to->un.sun_family = AF_UNIX;
-  strncpy(dial->to->un.sun_path, c->loop->unix_socket,
-          sizeof dial->to->un.sun_path - 1);
+  strncpy(dial->to->un.sun_path, local(c), sizeof dial->to->un.sun_path - 1);
   dial->forbidden = c->route->public_only;
-  dial->count = !dial->forbidden;
+  dial->os_errno = fits || dial->forbidden ? 0 : ENAMETOOLONG;
+  dial->count = fits && !dial->forbidden;
   dial->fds[0] = -1;
   return dial;
 }
@@ -139,7 +144,7 @@ void ferry__dial_end(ferry__connection *c) {
   c->dial = NULL;
 }
 
-void ferry__dial_timed_out(ferry__connection *c) {
+void ferry__dial_timed_out(const ferry__connection *c) {
   const ferry__dial *dial = c->dial;
   uint64_t now = ferry__now(c->loop);
   for (int i = 0; dial && i < dial->count; i++)
@@ -156,9 +161,9 @@ static void give_up(ferry__connection *c) {
           : ferry__connect_fault(c->route->via != NULL, os_errno);
   const ferry__host *host = ferry__route_dialled(c->route);
   char words[512];
-  if (c->loop->unix_socket)
-    snprintf(words, sizeof words, "Failed to connect to %s: %s",
-             c->loop->unix_socket, strerror(os_errno));
+  if (local(c))
+    snprintf(words, sizeof words, "Failed to connect to %s: %s", local(c),
+             strerror(os_errno));
   else
     snprintf(words, sizeof words, "Failed to connect to %s port %u: %s",
              host->name, host->port, strerror(os_errno));
@@ -292,7 +297,7 @@ static bool try_next(ferry__connection *c) {
 
 bool ferry__dial_begin(ferry__connection *c) {
   c->state = FERRY__DIALING;
-  c->dial = c->loop->unix_socket ? make_local(c) : make(c);
+  c->dial = local(c) ? make_local(c) : make(c);
   if (c->dial)
     return try_next(c);
   ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);

@@ -9,9 +9,12 @@
 bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   const ferry_options *o = &loop->options;
   const ferry__extras *x = t->extras;
-  if (o->engine != FERRY_ENGINE_HTTP1 || o->jar ||
-      o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE ||
-      (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure))
+  if (o->engine != FERRY_ENGINE_HTTP1)
+    return false;
+  /* To a socket neither is spoken nor kept. */
+  if (!t->host->local &&
+      (o->jar || o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE ||
+       (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure)))
     return false;
   if (!x)
     return true;
@@ -52,12 +55,14 @@ void ferry__head_give(ferry_loop *loop, ferry__transfer *t) {
 /* Its connection goes with it: what comes on it would be nobody's. */
 static void abandon(ferry_loop *loop, ferry__transfer *t) {
   ferry__connection *c = t->connection;
+  (void)loop;
   ferry__origin_served(t);
   if (!c)
     return;
-  c->why = loop->closing ? FERRY_CLOSED_SHUTDOWN : FERRY_CLOSED_CANCELLED;
-  if (c->state < FERRY__IDLE && t->fault.code == FERRY_E_TIMEOUT)
-    ferry__dial_timed_out(c);
+  c->why = t->fault.code == FERRY_E_SHUTDOWN ? FERRY_CLOSED_SHUTDOWN
+                                             : FERRY_CLOSED_CANCELLED;
+  if (t->fault.code == FERRY_E_TIMEOUT)
+    ferry__connection_is_silent(c, t->fault);
   ferry__exchange_so_far(t, &t->result);
   c->transfer = NULL;
   t->connection = NULL;

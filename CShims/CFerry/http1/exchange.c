@@ -179,10 +179,9 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
     return;
   }
   bool refused = c->tls && os_errno == EPROTO; /* by an alert of TLS */
-  if (!ferry__connection_is_kept(c) && !refused &&
-      ferry__connection_is_balanced(c) &&
+  if (!ferry__connection_is_kept(c) && !refused && !c->route->via &&
       ferry__response_is_untouched(&c->response))
-    ferry__backend_failed(c->loop, c->backend, c->connected_ns / 1000000);
+    ferry__backend_mute(c->loop, c->backend, c->connected_ns / 1000000);
   if (may_repeat(c, t, refused)) {
     /* Where one kept connection was dead, all may be. */
     repeat(c, FERRY_CLOSED_SERVER);
@@ -246,7 +245,7 @@ static void greet(ferry__connection *c, ferry__transfer *t) {
   t->fresh = false;
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
-  t->last_ms = t->window_ms = ferry__now(loop);
+  t->last_ms = t->window_ms = c->asked_at = ferry__now(loop);
   t->result.peer_port = c->peer_port;
   memcpy(t->result.peer, c->peer, sizeof c->peer);
 }

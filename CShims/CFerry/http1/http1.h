@@ -72,6 +72,7 @@ struct ferry__connection {
   uint64_t connected_ns, secured_ns; /* 0 = not yet */
   uint64_t idle_since, await_until; /* ms */
   uint64_t retire_at; /* ms: not used again from then on; 0 = never */
+  uint64_t asked_at;  /* ms: when its exchange began */
   uint64_t turn;      /* in which all that had come was read */
   uint16_t peer_port;
   char peer[46];
@@ -205,6 +206,7 @@ struct ferry__route {
   ferry__connection *idle;             /* the newest first */
   ferry__connection *dialing, *youngest; /* the oldest first */
   SSL_SESSION *session; /* for the next handshake */
+  uint64_t retire_at; /* ms: when an idle one may be too old; 0 = never */
   unsigned connections;
   unsigned idle_count;
 };
@@ -221,6 +223,8 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__route_offer(ferry__connection *connection);
 void ferry__route_remove(ferry__connection *connection);
 void ferry__route_remove_dialing(ferry__connection *connection);
+/* Closes those that are idle and too old. */
+void ferry__route_retire(ferry_loop *loop, ferry__route *route);
 /* Opens one for this transfer, or for whoever comes (NULL). */
 ferry__fault ferry__route_dial(ferry_loop *loop, ferry__route *route,
                                ferry__backend *backend,
@@ -252,6 +256,13 @@ ferry__connection *ferry__route_idle_at(const ferry__route *route,
  * is well. */
 bool ferry__connection_is_balanced(const ferry__connection *connection);
 bool ferry__connection_has_others(const ferry__connection *connection);
+/* Its transfer has timed out, or nobody waits for it any more: where nothing
+ * was heard of its address, that is what is wrong. */
+void ferry__connection_is_silent(const ferry__connection *connection,
+                                 ferry__fault fault);
+/* It has come to nothing before its request was sent: true when the transfer
+ * goes to another address, and the connection is gone. */
+bool ferry__connection_gives_way(ferry__connection *connection);
 /* It goes to this backend. */
 void ferry__connection_moves(ferry__connection *connection,
                              ferry__backend *backend);
@@ -266,7 +277,7 @@ void ferry__dial_event(ferry__connection *connection, int fd);
 uint64_t ferry__dial_look(ferry__connection *connection, uint64_t now);
 void ferry__dial_end(ferry__connection *connection);
 /* Whoever waited for it waits no longer: the addresses have had their time. */
-void ferry__dial_timed_out(ferry__connection *connection);
+void ferry__dial_timed_out(const ferry__connection *connection);
 
 /* ---- Tunnels (tunnel.c) -------------------------------------------------- */
 

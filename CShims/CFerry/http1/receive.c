@@ -192,6 +192,7 @@ void ferry__exchange_readable(ferry__connection *c) {
       return;
     }
     note_arrival(loop, t);
+    ferry__backend_heard(loop, c->backend);
     bool drained = direct ? false
                    : c->tls ? !SSL_has_pending(c->tls)
                             : (size_t)n < size;

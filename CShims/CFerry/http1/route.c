@@ -77,6 +77,8 @@ static void link_idle(ferry__connection *c) {
   http1->newest = c;
   http1->idle_count++;
   route->idle_count++;
+  if (c->retire_at && (!route->retire_at || c->retire_at < route->retire_at))
+    route->retire_at = c->retire_at;
   ferry__count(&route->host->figures.idle, 1);
 }
 
@@ -193,6 +195,20 @@ static bool is_retired(const ferry__connection *c) {
   return c->retire_at && ferry__now(c->loop) >= c->retire_at;
 }
 
+void ferry__route_retire(ferry_loop *loop, ferry__route *route) {
+  uint64_t next = 0;
+  if (!route->retire_at || ferry__now(loop) < route->retire_at)
+    return;
+  for (ferry__connection *c = route->idle, *older; c; c = older) {
+    older = c->next;
+    if (is_retired(c))
+      close_for(c, FERRY_CLOSED_LIFETIME);
+    else if (c->retire_at && (!next || c->retire_at < next))
+      next = c->retire_at;
+  }
+  route->retire_at = next;
+}
+
 ferry__fault ferry__route_dial(ferry_loop *loop, ferry__route *route,
                                ferry__backend *backend, ferry__transfer *t) {
   ferry__connection *c = calloc(1, sizeof *c);
@@ -272,6 +288,14 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
   return fault;
 }
 
+/* Whether who waits for this one may be served by another. What is to find out
+ * whether an address answers again is not. */
+static bool takes_another(const ferry__connection *waiting) {
+  const ferry__transfer *t = waiting->transfer;
+  return t && !t->fresh && !(t->flags & FERRY_CONNECT) &&
+         !(waiting->backend && waiting->backend->mute);
+}
+
 void ferry__route_offer(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__connection *waiting = c->route->dialing;
@@ -279,9 +303,7 @@ void ferry__route_offer(ferry__connection *c) {
     close_for(c, FERRY_CLOSED_LIFETIME);
     return;
   }
-  while (waiting &&
-         (!waiting->transfer || waiting->transfer->fresh ||
-          (waiting->transfer->flags & FERRY_CONNECT)))
+  while (waiting && !takes_another(waiting))
     waiting = waiting->next;
   if (waiting) {
     ferry__transfer *t = waiting->transfer;
@@ -291,6 +313,7 @@ void ferry__route_offer(ferry__connection *c) {
       return;
     }
     waiting->transfer = NULL;
+    waiting->ahead = true;
     ferry__connection_discharge(waiting, true);
     ferry__arm(loop, waiting->idle_since + NOBODYS_MS);
     ferry__exchange_begin(c, t);
@@ -318,9 +341,9 @@ uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
   while (http1->oldest &&
          http1->oldest->idle_since + loop->options.idle_ms <= now) {
     ferry__connection *c = http1->oldest;
-    bool stays = ferry__connection_is_kept_ready(c);
-    if (!stays) {
-      close_for(c, FERRY_CLOSED_IDLE);
+    bool old = is_retired(c);
+    if (old || !ferry__connection_is_kept_ready(c)) {
+      close_for(c, old ? FERRY_CLOSED_LIFETIME : FERRY_CLOSED_IDLE);
       continue;
     }
     unlink_idle(c); /* its time begins anew */
@@ -332,6 +355,7 @@ uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
   for (ferry__connection *c = http1->dialing, *newer; c; c = newer) {
     newer = c->newer;
     if (!c->transfer && c->idle_since + NOBODYS_MS <= now) {
+      ferry__connection_is_silent(c, (ferry__fault){FERRY_E_TIMEOUT, 0});
       ferry__connection_close(c);
       continue;
     }

@@ -197,7 +197,7 @@ static void handshake_failed(ferry__connection *c) {
   if (ERR_GET_LIB(error) == ERR_LIB_SSL &&
       ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED)
     fail(c, verdict_detail(verdict), X509_verify_cert_error_string(verdict));
-  else
+  else if (!ferry__connection_gives_way(c))
     fail(c, FERRY_D_TLS_HANDSHAKE, ERR_reason_error_string(error));
 }
 

@@ -25,6 +25,8 @@ typedef struct ferry_statistics {
   uint64_t finished;
   uint64_t connections; /* opened */
   uint64_t lookups;
+  uint64_t refresh_faults; /* of these, those that failed for a name that was
+                            * known: its old addresses stay in use */
   uint64_t guarded;     /* idle connections ended because bytes came */
   uint64_t turns;
   uint64_t longest_turn_us;

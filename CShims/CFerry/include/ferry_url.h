@@ -19,6 +19,8 @@ typedef struct ferry_url {
   size_t host_length;
   uint16_t port;        /* the scheme's own where none is written */
   uint8_t is_secure;    /* https, or else http */
+  uint8_t is_local;     /* http+unix, https+unix: `host` is the escaped path of
+                         * a socket, in one spelling */
   uint8_t has_userinfo; /* user or password stood in it; for tests */
 } ferry_url;
 

@@ -199,7 +199,8 @@ typedef struct ferry__hooks {
 
 typedef struct ferry__counters {
   _Atomic uint64_t waiting, resolving, running, sockets, handles, hosts,
-      kept_bytes, submitted, finished, connections, lookups, guarded, turns,
+      kept_bytes, submitted, finished, connections, lookups,
+      refresh_faults, guarded, turns,
       longest_turn_us, trust_renewals, trust_faults;
 } ferry__counters;
 

@@ -16,6 +16,7 @@ void ferry_loop_statistics(const ferry_loop *loop, ferry_statistics *out) {
   READ(finished);
   READ(connections);
   READ(lookups);
+  READ(refresh_faults);
   READ(guarded);
   READ(turns);
   READ(longest_turn_us);

@@ -29,7 +29,7 @@ typedef struct parts {
 } parts;
 
 static ferry__fault split_url(const char *url, size_t n, parts *out) {
-  size_t scheme;
+  size_t scheme, local = ferry__local_prefix(url, n);
   if (n > MOST_HEAD)
     return refuse(FERRY_E_INVALID_URL, 0);
   for (size_t i = 0; i < n; i++)
@@ -39,6 +39,8 @@ static ferry__fault split_url(const char *url, size_t n, parts *out) {
     scheme = 7;
   else if (n >= 8 && !strncasecmp(url, "https://", 8))
     scheme = 8;
+  else if (local)
+    scheme = local;
   else
     return refuse(FERRY_E_UNSUPPORTED_SCHEME, 0);
   size_t end = scheme;

@@ -234,6 +234,14 @@ enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
 /* The end of every list that has no Accept of its own. */
 extern struct curl_slist ferry__no_accept;
 /* [any thread] Checks and copies a request; *out is NULL when refused. */
+/* [local.c] How long "http+unix://" is that a URL begins with; 0 = it does
+ * not. */
+size_t ferry__local_prefix(const char *url, size_t length);
+/* The path that an authority stands for, malloc'ed; FERRY_E_INVALID_URL. */
+int ferry__local_path(const char *authority, size_t length, char **path);
+/* And back, in one spelling, malloc'ed; NULL: no memory. */
+char *ferry__local_authority(const char *path);
+
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);
 /* Begins: its engine has it. */

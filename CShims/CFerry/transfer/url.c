@@ -16,6 +16,7 @@ enum { MOST_URL = 1000000 };
 typedef struct text {
   char *bytes;
   char *fragment; /* NULL = none; "" = one that is empty */
+  char *local;    /* of a socket: its authority; NULL = none */
   bool absolute;  /* has a scheme */
   bool marked;    /* ends in the mark of an empty query */
 } text;
@@ -53,6 +54,41 @@ static size_t authority_end(const char *in, size_t n, size_t scheme) {
   return end == start ? SIZE_MAX : end;
 }
 
+static void free_text(text *text) {
+  free(text->bytes);
+  free(text->local);
+}
+
+static int prepare(const char *in, size_t n, text *out);
+
+/* For libcurl's parser it is of the host that is named to the server. */
+static int prepare_local(const char *in, size_t n, size_t prefix, text *out) {
+  static const char host[] = "://localhost";
+  size_t scheme = prefix - strlen("+unix://"), end = prefix;
+  char *path = NULL, *local = NULL, *url = NULL;
+  while (end < n && !strchr("/?#", in[end]))
+    end++;
+  int code = ferry__local_path(in + prefix, end - prefix, &path);
+  if (code)
+    return code;
+  local = ferry__local_authority(path);
+  url = malloc(scheme + sizeof host + n - end);
+  code = FERRY_E_MEMORY;
+  if (local && url) {
+    memcpy(url, in, scheme);
+    memcpy(url + scheme, host, sizeof host - 1);
+    memcpy(url + scheme + sizeof host - 1, in + end, n - end);
+    code = prepare(url, scheme + sizeof host - 1 + n - end, out);
+  }
+  if (!code)
+    out->local = local;
+  else
+    free(local);
+  free(path);
+  free(url);
+  return code;
+}
+
 static int prepare(const char *in, size_t n, text *out) {
   static const char digits[] = "0123456789ABCDEF";
   *out = (text){0};
@@ -66,6 +102,9 @@ static int prepare(const char *in, size_t n, text *out) {
     if ((unsigned char)in[i] < ' ' || in[i] == 0x7f)
       return FERRY_E_INVALID_URL;
 
+  size_t local = ferry__local_prefix(in, n);
+  if (local)
+    return prepare_local(in, n, local, out);
   size_t scheme = scheme_length(in, n);
   if (scheme && !(scheme == 4 && !strncasecmp(in, "http", 4)) &&
       !(scheme == 5 && !strncasecmp(in, "https", 5)))
@@ -185,10 +224,11 @@ static size_t append(ferry_url *url, size_t at, const char *piece) {
 }
 
 /* One allocation: the struct, the text, then the host. */
-static int assemble(const found *f, bool marked, const char *fragment,
-                    ferry_url **out) {
+static int assemble(const found *f, const char *local, bool marked,
+                    const char *fragment, ferry_url **out) {
   bool secure = !strcmp(f->scheme, "https");
-  size_t host = strlen(f->host) + (f->zone ? strlen(f->zone) + 3 : 0);
+  size_t host = strlen(f->host) + (f->zone ? strlen(f->zone) + 3 : 0) +
+                (local ? strlen(local) : 0);
   size_t size = strlen(f->scheme) + strlen(f->port) + strlen(f->path) +
                 (f->query ? strlen(f->query) : 0) +
                 (fragment ? strlen(fragment) : 0) + 2 * host + 16;
@@ -202,16 +242,18 @@ static int assemble(const found *f, bool marked, const char *fragment,
   url->has_userinfo = f->user || f->password;
   url->is_secure = secure;
 
-  size_t at = append(url, append(url, 0, f->scheme), "://");
+  url->is_local = local != NULL;
+
+  size_t at = append(url, append(url, 0, f->scheme), local ? "+unix://" : "://");
   size_t host_at = at;
-  at = append(url, at, f->host);
+  at = append(url, at, local ? local : f->host);
   for (size_t i = host_at; i < at; i++)
     if (text[i] >= 'A' && text[i] <= 'Z')
       text[i] = (char)(text[i] + 'a' - 'A');
   if (f->zone) /* before the bracket, escaped (RFC 6874) */
     at = append(url, append(url, append(url, at - 1, "%25"), f->zone), "]");
   url->host_length = at - host_at;
-  if (url->port != (secure ? 443 : 80))
+  if (!local && url->port != (secure ? 443 : 80))
     at = append(url, append(url, at, ":"), f->port);
   at = append(url, at, f->path);
   if (f->query || marked)
@@ -227,7 +269,12 @@ static int assemble(const found *f, bool marked, const char *fragment,
 static int resolve(const text *base, const text *reference, ferry_url **out) {
   found parts = {0};
   bool alone = !reference->bytes[0]; /* the base itself */
+  const char *local = reference->absolute || !base ? reference->local
+                                                   : base->local;
   int code = FERRY_E_MEMORY;
+  /* Another authority: of a socket nobody would mean. */
+  if (local && !reference->absolute && !strncmp(reference->bytes, "//", 2))
+    return FERRY_E_INVALID_URL;
   CURLU *url = curl_url();
   if (!url)
     return code;
@@ -250,7 +297,7 @@ static int resolve(const text *base, const text *reference, ferry_url **out) {
   const char *fragment = reference->fragment;
   if (!fragment && base)
     fragment = base->fragment; /* RFC 9110, 10.2.2 */
-  code = assemble(&parts, alone ? base->marked : reference->marked, fragment,
+  code = assemble(&parts, local, alone ? base->marked : reference->marked, fragment,
                   out);
 done:
   free_found(&parts);
@@ -259,21 +306,21 @@ done:
 }
 
 int ferry_url_parts(const char *url, size_t length, ferry_url **out) {
-  text given;
+  text given = {0};
   *out = NULL;
   int code = prepare(url, length, &given);
   if (!code && !given.absolute)
     code = FERRY_E_UNSUPPORTED_SCHEME;
   if (!code)
     code = resolve(NULL, &given, out);
-  free(given.bytes);
+  free_text(&given);
   return code;
 }
 
 int ferry_url_resolve(const char *base, size_t base_length,
                       const char *reference, size_t reference_length,
                       ferry_url **out) {
-  text from, to = {0};
+  text from = {0}, to = {0};
   *out = NULL;
   int code = prepare(base, base_length, &from);
   if (!code && !from.absolute)
@@ -282,8 +329,8 @@ int ferry_url_resolve(const char *base, size_t base_length,
     code = prepare(reference, reference_length, &to);
   if (!code)
     code = resolve(&from, &to, out);
-  free(from.bytes);
-  free(to.bytes);
+  free_text(&from);
+  free_text(&to);
   return code;
 }
 

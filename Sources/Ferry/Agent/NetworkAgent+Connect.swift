@@ -6,10 +6,10 @@ extension NetworkAgent {
     ///
     ///     try await agent.connect(to: "https://api.example.com", count: 8)
     ///
-    /// Returns how many of them there are; throws when there is none, with the error of the first that failed. The URL
-    /// is joined to ``baseURL``; its path does not matter, and nothing is sent to the server. The configuration's
-    /// timeouts, limits, proxy and address policy count; adapters, retries and observers have no part in it. Several
-    /// loops share the connections.
+    /// Not more than ``Limits/maxConcurrentTransfers`` are opened. Returns how many of them there are; throws when
+    /// there is none, with the error of the first that failed. The URL is joined to ``baseURL``; its path does not
+    /// matter, and nothing is sent to the server. The configuration's timeouts, limits, proxy and address policy count;
+    /// adapters, retries and observers have no part in it. Several loops share the connections.
     ///
     /// A connection that nobody uses is closed after ``NetworkConfiguration/idleConnectionTime``. Where libcurl would
     /// carry the request (HTTP/2, an agent that keeps cookies, plain requests through an HTTP proxy), this fails with
@@ -18,7 +18,8 @@ extension NetworkAgent {
     public nonisolated(nonsending) func connect(to url: String, count: Int = 1) async throws(RequestError) -> Int {
         let loops = max(core.transport.clocks.count, 1)
         var runs: [AwaitedRun] = []
-        for index in 0..<max(count, 0) {
+        let most = max(core.configuration.limits.maxConcurrentTransfers, 1)
+        for index in 0..<min(max(count, 0), most) {
             var built = try core.builder.build(Connect(path: url), at: core.builder.servers)
             built.transfer.connections = UInt32(clamping: index / loops + 1)
             let run = AwaitedRun(url: built.transfer.url, tag: nil)

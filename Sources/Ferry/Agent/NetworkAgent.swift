@@ -184,6 +184,8 @@ public struct AgentStatistics: Sendable, Hashable {
     public let connectionsOpened: UInt64
     /// Names looked up since the start.
     public let lookups: UInt64
+    /// Of these, lookups that failed for a name that had been looked up before: its old addresses stayed in use.
+    public let refreshFaults: UInt64
     /// Idle connections given up because bytes came that nobody had asked for.
     public let guardedConnections: UInt64
     /// Rounds of the loops since the start.
@@ -208,6 +210,7 @@ public struct AgentStatistics: Sendable, Hashable {
         sockets = from.sockets
         connectionsOpened = from.connectionsOpened
         lookups = from.lookups
+        refreshFaults = from.refreshFaults
         guardedConnections = from.guardedConnections
         turns = from.turns
         longestTurn = .microseconds(Int64(clamping: from.longestTurn))

@@ -16,11 +16,11 @@ extension NetworkConfiguration {
     private func hostOverride(
         _ key: String, _ addresses: [String]
     ) throws(TransferFailure) -> TransportConfiguration.HostOverride {
-        guard let colon = key.lastIndex(of: ":"), colon > key.startIndex, !key.utf8.contains(0),
-            let port = UInt16(key[key.index(after: colon)...]), port > 0
-        else { throw unusable("hostOverrides: \"\(key)\" is not a host and a port") }
         // libcurl cannot be told of one.
         guard key.first != "[" else { throw unusable("hostOverrides: \"\(key)\" is an address of IPv6") }
+        guard let colon = key.lastIndex(of: ":"), isName(key[..<colon]),
+            let port = port(key[key.index(after: colon)...])
+        else { throw unusable("hostOverrides: \"\(key)\" is not a host and a port") }
         guard (1...16).contains(addresses.count) else {
             throw unusable("hostOverrides: \"\(key)\" has \(addresses.count) addresses, not 1 to 16")
         }
@@ -33,6 +33,16 @@ extension NetworkConfiguration {
         }
         return .init(name: String(key[..<colon]), port: port, addresses: literals)
     }
+}
+
+/// Any other would match no URL, and go unnoticed: a name stands in punycode there.
+private func isName(_ text: Substring) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/\\?#@:%[]\"<>".utf8.contains($0) }
+}
+
+private func port(_ text: Substring) -> UInt16? {
+    guard text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let port = UInt16(text), port > 0 else { return nil }
+    return port
 }
 
 private func unusable(_ message: String) -> TransferFailure {

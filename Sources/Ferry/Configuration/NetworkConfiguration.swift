@@ -212,8 +212,9 @@ public struct Limits: Sendable, Hashable {
 
 /// Which address of a name that has several is used.
 ///
-/// Whichever it is, an address that refuses a connection, or does not take one in time, is avoided as long as there are
-/// others: for one second, and twice as long each time that it fails again, up to a minute.
+/// Whichever it is, an address that refuses a connection, does not take one in time, or takes one and answers nothing,
+/// is avoided as long as there are others: for one second, and twice as long each time that it fails again, up to a
+/// minute.
 ///
 /// libcurl knows ``ordered`` only.
 public enum AddressSelection: Sendable, Hashable {
@@ -287,8 +288,8 @@ extension NetworkConfiguration {
         case .roundRobin: made.addressSelection = .roundRobin
         case .leastRequests: made.addressSelection = .leastRequests
         }
-        let ready = max(limits.minimumIdlePerHost, 0)
-        made.minimumIdle = UInt32(clamping: (ready + made.eventLoopCount - 1) / made.eventLoopCount)
+        let ready = min(max(limits.minimumIdlePerHost, 0), 1 << 20)
+        made.minimumIdle = UInt32(clamping: ready / made.eventLoopCount + (ready % made.eventLoopCount).signum())
         made.unixSocket = unixSocket
         made.userAgent = userAgent
         made.acceptedEncodings = acceptedEncodings.isEmpty ? nil : acceptedEncodings.field

@@ -83,8 +83,8 @@ extension ConnectionCloseReason {
 }
 
 extension AgentStatistics {
-    /// The connections of each origin in the text format of Prometheus (version 0.0.4). Origins that are forgotten are
-    /// called `other`.
+    /// The connections of each origin, and the lookups of names, in the text format of Prometheus (version 0.0.4).
+    /// Origins that are forgotten are called `other`.
     public func prometheusText() -> String {
         var text = PrometheusText()
         let all = origins.sorted { $0.key < $1.key } + [(key: "other", value: forgottenOrigins)]
@@ -102,6 +102,12 @@ extension AgentStatistics {
         for (origin, one) in all {
             text.seconds(UInt64(clamping: one.waitingTime.microseconds), ("origin", origin))
         }
+        text.family("ferry_lookups_total", .counter, "Names looked up.")
+        text.sample(lookups)
+        text.family(
+            "ferry_lookup_refresh_faults_total", .counter,
+            "Lookups that failed for a name whose old addresses stayed in use.")
+        text.sample(refreshFaults)
         return text.text
     }
 

@@ -152,7 +152,7 @@ struct HostKey: Sendable, Hashable {
         guard let colon = url[..<length].firstIndex(of: 0x3A), colon + 3 < length else { return nil }
         let start = url[(colon + 3)..<length].lastIndex(of: 0x40).map { $0 + 1 } ?? colon + 3
         var host = url[start..<length]
-        // Of the schemes that are carried only one has five letters.
+        // Of the schemes that are carried only one has five letters; those of sockets have no port.
         let ownPort: StaticString = colon == 5 ? ":443" : ":80"
         let hasOwnPort = ownPort.withUTF8Buffer { host.suffix($0.count).elementsEqual($0) }
         if hasOwnPort {
@@ -196,7 +196,7 @@ struct HostKey: Sendable, Hashable {
     static func prefixLength(_ url: UnsafeRawBufferPointer) -> Int {
         var index = 0
         while index < url.count, url[index] != 0x3A {
-            if index == 8 { return 0 }
+            if index == 11 { return 0 }
             index += 1
         }
         guard index + 3 < url.count, url[index + 1] == 0x2F, url[index + 2] == 0x2F else { return 0 }

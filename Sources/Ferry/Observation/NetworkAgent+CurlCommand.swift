@@ -19,9 +19,11 @@ extension NetworkAgent {
         let outgoing = try core.builder.snapshot(of: request, at: core.builder.servers).outgoing
         var headers = outgoing.headers
         if let agent = configuration.userAgent, !headers.contains("User-Agent") { headers.append("User-Agent", agent) }
+        var options = try CurlCommand.Options(request, outgoing, configuration)
+        var url = outgoing.url
+        if let socket = SocketURL(url) { (options.unixSocket, url) = (socket.path, socket.url) }
         return CurlCommand(
-            method: outgoing.method, url: outgoing.url, headers: headers, body: try CurlCommand.Body(outgoing),
-            options: try CurlCommand.Options(request, outgoing, configuration),
+            method: outgoing.method, url: url, headers: headers, body: try CurlCommand.Body(outgoing), options: options,
             sensitiveHeaders: core.builder.sensitiveHeaders(of: request)
         ).text(redacted: redacted)
     }
@@ -32,7 +34,7 @@ extension CurlCommand.Options {
         _ request: R, _ outgoing: OutgoingRequest, _ configuration: NetworkConfiguration
     ) throws(RequestError) {
         self.init()
-        let isSecure = outgoing.url.hasPrefix("https:")
+        let isSecure = outgoing.url.hasPrefix("https:") || outgoing.url.hasPrefix("https+unix:")
         switch configuration.http2 {
         // Over TLS curl asks for HTTP/2 by itself.
         case .never: if isSecure { httpVersion = .http11 }

@@ -156,7 +156,7 @@ extension ProxyConfiguration {
 }
 
 extension ProxyConfiguration {
-    /// The proxy for a whole URL; `nil` for none.
+    /// The proxy for a whole URL; `nil` for none, as for a socket of this machine.
     func route(for url: String) throws(RequestError) -> ProxyRoute? {
         let parts: URLParts
         do throws(TransferFailure) {
@@ -164,6 +164,7 @@ extension ProxyConfiguration {
         } catch {
             throw RequestError(error, url: url)
         }
+        if parts.isLocal { return nil }
         do throws(ProxyConfigurationFault) {
             return try route(isSecure: parts.isSecure, host: parts.host, port: parts.port)
         } catch {

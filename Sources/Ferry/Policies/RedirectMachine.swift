@@ -82,6 +82,9 @@ struct RedirectMachine: Sendable {
                     .redirectForbidden(.invalidLocation), message: "the answer points to \(redacted), which is no URL")
         }
         let redacted = Self.shown(Redaction.url(target.text))
+        if target.isLocal, !target.isSameOrigin(as: source) {
+            return .fail(.redirectForbidden(.scheme), message: "no redirect leads to a socket, as \(redacted)")
+        }
         if source.isSecure, !target.isSecure, !policy.allowsDowngrade {
             return .fail(
                 .redirectForbidden(.downgrade), message: "from https to http is not followed, to \(redacted)")

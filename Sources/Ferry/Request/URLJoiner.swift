@@ -218,7 +218,8 @@ extension URLJoiner {
         let isPlain: Bool
 
         init(_ bytes: UnsafeBufferPointer<UInt8>, scheme: Int) throws(URLFault) {
-            guard Self.isCarried(bytes[..<scheme]) else { throw .unsupportedScheme }
+            let isLocal = Self.isLocal(bytes[..<scheme])
+            guard isLocal || Self.isCarried(bytes[..<scheme]) else { throw .unsupportedScheme }
             let start = scheme + 3
             var end = start
             var at: Int?
@@ -230,14 +231,18 @@ extension URLJoiner {
             }
             for byte in bytes where byte <= 0x20 || byte == 0x7F { throw .invalid }
             let host = (at.map { $0 + 1 } ?? start)..<end
-            guard Self.isHost(bytes[host]) else { throw .invalid }
+            guard isLocal ? at == nil && Self.isSocket(bytes[host]) : Self.isHost(bytes[host]) else { throw .invalid }
 
-            if at == nil, end < bytes.count, bytes[end] == 0x2F, Self.isPlain(bytes[end...]) {
+            if isLocal {
+                isPlain = false
+                origin = Array(bytes[..<start]) + Self.socket(bytes[host])
+            } else if at == nil, end < bytes.count, bytes[end] == 0x2F, Self.isPlain(bytes[end...]) {
                 isPlain = true
                 return
+            } else {
+                isPlain = false
+                origin = Array(bytes[..<start]) + Array(bytes[host])
             }
-            isPlain = false
-            origin = Array(bytes[..<start]) + Array(bytes[host])
             let parts = Parts(bytes[end...])
             path.appendEscaping(parts.path, ByteSet.path)
             query = parts.query.map { Self.escaped($0) }
@@ -254,6 +259,32 @@ extension URLJoiner {
         private static func isCarried(_ scheme: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
             guard scheme.count == 4 || scheme.count == 5 else { return false }
             return zip(scheme, "https".utf8).allSatisfy { lowercased($0) == $1 }
+        }
+
+        /// `http+unix`, `https+unix`
+        private static func isLocal(_ scheme: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+            scheme.count > 5 && isCarried(scheme.dropLast(5))
+                && zip(scheme.suffix(5), "+unix".utf8).allSatisfy { lowercased($0) == $1 }
+        }
+
+        /// The escaped path of a socket: no port, and no byte of 0.
+        private static func isSocket(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+            !text.isEmpty && text.allSatisfy { ByteSet.authority.contains($0) && !":[]".utf8.contains($0) }
+                && PercentEncoding.strictlyDecoded(text)?.contains(0) == false
+        }
+
+        /// In the one spelling that stays the same in lower case, as hosts are compared.
+        private static func socket(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8] {
+            var made: [UInt8] = []
+            for byte in PercentEncoding.decoded(text) {
+                switch byte {
+                case 0x61...0x7A, 0x30...0x39, 0x2D, 0x2E, 0x5F, 0x7E: made.append(byte)
+                default:
+                    made.append(0x25)
+                    made.append(contentsOf: [byte >> 4, byte & 15].map { $0 < 10 ? 0x30 + $0 : 0x57 + $0 })
+                }
+            }
+            return made
         }
 
         /// A host is there, and a port that is a number where there is one. What names exist is not judged here.

@@ -63,6 +63,10 @@ extension FetchCommand {
             CommandOption("unix-socket", value: "PATH", "Through a Unix socket, whatever host the URL names"),
             CommandOption(
                 "resolve", value: "H:P:ADDR", "The addresses of host H at port P, with commas; may be repeated"),
+            CommandOption(
+                "address-selection", value: "NAME", words: AddressSelection.words,
+                "Of several addresses: ordered, round-robin or least-requests (ordered)"),
+            CommandOption("connect-ahead", value: "N", "N connections that lie ready at each host in use"),
             CommandOption("public-only", "To addresses of the public internet only"),
             CommandOption("http2", "HTTP/2 with servers that offer it over TLS"),
             CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),

@@ -97,6 +97,20 @@ struct FetchPlan: Sendable {
     }
 }
 
+extension AddressSelection {
+    /// As the command line has them.
+    static let words = ["ordered", "round-robin", "least-requests"]
+
+    init?(word: String) {
+        switch word {
+        case "ordered": self = .ordered
+        case "round-robin": self = .roundRobin
+        case "least-requests": self = .leastRequests
+        default: return nil
+        }
+    }
+}
+
 extension NetworkConfiguration {
     /// What of the command line is the agent's.
     init(_ arguments: ParsedArguments) throws {
@@ -114,6 +128,13 @@ extension NetworkConfiguration {
         proxy = try Self.proxy(arguments)
         unixSocket = arguments.last("unix-socket")
         hostOverrides = try Self.hostOverrides(arguments)
+        if let name = arguments.last("address-selection") {
+            guard let selection = AddressSelection(word: name) else {
+                throw UsageError("--address-selection wants ordered, round-robin or least-requests, not '\(name)'")
+            }
+            addressSelection = selection
+        }
+        limits.minimumIdlePerHost = try arguments.integer("connect-ahead", in: 0...100_000) ?? 0
         tls = try TLSConfiguration(arguments)
         // The last one counts.
         let compression = arguments.options.last { $0.name == "compressed" || $0.name == "no-compressed" }

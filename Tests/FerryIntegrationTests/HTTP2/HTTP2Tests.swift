@@ -24,6 +24,19 @@ import Testing
         }
     }
 
+    @Test("when a connection has as many streams as the server allows, another one is opened")
+    func full() async throws {
+        let server = try NGHTTPServer(streams: 4)
+        try await withAgent(configuration()) { agent in
+            try await all(128) {
+                let reply = try await agent.send(Get(server.url("/1m.bin")))
+                #expect(reply.httpVersion == .http2 && reply.bytes.count == 1024 * 1024)
+            }
+            let opened = agent.statistics.connectionsOpened
+            #expect((2...64).contains(opened), "\(opened) connections")
+        }
+    }
+
     @Test("a server that speaks only HTTP/1.1 is spoken to in it, and one that was not asked likewise")
     func negotiated() async throws {
         let nginx = try Nginx.shared

@@ -5,12 +5,16 @@ final class NGHTTPServer: Sendable {
     private let process: ServerProcess
     let port: Int
 
-    init() throws {
+    /// `streams`: as many at once on a connection.
+    init(streams: Int = 100) throws {
         let (process, ports) = try ServerProcess.start(ports: 1) { folder, ports in
             try Certificates.shared.copy([.valid], to: folder)
             try Nginx.writeContent(to: folder)
             let files = [folder.file("valid.key"), folder.file("valid.pem")]
-            return ["nghttpd", "-a", "127.0.0.1", "-d", folder.file("www"), "--echo-upload", String(ports[0])]
+            return [
+                "nghttpd", "-m", String(streams), "-a", "127.0.0.1", "-d", folder.file("www"), "--echo-upload",
+                String(ports[0]),
+            ]
                 + files
         }
         self.process = process

@@ -13,7 +13,7 @@ extension Nginx {
         try folder.write("ferry:{PLAIN}secret\n", to: "htpasswd")
     }
 
-    static func configuration(_ options: Options, ports: [Int]) -> String {
+    static func configuration(_ options: Options, ports: [Int], folder: String) -> String {
         """
         daemon off;
         worker_processes 1;
@@ -34,12 +34,12 @@ extension Nginx {
             client_max_body_size 0;
             ssl_protocols TLSv1.2 TLSv1.3;
             ssl_certificate valid.pem; ssl_certificate_key valid.key;
-        \(Site.allCases.map { server($0, options, ports[$0.rawValue]) }.joined(separator: "\n"))
+        \(Site.allCases.map { server($0, options, ports[$0.rawValue], folder) }.joined(separator: "\n"))
         }
         """
     }
 
-    private static func server(_ site: Site, _ options: Options, _ port: Int) -> String {
+    private static func server(_ site: Site, _ options: Options, _ port: Int, _ folder: String) -> String {
         let special =
             switch site {
             case .mutual: "ssl_client_certificate authority.pem; ssl_verify_client on;"
@@ -52,7 +52,8 @@ extension Nginx {
             }
         let words = (site.scheme == "https" ? " ssl" : "") + (site == .http2 ? " http2" : "")
         let hosts = ["127.0.0.1"] + (options.listensOnIPv6 ? ["[::1]"] : [])
-        let listen = hosts.map { "listen \($0):\(port)\(words);" }.joined(separator: " ")
+        let sockets = site == .http || site == .tls ? ["unix:\(folder)/\(site).sock"] : []
+        let listen = (hosts.map { "\($0):\(port)" } + sockets).map { "listen \($0)\(words);" }.joined(separator: " ")
         return "    server { \(listen) \(special) include common.conf; }"
     }
 

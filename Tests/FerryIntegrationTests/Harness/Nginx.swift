@@ -40,7 +40,7 @@ final class Nginx: Sendable {
         (process, ports) = try ServerProcess.start(ports: Site.allCases.count, ending: .terminate) { folder, ports in
             try Certificates.shared.copy([.valid, .expired, .wrongName, .untrusted], to: folder)
             try Self.writeContent(to: folder)
-            try folder.write(Self.configuration(options, ports: ports), to: "nginx.conf")
+            try folder.write(Self.configuration(options, ports: ports, folder: folder.path), to: "nginx.conf")
             try folder.write(Self.commonLocations(options, ports: ports), to: "common.conf")
             return ["nginx", "-p", folder.path, "-c", "nginx.conf", "-e", "error.log"]
         }
@@ -59,6 +59,9 @@ final class Nginx: Sendable {
     func url(_ path: String, _ site: Site = .http, host: String = "127.0.0.1") -> String {
         "\(site.scheme)://\(host):\(port(site))\(path)"
     }
+
+    /// The path of the Unix socket that `http` and `tls` listen on, too.
+    func socket(_ site: Site = .http) -> String { "\(process.folder.path)/\(site).sock" }
 
     /// Lets the workers end what they do and starts others (SIGHUP).
     func reload() { process.signal(SIGHUP) }

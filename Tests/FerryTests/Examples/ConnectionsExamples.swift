@@ -23,6 +23,11 @@ import Testing
         try await agent.connect(to: "https://api.example.com", count: 8)  // TLS is done, nothing is sent
     }
 
+    private func asksDocker(_ agent: NetworkAgent) async throws -> String {
+        let info = try await agent.get("http+unix://%2Frun%2Fdocker.sock/v1/info")
+        return info.text
+    }
+
     private func printsConnections(of agent: NetworkAgent) {
         for (origin, connections) in agent.statistics.origins {
             print(origin, connections.open, connections.idle, connections.pending, connections.reused)

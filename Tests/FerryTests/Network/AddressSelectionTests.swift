@@ -1,4 +1,5 @@
 import CResolver
+import FaultTable
 import FerryTesting
 import Synchronization
 import Testing
@@ -115,7 +116,7 @@ import Testing
     func quarters(selection: AddressSelection, atOnce: Int) async throws {
         let backends = try Backends(4)
         try await withAgent(selection, backends, Backends.addresses(1...4)) { agent in
-            let counts = try await load(agent, atOnce: atOnce, until: .requests(4_000))
+            let counts = try await load(agent, atOnce: atOnce, until: .requests(LongTests.areOn ? 100_000 : 4_000))
             let all = counts.values.reduce(0, +)
             #expect(counts.count == 4)
             for (address, count) in counts {

@@ -89,9 +89,12 @@ import Testing
         }
         try await withAgent {
             $0.engine = .libcurl
+            $0.limits.maxConcurrentTransfers = 1
         } _: { agent, server in
+            // A handle that has failed before keeps its words.
+            _ = await agent.result(Get("http://127.0.0.1:1/"))
             await #expect { try await agent.connect(to: server.baseURL) } throws: {
-                ($0 as? RequestError)?.code == .invalidRequest
+                ($0 as? RequestError)?.code == .invalidRequest && "\($0)".contains("ahead")
             }
             let reply = try await agent.send(Get("/hello"))
             #expect(reply.status == 200)
@@ -128,6 +131,111 @@ import Testing
             task.cancel()
             // One lies unused, and counts.
             #expect(try await task.value == 1)
+        }
+    }
+
+    /// They end before they are used, and others take their place.
+    @Test func thoseThatAreTooOldAreNotReady() async throws {
+        try await withAgent {
+            $0.connectionLifetime = .milliseconds(200)
+        } _: { agent, server in
+            try await agent.connect(to: server.baseURL, count: 3)
+            let start = ContinuousClock.now
+            while start.duration(to: .now) < .milliseconds(250) { await Task.yield() }
+            let count = try await agent.connect(to: server.baseURL, count: 3)
+            #expect(count == 3)
+            #expect(agent.statistics.connectionsOpened == 6)
+            #expect(agent.statistics.origins[server.baseURL]?.closed[.lifetime] == 3)
+        }
+        try await withAgent {
+            $0.limits.minimumIdlePerHost = 3
+            $0.connectionLifetime = .milliseconds(200)
+        } _: { agent, server in
+            try await agent.send(Get("/hello"))
+            let start = ContinuousClock.now
+            while start.duration(to: .now) < .milliseconds(250) { await Task.yield() }
+            // One that is too old would be found out by a request only.
+            try await agent.send(Get("/hello"))
+            while idle(of: server, in: agent) < 3 || agent.statistics.connectionsOpened < 7 { await Task.yield() }
+            #expect(agent.statistics.origins[server.baseURL]?.closed[.lifetime] ?? 0 >= 3)
+        }
+    }
+
+    @Test func theyAreSpreadOverTheAddresses() async throws {
+        let backends = try AddressSelectionTests.Backends(3)
+        try await withAgent {
+            $0.baseURL = "http://a.test:\(backends.port)"
+            $0.hostOverrides = ["a.test:\(backends.port)": AddressSelectionTests.Backends.addresses(1...3)]
+            $0.addressSelection = .roundRobin
+            $0.limits.minimumIdlePerHost = 3
+        } _: { agent, _ in
+            try await agent.send(Get("/hello"))
+            for address in AddressSelectionTests.Backends.addresses(1...3) {
+                while backends.connections(at: address) == 0 { await Task.yield() }
+            }
+        }
+    }
+
+    /// What was opened for a request that another connection served is no new one for the next.
+    @Test func oneThatItsRequestDidNotNeedCountsAsThereBefore() async throws {
+        let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        try await withAgent(server: options(secure: true)) { agent, server in
+            server.script(path: "/first", [.expectHead, .mark("first"), .wait("go"), .send(empty), .serve])
+            server.script(connection: 2, [.plain, .wait("handshake"), .startTLS, .serve])
+            let first = Task { try await agent.send(Get("/first")) }
+            try await server.waitForMark("first", count: 1)
+            let second = Task { try await agent.send(Get("/hello")) }
+            try await server.waitForConnections(2)
+            server.signal("go")
+            _ = try await first.value
+            #expect(try await second.value.isReusedConnection)
+            server.signal("handshake")
+            while idle(of: server, in: agent) < 2 { await Task.yield() }
+            let replies = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<2 { group.addTask { try await agent.send(Get("/hello")).isReusedConnection } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(replies == [true, true])
+        }
+    }
+
+    @Test func aShutdownEndsTheHandshakes() async throws {
+        try await withAgent(server: options(secure: true)) { agent, server in
+            server.script([.stallHandshake])
+            let task = Task { try await agent.connect(to: server.baseURL, count: 4) }
+            try await server.waitForConnections(4)
+            await agent.shutdown(grace: .zero)
+            await #expect { try await task.value } throws: { $0 is RequestError }
+            try await server.waitForOpenConnections(atMost: 0)
+            await #expect { try await agent.connect(to: server.baseURL) } throws: {
+                ($0 as? RequestError)?.code == .shutdown
+            }
+        }
+    }
+
+    /// As many as each request asks for are tried, and no more.
+    @Test func whereNobodyListensNoneIsTriedForEver() async throws {
+        var options = LoopbackServer.Options()
+        options.accepting = .refused
+        try await withAgent(server: options) {
+            $0.limits.minimumIdlePerHost = 3
+        } _: { agent, server in
+            for _ in 0..<10 { #expect(await agent.result(Get("/hello")).error?.code == .connect(.refused)) }
+            while agent.statistics.origins[server.baseURL]?.failed ?? 0 < 40 { await Task.yield() }
+            let turns = agent.statistics.turns
+            while agent.statistics.turns < turns + 3 { _ = await agent.result(Get("http://127.0.0.1:1/")) }
+            #expect(agent.statistics.origins[server.baseURL]?.failed == 40)
+        }
+    }
+
+    @Test func noNumberIsTooLarge() async throws {
+        try await withAgent {
+            $0.limits.maxConcurrentTransfers = 4
+            $0.limits.minimumIdlePerHost = .max
+        } _: { agent, server in
+            let count = try await agent.connect(to: server.baseURL, count: .max)
+            #expect(count == 4)
+            try await agent.send(Get("/hello"))
         }
     }
 
