@@ -73,7 +73,7 @@ struct RedirectMachine: Sendable {
         let target: URLParts
         do throws(TransferFailure) {
             source = try URLParts(asked.url)
-            target = try source.resolving(location)
+            target = try Self.target(of: location, from: source)
         } catch {
             let redacted = Self.shown(Redaction.url(String(decoding: location, as: UTF8.self), isBroken: true))
             return error.code == .unsupportedScheme
@@ -110,6 +110,14 @@ struct RedirectMachine: Sendable {
             Next(
                 url: target.text, method: method, dropsBody: !keepsBody, dropsSecrets: dropsSecrets,
                 sensitive: policy.sensitiveHeaders))
+    }
+
+    /// To a server behind a socket its name is that of this machine, which it writes into redirects to itself.
+    private static func target(of location: [UInt8], from source: URLParts) throws(TransferFailure) -> URLParts {
+        let target = try source.resolving(location)
+        let own = source.isSecure ? "https://localhost/" : "http://localhost/"
+        guard source.isLocal, target.text.hasPrefix(own) else { return target }
+        return try source.resolving(Array(target.text.utf8.dropFirst(own.utf8.count - 1)))
     }
 
     /// As much of a text of the server's as belongs into a message.

@@ -160,7 +160,7 @@ import Testing
                         #expect(await code("http+" + first) == .redirectForbidden(.invalidLocation))
                     }
                     #expect(one.requestCount == 2)
-                    for location in ["/hello", "hello?x=1", "http+" + first + "/hello"] {
+                    for location in ["/hello", "hello?x=1", "http+" + first + "/hello", "http://LOCALHOST:80/hello#a"] {
                         lead(one, to: location)
                         let seen5 = try await agent.send(Get("http+" + first + "/go")).redirects.count
                         #expect(seen5 == 1)
