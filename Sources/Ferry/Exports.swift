@@ -1,2 +1,3 @@
-/// `JSON` and `JSONSchema` stand in Ferry's own signatures: who imports Ferry has them.
+/// `JSON`, `JSONSchema` and `CacheStorage` stand in Ferry's own signatures: who imports Ferry has them.
+@_exported public import FerryCache
 @_exported public import FerryJSON

@@ -44,6 +44,20 @@ package struct CacheDigest: Hashable, Sendable {
 
     package func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { withUnsafeBytes(of: words, body) }
 
+    /// 64 digits in lower case.
+    var hexadecimal: String {
+        withBytes { bytes in
+            String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+                let digits: StaticString = "0123456789abcdef"
+                for (index, byte) in bytes.enumerated() {
+                    text[2 * index] = digits.utf8Start[Int(byte >> 4)]
+                    text[2 * index + 1] = digits.utf8Start[Int(byte & 15)]
+                }
+                return 2 * bytes.count
+            }
+        }
+    }
+
     package static func == (left: CacheDigest, right: CacheDigest) -> Bool { left.words == right.words }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }

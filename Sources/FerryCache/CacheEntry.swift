@@ -1,12 +1,16 @@
 import Glibc
 
-/// Under what an entry is kept: all that makes one request differ from another, as bytes.
+/// Under what an entry is stored: all that makes one request differ from another, as bytes.
 ///
-/// The bytes stay in memory, as there may be secrets in them; the store keeps their digest.
-package struct CacheKey: Hashable, Sendable {
+/// The bytes stay in memory, as there may be secrets in them; a storage uses only their digest.
+public struct CacheKey: Hashable, Sendable {
     package let material: [UInt8]
 
-    package init(_ material: [UInt8]) { self.material = material }
+    /// The key of these bytes.
+    public init(_ material: [UInt8]) { self.material = material }
+
+    /// The SHA-256 digest of the bytes, as 64 hexadecimal digits in lower case: the same in every process.
+    public var name: String { digest.hexadecimal }
 
     /// What the store keeps of it.
     package var digest: CacheDigest { CacheDigest(of: material) }
@@ -45,11 +49,11 @@ package func currentCacheTime() -> CacheTime {
     return CacheTime(time.tv_sec) * 1_000_000 + CacheTime(time.tv_nsec) / 1000
 }
 
-/// What is kept of one answer, as one piece of memory: the record that stands in the database.
+/// What is stored of one response, as one piece of memory: the record that a storage keeps.
 ///
 /// Its first 32 bytes are the SHA-256 digest of all that follows: the digest of the key, the marks, lengths, and
-/// the three parts, numbers as this machine writes them. The store does not look into the parts.
-package struct CacheEntry: Sendable {
+/// the three parts, numbers as this machine writes them. The storage does not look into the parts.
+public struct CacheEntry: Sendable {
     /// What a hit has to agree with.
     package struct Marks: Sendable, Hashable {
         package var stored: CacheTime
@@ -68,6 +72,9 @@ package struct CacheEntry: Sendable {
     }
 
     package let marks: Marks
+    /// How long it may be of use, from when it is written; `nil` where nobody knows. A storage that lets entries expire
+    /// may go by it. It is no part of the record.
+    public package(set) var usefulTime: Duration?
     private let record: [UInt8]
     private let headStart: Int
     private let bodyStart: Int
@@ -99,28 +106,53 @@ package struct CacheEntry: Sendable {
         }
     }
 
+    /// What a storage has kept under a key; `nil` where the record is damaged, cut, of another key or none of the
+    /// cache's.
+    public init?(record: [UInt8], for key: CacheKey) {
+        guard let parts = record.withUnsafeBytes({ Parts($0) }) else { return nil }
+        (headStart, bodyStart, marks) = (parts.headStart, parts.bodyStart, parts.marks)
+        self.record = record
+        guard self.key == key.digest else { return nil }
+    }
+
+    /// The record to be kept under a key.
+    public func record(for key: CacheKey) -> [UInt8] { sealed(under: key.digest) }
+
     /// What a row holds, if it is whole and stands where it belongs. `nil` when it does not.
     init?(record bytes: UnsafeRawBufferPointer, row: Int64) {
-        guard bytes.count >= Layout.parts,
-            CacheDigest(bytes: bytes.part(0, CacheDigest.count))
-                == CacheDigest(of: UnsafeRawBufferPointer(rebasing: bytes[Layout.key...]))
-        else { return nil }
-        let attributes = bytes.number(Layout.attributesLength)
-        let head = bytes.number(Layout.headLength)
-        let body = bytes.number(Layout.bodyLength)
-        // Each by itself first, so that no sum overflows.
-        guard [attributes, head, body].allSatisfy({ (0...Int64(bytes.count)).contains($0) }),
-            Int64(Layout.parts) + attributes + head + body == Int64(bytes.count)
-        else { return nil }
-        headStart = Layout.parts + Int(attributes)
-        bodyStart = headStart + Int(head)
-        marks = Marks(bytes)
+        guard let parts = Parts(bytes) else { return nil }
+        (headStart, bodyStart, marks) = (parts.headStart, parts.bodyStart, parts.marks)
         record = Array(bytes)
         guard key.number == row else { return nil }
     }
 
+    /// Where the parts of a whole record lie.
+    private struct Parts {
+        let headStart: Int
+        let bodyStart: Int
+        let marks: Marks
+
+        /// `nil` when its digest or its lengths are wrong.
+        init?(_ bytes: UnsafeRawBufferPointer) {
+            guard bytes.count >= Layout.parts,
+                CacheDigest(bytes: bytes.part(0, CacheDigest.count))
+                    == CacheDigest(of: UnsafeRawBufferPointer(rebasing: bytes[Layout.key...]))
+            else { return nil }
+            let attributes = bytes.number(Layout.attributesLength)
+            let head = bytes.number(Layout.headLength)
+            let body = bytes.number(Layout.bodyLength)
+            // Each by itself first, so that no sum overflows.
+            guard [attributes, head, body].allSatisfy({ (0...Int64(bytes.count)).contains($0) }),
+                Int64(Layout.parts) + attributes + head + body == Int64(bytes.count)
+            else { return nil }
+            headStart = Layout.parts + Int(attributes)
+            bodyStart = headStart + Int(head)
+            marks = Marks(bytes)
+        }
+    }
+
     /// Bytes of the record.
-    package var count: Int { record.count }
+    public var count: Int { record.count }
 
     /// What its owner says of it.
     package func withAttributes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {

@@ -2,7 +2,7 @@
 ///
 /// Nothing is opened before it is first used, and nothing on the caller's thread. What was written is there after the
 /// process was killed; after a loss of power the last of it may be missing, and never damaged.
-package final class SQLiteCacheStore: CacheStore {
+package final class SQLiteCacheStore: CacheStorage {
     private let readers: CacheReaderPool
     private let writing: CacheWritingQueue
     private let counter = CacheCounter()

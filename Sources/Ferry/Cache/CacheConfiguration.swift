@@ -1,4 +1,4 @@
-package import FerryCache
+public import FerryCache
 import Synchronization
 
 /// Where and how much an agent keeps of answers, for requests with a ``CachePolicy``.
@@ -6,13 +6,18 @@ import Synchronization
 ///     configuration.cache = CacheConfiguration(directory: "/var/cache/shop")
 public struct CacheConfiguration: Sendable {
     /// Made for its owner only when it is not there; several agents and processes may share one. It is passed through
-    /// ``directoryFilters``.
+    /// ``directoryFilters``. It has no meaning where there is a ``storage``.
     public var directory: String
+
+    /// Makes the storage that stands in the place of the directory, once for each agent, which closes it when it is
+    /// shut down. The default is `nil`: entries are on the disk.
+    public var storage: (@Sendable () -> any CacheStorage)?
 
     /// Change the directory, in their order. The default is none.
     public var directoryFilters: [any CacheDirectoryFilter] = []
 
-    /// Of entries on the disk; the least recently used go first. The default is 256 MiB.
+    /// Of entries on the disk; the least recently used go first. The default is 256 MiB. A ``storage`` has a bound of
+    /// its own.
     ///
     /// Beside them stand a log, up to 32 MiB and more while somebody reads from it, and a database that was damaged and
     /// put aside, one at most.
@@ -24,7 +29,8 @@ public struct CacheConfiguration: Sendable {
     /// In memory, in front of the disk; 0 keeps nothing there. The default is 16 MiB.
     public var memoryBytes = 16 << 20
 
-    /// Of what waits to be written; what does not fit is not kept. The default is 16 MiB.
+    /// Of what waits to be written; what does not fit is not kept. The default is 16 MiB. A ``storage`` has a bound of
+    /// its own.
     public var maxQueuedBytes = 16 << 20
 
     /// The version of the application: entries of another one are misses. The default is `nil`.
@@ -45,6 +51,15 @@ public struct CacheConfiguration: Sendable {
         self.applicationVersion = applicationVersion
     }
 
+    /// A cache in a storage, in the place of the disk, with the defaults.
+    ///
+    /// - Parameter storage: Makes the storage, once for each agent.
+    public init(applicationVersion: String? = nil, storage: @escaping @Sendable () -> any CacheStorage) {
+        directory = ""
+        self.storage = storage
+        self.applicationVersion = applicationVersion
+    }
+
     /// The directory after the filters.
     var filteredDirectory: String { directoryFilters.reduce(directory) { $1.filter($0) } }
 }
@@ -57,7 +72,8 @@ public protocol CacheDirectoryFilter: Sendable {
 
 /// What a cache holds, and what it did since its agent was made.
 public struct CacheStatistics: Sendable {
-    /// Entries on the disk, of all processes that share the directory.
+    /// Entries on the disk or in the ``CacheConfiguration/storage``, of all processes that share it. What is said of
+    /// the disk below is said of the storage too.
     public internal(set) var entries = 0
     /// Their bytes on the disk.
     public internal(set) var bytes = 0

@@ -153,6 +153,8 @@ public struct CacheMiss: RawRepresentable, Sendable, Hashable, CustomStringConve
 
     init(_ reason: CacheMissReason) { rawValue = reason.rawValue }
 
+    init(absence: CacheAbsence) { rawValue = absence.rawValue }
+
     /// Nothing is kept under the request's key.
     public static let notFound = CacheMiss(.notFound)
     /// Older than allowed, or stored before the clock was set back.

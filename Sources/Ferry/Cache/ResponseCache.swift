@@ -25,7 +25,7 @@ final class ResponseCache: Sendable {
     /// Held while a stored set of variants is changed, so that no change is lost.
     let changing = Mutex(())
     private let front: MemoryFront<StoredEntry>
-    private let store: any CacheStore
+    private let store: any CacheStorage
     /// Of entries that are fetched anew behind an answer that is past its time.
     private let revalidating = Mutex(Set<CacheKey>())
     /// Of entries that are being removed from the disk, and how often: nobody finds them there any more.
@@ -46,7 +46,7 @@ final class ResponseCache: Sendable {
         options.maxEntryBytes = maxEntryBytes + 65_536
         options.patience = configuration.patience
         options.clock = configuration.clock
-        store = SQLiteCacheStore(options)
+        store = configuration.storage?() ?? SQLiteCacheStore(options)
     }
 
     // MARK: Reading
@@ -93,7 +93,7 @@ final class ResponseCache: Sendable {
         let removals = front.removals
         store.read(key) { [self] finding in
             switch finding {
-            case .missing(let reason): done(nil, CacheMiss(reason))
+            case .missing(let reason): done(nil, CacheMiss(absence: reason))
             case .found(let entry):
                 guard let stored = StoredEntry.read(entry) else { return done(nil, .corrupt) }
                 if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }

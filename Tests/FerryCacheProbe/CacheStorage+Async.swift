@@ -1,7 +1,7 @@
 package import FerryCache
 
 /// For those who can wait.
-extension CacheStore {
+extension CacheStorage {
     package func read(_ key: CacheKey) async -> CacheFinding {
         await withCheckedContinuation { continuation in read(key) { continuation.resume(returning: $0) } }
     }
@@ -34,5 +34,5 @@ extension CacheStore {
 extension CacheFinding {
     package var entry: CacheEntry? { if case .found(let entry) = self { entry } else { nil } }
 
-    package var reason: CacheMissReason? { if case .missing(let reason) = self { reason } else { nil } }
+    package var reason: CacheAbsence? { if case .missing(let reason) = self { reason } else { nil } }
 }

@@ -2,56 +2,6 @@ internal import Csqlite3
 internal import Glibc
 import Synchronization
 
-/// Keeps entries under keys. Nothing of it blocks its caller, and none of its faults is anybody's but its own: what
-/// cannot be read is missing, and what cannot be written is not kept.
-package protocol CacheStore: AnyObject, Sendable {
-    /// Looks an entry up. `answer` is called once, on a thread of the store's, and must not block.
-    func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void)
-
-    /// Takes an entry to be written, in the place of one that is there. `done` is called once, on a thread of the
-    /// store's, when it outlives the process, or is not going to be kept.
-    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
-
-    /// Removes an entry, after what was taken before. `done` is called likewise.
-    func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
-
-    /// Removes all entries, after what was taken before. `done` is called likewise.
-    func removeAll(_ done: (@Sendable (Bool) -> Void)?)
-
-    /// Calls `forget` before it returns, when another store of the same directory, of this process or another one, has
-    /// removed entries since the last call: what is held in memory may be among them.
-    func hearRemovals(_ forget: () -> Void)
-
-    /// An entry was used, and is to be evicted later. Kept for the next writing.
-    func touch(_ key: CacheKey)
-
-    /// Counts what is there. `answer` is called once, on a thread of the store's.
-    func measure(_ answer: @escaping @Sendable (CacheSize) -> Void)
-
-    /// Counters since the store was made.
-    var counts: CacheCounts { get }
-
-    /// Writes what was taken, and lets go of the disk; `done` is called once when that is done. Afterwards everything
-    /// is missing, and nothing is taken. Any number of times.
-    func close(_ done: @escaping @Sendable () -> Void)
-}
-
-/// What a store has under a key.
-package enum CacheFinding: Sendable {
-    case found(CacheEntry)
-    /// `notFound`, `corrupt` or `unavailable`.
-    case missing(CacheMissReason)
-}
-
-/// How much a store holds.
-package struct CacheSize: Sendable, Equatable {
-    package var entries = 0
-    /// On the disk.
-    package var bytes = 0
-
-    package init() {}
-}
-
 /// How a store on the disk is to be.
 package struct CacheStoreOptions: Sendable {
     /// Made, for its owner only, when it is not there.
@@ -75,28 +25,6 @@ package struct CacheStoreOptions: Sendable {
     package var clock: @Sendable () -> CacheTime = currentCacheTime
 
     package init(directory: String) { self.directory = directory }
-}
-
-/// What a store did and met, since it was made.
-package struct CacheCounts: Sendable, Equatable {
-    package var written: UInt64 = 0
-    /// Not taken, because the writing queue was full.
-    package var dropped: UInt64 = 0
-    /// Not taken, because the entry is larger than allowed.
-    package var refused: UInt64 = 0
-    /// Not kept, because of a fault of the disk.
-    package var failed: UInt64 = 0
-    package var evicted: UInt64 = 0
-    /// Entries that were damaged.
-    package var corrupt: UInt64 = 0
-    /// Databases that were put aside.
-    package var putAside: UInt64 = 0
-    package var faults: [CacheFault.Kind: UInt64] = [:]
-    /// The disk is left alone for a while.
-    package var isDisabled = false
-    package var queuedBytes = 0
-
-    package init() {}
 }
 
 /// The counters themselves.
@@ -134,19 +62,7 @@ package enum CacheMissReason: String, Sendable, Hashable, CaseIterable {
 
 /// Something that went wrong with the disk or the database; never seen by a run.
 package struct CacheFault: Error, CustomStringConvertible {
-    package enum Kind: String, Sendable, Hashable, CaseIterable {
-        case noSpace
-        case noPermission
-        /// The disk failed, or a file is not what it must be.
-        case io
-        /// The database is damaged.
-        case damaged
-        /// It is somebody else's.
-        case foreign
-        /// Another process held it for too long.
-        case busy
-        case other
-    }
+    package typealias Kind = CacheFaultKind
 
     package let kind: Kind
     /// SQLite's extended code or the system's, with its word for it. Neither holds a byte of an entry.
