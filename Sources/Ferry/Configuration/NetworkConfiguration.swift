@@ -118,6 +118,10 @@ public struct NetworkConfiguration: Sendable {
     /// How often a token that is refused is refreshed. The default is 3 refreshes in 60 seconds that do not help.
     public var refreshLimit = RefreshLimit()
 
+    /// How long before its ``Authenticator/expiration(of:)`` a token is replaced; one that was fetched not before half
+    /// of its time has passed. The default is 30 seconds.
+    public var tokenRefreshLead: Duration = .seconds(30)
+
     /// Answers the challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
     public var credentialProvider: (any CredentialProvider)?
 

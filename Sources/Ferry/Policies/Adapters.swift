@@ -100,6 +100,14 @@ public protocol Authenticator<Token>: Sendable {
 
     /// Whether this answer says that the token is not accepted. The default is status 401.
     func isRefused(_ response: Response) -> Bool
+
+    /// When a token expires; asked once for each. The default is `nil`, not known: then it is replaced when it is
+    /// refused.
+    ///
+    /// A token that expires within ``NetworkConfiguration/tokenRefreshLead`` is replaced while requests still go out
+    /// with it; one that has expired is sent no more, and requests wait for the next. Where ``RefreshLimit`` is
+    /// reached, perhaps as this machine's clock is wrong, the token is sent as it is.
+    func expiration(of token: Token) -> Date?
 }
 
 /// How often a refused token is refreshed, so that a resource that refuses every token does not have tokens fetched for
@@ -127,4 +135,6 @@ extension Authenticator {
     public var token: Token? { nil }
     /// Status 401.
     public func isRefused(_ response: Response) -> Bool { response.status == 401 }
+    /// Not known.
+    public func expiration(of token: Token) -> Date? { nil }
 }

@@ -40,6 +40,8 @@ struct RefreshMachine: Sendable {
     private var places: UInt64 = 0
     /// The number of the refresh under way; they are counted from 1.
     private var underWay: UInt64?
+    /// It replaces a token that is still good: runs go on with that.
+    private var isEarly = false
     private var refreshes: UInt64 = 0
     private(set) var isShutDown = false
 
@@ -69,13 +71,13 @@ struct RefreshMachine: Sendable {
 
     var isRefreshing: Bool { underWay != nil }
 
-    /// A run is about to be sent for the first time. While the token is being refreshed it waits: with the old one it
-    /// would only come back.
+    /// A run is about to be sent for the first time. While a token that was refused is being refreshed it waits: with
+    /// the old one it would only come back.
     ///
     /// A run that belongs to the refresh itself never waits for it.
     mutating func starting(_ run: RunID, isRefresh: Bool) -> Action {
         if isShutDown { return .giveUp }
-        if isRefresh || underWay == nil { return .send(generation: generation) }
+        if isRefresh || underWay == nil || isEarly { return .send(generation: generation) }
         keep(run, wasSent: false)
         return .wait
     }
@@ -86,6 +88,31 @@ struct RefreshMachine: Sendable {
         if isShutDown { return .giveUp }
         keep(run, wasSent: true)
         return underWay == nil ? begin() : .wait
+    }
+
+    /// A run is about to be sent with a token that has expired, where it `isOver`, or will soon. With the one it waits
+    /// for a refresh, with the other it is sent, and the refresh that is to be started runs beside it.
+    mutating func expiring(_ run: RunID, isOver: Bool, now: Instant = .now) -> Action {
+        if isShutDown { return .giveUp }
+        if underWay != nil {
+            if !isOver { return .send(generation: generation) }
+            keep(run, wasSent: false)
+            return .wait
+        }
+        if !mayRefresh(now) { return .send(generation: generation) }
+        if isOver { keep(run, wasSent: false) }
+        return begin(isEarly: !isOver)
+    }
+
+    /// A refresh for a token that expires has brought one that does not.
+    mutating func proved(_ number: UInt64) { unproven.removeAll { $0.number == number } }
+
+    /// Within the limit; the next refresh is counted.
+    private mutating func mayRefresh(_ now: Instant) -> Bool {
+        unproven.removeAll { [limit] in now - $0.time >= limit.window }
+        if unproven.count >= limit.maxRefreshes { return false }
+        unproven.append((refreshes + 1, now))
+        return true
     }
 
     /// A run that was sent in a generation was answered with 401. One that was replayed before is not helped by another
@@ -110,14 +137,13 @@ struct RefreshMachine: Sendable {
         if sent < renewed { return .replay(generation: generation) }
         if sent < generation { return .giveUp }
         if refusing.contains(resource), let accepted, now - accepted < Self.trust { return .giveUp }
-        unproven.removeAll { [limit] in now - $0.time >= limit.window }
-        if unproven.count >= limit.maxRefreshes { return .giveUp }
-        unproven.append((refreshes + 1, now))
+        if !mayRefresh(now) { return .giveUp }
         if waits { keep(run, wasSent: true) }
         return begin()
     }
 
-    private mutating func begin() -> Action {
+    private mutating func begin(isEarly: Bool = false) -> Action {
+        self.isEarly = isEarly
         refreshes += 1
         underWay = refreshes
         return .startRefresh(refreshes)
@@ -127,7 +153,7 @@ struct RefreshMachine: Sendable {
     mutating func accepted(generation sent: UInt64, after number: UInt64?, now: Instant = .now) {
         guard sent >= renewed else { return }
         accepted = now
-        if let number, number == renewal { unproven.removeAll { $0.number == number } }
+        if let number, number == renewal { proved(number) }
     }
 
     /// The refresh of that number brought a token. Returns all that waited, in the order they came. Of a refresh that
@@ -143,11 +169,11 @@ struct RefreshMachine: Sendable {
     }
 
     /// The refresh of that number failed: nobody is replayed, and the next 401 of a run that is sent from now on starts
-    /// another one at once.
+    /// another one at once. So does the next 401 of any run, where the token was still good.
     mutating func refreshFailed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil
-        generation += 1
+        if !isEarly { generation += 1 }
         return release { _ in .giveUp }
     }
 

@@ -1,4 +1,5 @@
 import FerryTransport
+import FoundationEssentials
 import Synchronization
 
 /// The token of an agent, whatever its type, and who waits for a new one.
@@ -42,6 +43,9 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     fileprivate struct State {
         var machine: RefreshMachine
         var token: A.Token?
+        /// When it is no longer good, and from when on it is replaced, in seconds since 2001.
+        var expiry: Double?
+        var dueTime = Double.infinity
         /// By number: a run may wait in several places at once, as a download in segments does.
         var waiting: [UInt64: OneShot<Outcome>] = [:]
         fileprivate var numbers: UInt64 = 0
@@ -68,8 +72,11 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     init(_ authenticator: A, _ core: AgentCore) {
         self.authenticator = authenticator
         self.core = core
-        state = Mutex(
-            State(machine: RefreshMachine(core.configuration.refreshLimit), token: authenticator.token))
+        let token = authenticator.token
+        var state = State(machine: RefreshMachine(core.configuration.refreshLimit))
+        let lead = core.configuration.tokenRefreshLead
+        state.take(token, until: token.flatMap(authenticator.expiration), lead: lead, isNew: false)
+        self.state = Mutex(state)
     }
 
     var generation: UInt64 { state.withLock { $0.machine.generation } }
@@ -80,14 +87,28 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         _ request: OutgoingRequest, for control: RunControl, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64) {
         if control.isRefresh { return (request, 0) }
-        let (action, token, turn) = state.withLock { state -> (RefreshMachine.Action, A.Token?, Turn?) in
+        let (action, token, turn, early) = state.withLock {
+            state -> (RefreshMachine.Action, A.Token?, Turn?, UInt64?) in
             let number = state.nextNumber()
             var action = state.machine.starting(number, isRefresh: false)
-            if case .send = action, state.token == nil {
+            guard case .send = action else { return (action, state.token, state.keep(number, action), nil) }
+            if state.token == nil {
                 action = state.machine.missing(number)
+            } else if state.dueTime < .infinity, let expiry = state.expiry {
+                let now = Date.now.timeIntervalSinceReferenceDate
+                if now >= expiry {
+                    action = state.machine.expiring(number, isOver: true)
+                } else if now >= state.dueTime {
+                    let generation = state.machine.generation
+                    // It is good until then: the refresh runs beside the run.
+                    if case .startRefresh(let early) = state.machine.expiring(number, isOver: false) {
+                        return (.send(generation: generation), state.token, nil, early)
+                    }
+                }
             }
-            return (action, state.token, state.keep(number, action))
+            return (action, state.token, state.keep(number, action), nil)
         }
+        if let early { start(early) }
         if case .send(let generation) = action, let token { return (applied(token, to: request), generation) }
         if case .startRefresh(let number) = action { start(number) }
         let outcome = try await outcome(of: action, turn, request.url, control, deadline)
@@ -182,11 +203,16 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     }
 
     private func end(_ number: UInt64, _ result: Result<A.Token, any Error>) {
+        let expiration = (try? result.get()).flatMap { authenticator.expiration(of: $0) }
+        let lead = core.configuration.tokenRefreshLead
         let released = state.withLock { state in
             switch result {
             case .success(let token):
                 let released = state.machine.refreshed(number)
-                state.token = token
+                state.take(token, until: expiration, lead: lead, isNew: true)
+                if let expiry = state.expiry, expiry > Date.now.timeIntervalSinceReferenceDate {
+                    state.machine.proved(number)
+                }
                 return state.release(released, nil)
             case .failure(let error):
                 return state.release(state.machine.refreshFailed(number), error)
@@ -206,6 +232,16 @@ extension RequestError {
 }
 
 extension AuthenticatorSession.State {
+    /// The token that is to be sent from now on. One that lives for a short time only is replaced when half of that has
+    /// passed, and not at once.
+    fileprivate mutating func take(_ token: A.Token?, until expiration: Date?, lead: Duration, isNew: Bool) {
+        self.token = token
+        expiry = expiration?.timeIntervalSinceReferenceDate
+        let half = expiry.map { max($0 - Date.now.timeIntervalSinceReferenceDate, 0) / 2 } ?? 0
+        let lead = max(lead / .seconds(1), 0)
+        dueTime = expiry.map { $0 - (isNew ? min(lead, half) : lead) } ?? .infinity
+    }
+
     /// Never the same for two that may wait at once.
     fileprivate mutating func nextNumber() -> UInt64 {
         numbers += 1

@@ -351,4 +351,41 @@ import Testing
         }
         take(machine.shutDown())
     }
+
+    @Test func whileATokenThatIsStillGoodIsReplacedRunsGoOnWithIt() {
+        var machine = RefreshMachine()
+        let actions = [
+            machine.expiring(1, isOver: false), machine.starting(2, isRefresh: false),
+            machine.expiring(2, isOver: false), machine.expiring(3, isOver: true), unauthorized(&machine, 4),
+        ]
+        #expect(actions == [.startRefresh(1), .send(generation: 0), .send(generation: 0), .wait, .wait])
+        let released = machine.refreshed(1)
+        #expect(same(released, [3: .send(generation: 1), 4: .replay(generation: 1)]))
+    }
+
+    @Test func whereAnEarlyRefreshFailsTheNextRefusalStartsAnother() {
+        var machine = RefreshMachine()
+        _ = machine.expiring(1, isOver: false)
+        #expect(machine.refreshFailed(1).isEmpty && machine.generation == 0)
+        let action = unauthorized(&machine, 2, generation: 0)
+        #expect(action == .startRefresh(2))
+    }
+
+    @Test func refreshesOfExpiringTokensAreWithinTheLimit() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 2, window: .seconds(60)))
+        let now = ContinuousClock.now
+        for number in UInt64(1)...2 {
+            let action = machine.expiring(number, isOver: true, now: now)
+            #expect(action == .startRefresh(number))
+            _ = machine.refreshFailed(number)
+        }
+        let third = machine.expiring(3, isOver: true, now: now)
+        #expect(third == .send(generation: 2))
+        let later = machine.expiring(4, isOver: true, now: now + .seconds(60))
+        #expect(later == .startRefresh(3))
+        _ = machine.refreshed(3)
+        machine.proved(3)
+        let next = (5...6).map { machine.expiring($0, isOver: false, now: now + .seconds(61)) }
+        #expect(next == [.startRefresh(4), .send(generation: 3)])
+    }
 }
