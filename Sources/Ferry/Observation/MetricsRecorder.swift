@@ -11,14 +11,22 @@ import Synchronization
 /// agents. Its texts carry codes and, if so wanted, hosts; never a URL, a header field or a body.
 public final class MetricsRecorder: RequestObserver {
     private let counters = AtomicArray(count: Counter.allCases.count)
-    private let latency = LatencyRecorder()
+    private let latency: LatencyRecorder
+    private let bounds: [UInt64]
     private let failures = Mutex<[String: UInt64]>([:])
     private let hosts = Mutex<[String: HostRecorder]>([:])
     private let maxHosts: Int
 
     /// A recorder of nothing yet. `maxHosts` is how many hosts have figures of their own; the others together are
     /// called `other`. The default is 0, no figures of hosts.
-    public init(maxHosts: Int = 0) { self.maxHosts = maxHosts }
+    ///
+    /// `durationBounds` are the upper bounds of the buckets that ``prometheusText()`` has for durations, to the
+    /// microsecond. The default is 20 powers of two from 128 µs to 67 s.
+    public init(maxHosts: Int = 0, durationBounds: [Duration] = []) {
+        self.maxHosts = maxHosts
+        bounds = Set(durationBounds.map { UInt64(clamping: $0.microseconds) }).sorted()
+        latency = LatencyRecorder(bounds: bounds)
+    }
 
     /// What was counted so far. Each figure is exact; together they may differ by a moment.
     public var snapshot: MetricsSnapshot {
@@ -129,7 +137,7 @@ public final class MetricsRecorder: RequestObserver {
             // `other` has a place besides those of the hosts.
             let key = hosts.count < maxHosts || name == "other" ? name : "other"
             if let known = hosts[key] { return known }
-            let made = HostRecorder()
+            let made = HostRecorder(bounds: bounds)
             hosts[key] = made
             return made
         }
@@ -138,8 +146,10 @@ public final class MetricsRecorder: RequestObserver {
 
 /// The figures of one host.
 final class HostRecorder: Sendable {
-    let latency = LatencyRecorder()
+    let latency: LatencyRecorder
     private let counters = AtomicArray(count: 3)
+
+    init(bounds: [UInt64]) { latency = LatencyRecorder(bounds: bounds) }
 
     func count(_ outcome: RunOutcome) {
         let index =
@@ -175,9 +185,20 @@ final class LatencyRecorder: Sendable {
     private static let maximum = LatencyHistogram.bucketCount + 1
 
     private let words = AtomicArray(count: LatencyHistogram.bucketCount + 2)
+    /// Buckets that somebody has asked for, besides those above.
+    private let bounds: [UInt64]
+    private let bounded: AtomicArray
+
+    init(bounds: [UInt64] = []) {
+        self.bounds = bounds
+        bounded = AtomicArray(count: bounds.count + 1)
+    }
 
     func record(_ duration: Duration) {
         let value = UInt64(clamping: duration.microsecondsRoundedUp)
+        if !bounds.isEmpty {
+            bounded[bounds.firstIndex { value <= $0 } ?? bounds.count].add(1, ordering: .relaxed)
+        }
         words[LatencyHistogram.bucket(of: value)].add(1, ordering: .relaxed)
         words[Self.sum].add(value, ordering: .relaxed)
         // Rarely a new maximum: a look first keeps the line shared.
@@ -185,10 +206,16 @@ final class LatencyRecorder: Sendable {
     }
 
     var histogram: LatencyHistogram {
-        LatencyHistogram(
+        var histogram = LatencyHistogram(
             counts: (0..<LatencyHistogram.bucketCount).map { words[$0].load(ordering: .relaxed) },
             microseconds: words[Self.sum].load(ordering: .relaxed),
             maximum: words[Self.maximum].load(ordering: .relaxed))
+        var count: UInt64 = 0
+        histogram.cumulative = bounds.indices.map { index in
+            count += bounded[index].load(ordering: .relaxed)
+            return LatencyHistogram.Bound(microseconds: bounds[index], count: count)
+        }
+        return histogram
     }
 }
 
@@ -208,7 +235,15 @@ public struct LatencyHistogram: Sendable, Hashable {
     private static let limit: UInt64 = 1 << 36
     static let bucketCount = bucket(of: limit) + 1
 
+    /// How many values are not above a bound that was asked for.
+    struct Bound: Sendable, Hashable {
+        let microseconds: UInt64
+        let count: UInt64
+    }
+
     private let counts: [UInt64]
+    /// Ascending; empty where no bounds were asked for.
+    var cumulative: [Bound] = []
 
     /// Values recorded.
     public let count: UInt64

@@ -140,9 +140,15 @@ struct PrometheusText {
         line(name, labels + [("outcome", "cancelled")], "\(runs.cancelled)")
     }
 
-    /// Powers of two from 128 µs to 67 s, as these are ends of the histogram's own buckets.
+    /// Unless other bounds were asked for, powers of two from 128 µs to 67 s: these are ends of the histogram's own
+    /// buckets.
     mutating func histogram(_ histogram: LatencyHistogram, _ labels: Label...) {
-        for exponent in 7...26 {
+        for bound in histogram.cumulative {
+            // A value that is recorded at this moment is in its bucket before it is in the count.
+            let count = min(bound.count, histogram.count)
+            line(name + "_bucket", labels + [("le", Self.seconds(bound.microseconds))], "\(count)")
+        }
+        for exponent in 7...26 where histogram.cumulative.isEmpty {
             let end = UInt64(1) << UInt64(exponent)
             line(name + "_bucket", labels + [("le", Self.seconds(end))], "\(histogram.count(atMost: end))")
         }

@@ -168,6 +168,22 @@ import Testing
         #expect(!text.contains("canary"))
     }
 
+    @Test func bucketsAreThoseThatWereAskedFor() {
+        let recorder = MetricsRecorder(
+            maxHosts: 1, durationBounds: [.seconds(1), .milliseconds(3), .milliseconds(3), .seconds(-1)])
+        for time in [Duration.milliseconds(2), .milliseconds(3), .nanoseconds(3_000_001), .seconds(1), .seconds(2)] {
+            end(recorder, request, .finished(status: 200, isFromCache: false), metrics { $0.total = time })
+        }
+        let lines = recorder.prometheusText().split(separator: "\n").map(String.init)
+        for (name, labels) in [("request", ""), ("host_request", "host=\"h\",")] {
+            #expect(
+                lines.filter { $0.hasPrefix("ferry_\(name)_duration_seconds_bucket") }
+                    == [("0.000000", 0), ("0.003000", 2), ("1.000000", 4), ("+Inf", 5)].map {
+                        "ferry_\(name)_duration_seconds_bucket{\(labels)le=\"\($0)\"} \($1)"
+                    })
+        }
+    }
+
     @Test func labelsAreEscaped() {
         let recorder = MetricsRecorder(maxHosts: 8)
         let run = RunInfo(id: 1, url: "http://a\"b/")
