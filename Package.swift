@@ -164,7 +164,8 @@ let package = Package(
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [
-                "FaultTable", "Ferry", "FerryTransport", "FerryTesting", "FerryMeasurement", "Injection", "COpenSSL",
+                "FaultTable", "Ferry", "FerryOTLP", "FerryTransport", "FerryTesting", "FerryMeasurement", "Injection",
+                "COpenSSL",
             ],
             exclude: ["Servers"],
             swiftSettings: strict),

@@ -8,9 +8,8 @@ internal import Synchronization
 ///
 ///     let exporter = OTLPExporter(OTLPConfiguration(serviceName: "shop"))
 ///     configuration.observers.append(exporter)
-///     let agent = NetworkAgent(configuration: configuration)
-///     // …
-///     await exporter.shutdown()
+///
+/// It belongs to the service: ``shutdown()`` exports what there is when that ends.
 ///
 /// A run belongs to the trace of ``TraceContext/current``, or begins one. Spans and attributes follow the semantic
 /// conventions for HTTP clients; URLs are redacted. An attempt whose body is streamed ends with its head, its run with

@@ -2,10 +2,22 @@
 // (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
 
 struct OTLPAttribute: Encodable, Sendable {
-    enum Value: Sendable {
+    /// A type of its own, not a nested container: most of an export is attributes.
+    enum Value: Encodable, Sendable {
         case text(String)
         case number(Int)
         case flag(Bool)
+
+        private enum Key: String, CodingKey { case stringValue, intValue, boolValue }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: Key.self)
+            switch self {
+            case .text(let text): try container.encode(text, forKey: .stringValue)
+            case .number(let number): try container.encode(String(number), forKey: .intValue)
+            case .flag(let flag): try container.encode(flag, forKey: .boolValue)
+            }
+        }
     }
 
     let key: String
@@ -14,19 +26,6 @@ struct OTLPAttribute: Encodable, Sendable {
     init(_ key: String, _ text: String) { (self.key, value) = (key, .text(text)) }
     init(_ key: String, _ number: Int) { (self.key, value) = (key, .number(number)) }
     init(_ key: String, _ flag: Bool) { (self.key, value) = (key, .flag(flag)) }
-
-    private enum Key: String, CodingKey { case key, value, stringValue, intValue, boolValue }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(key, forKey: .key)
-        var inner = container.nestedContainer(keyedBy: Key.self, forKey: .value)
-        switch value {
-        case .text(let text): try inner.encode(text, forKey: .stringValue)
-        case .number(let number): try inner.encode(String(number), forKey: .intValue)
-        case .flag(let flag): try inner.encode(flag, forKey: .boolValue)
-        }
-    }
 }
 
 struct OTLPResource: Encodable, Sendable {

@@ -65,6 +65,12 @@ import Testing
         await exporter.shutdown()  // exports what there is
     }
 
+    private func observes(_ configuration: inout NetworkConfiguration) -> OTLPExporter {
+        let exporter = OTLPExporter(OTLPConfiguration(serviceName: "shop"))
+        configuration.observers.append(exporter)
+        return exporter
+    }
+
     private func traced(_ incoming: Headers, _ agent: NetworkAgent) async throws -> Response {
         let context =
             TraceContext(traceparent: incoming["traceparent"], tracestate: incoming["tracestate"]) ?? TraceContext()
