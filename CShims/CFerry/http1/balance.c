@@ -73,7 +73,10 @@ void ferry__connection_is_silent(const ferry__connection *c,
     return;
   if (c->state == FERRY__BUSY) {
     since = c->asked_at;
-    if (!ferry__response_is_untouched(&c->response))
+    /* Nor has one to answer what has not come to it as a whole. */
+    if (!ferry__response_is_untouched(&c->response) ||
+        (c->sending != FERRY__SEND_DONE &&
+         fault.detail != FERRY_D_TIMEOUT_WRITE))
       return;
   }
   /* One that answers others meanwhile is slow, and nothing worse. */

@@ -119,4 +119,17 @@ import Testing
             #expect(failed > 0)
         }
     }
+
+    @Test("One that waits for the rest of a request is well")
+    func upload() async throws {
+        try await withServers([.serve]) { agent, _ in
+            let body = RequestBody.stream { AsyncStream<[UInt8]> { $0.yield([1]) } }
+            let limits = Timeouts(idle: nil, total: .milliseconds(1100))
+            let upload = Full(path: "/upload", method: .post, body: body, timeouts: limits)
+            #expect(await agent.result(upload).error?.code == .timeout(.total))
+            var peers: Set<String> = []
+            for _ in 0..<4 { peers.insert(try await agent.send(Get("/hello")).metrics.peer?.address ?? "") }
+            #expect(peers.count == 2)
+        }
+    }
 }
