@@ -41,6 +41,7 @@ let package = Package(
         .library(name: "FerryJSON", targets: ["FerryJSON"]),
         .library(name: "FerryOTLP", targets: ["FerryOTLP"]),
         .library(name: "FerryXML", targets: ["FerryXML"]),
+        .library(name: "FerryRedis", targets: ["FerryRedis"]),
         .library(name: "FerryTesting", targets: ["FerryTesting"]),
         .executable(name: "ferry", targets: ["FerryCommand"]),
     ],
@@ -59,6 +60,9 @@ let package = Package(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "Csqlite3", path: "CShims/Csqlite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        // Its pkg-config file cannot be used, as SwiftPM refuses the definition in it. `sys/eventfd.h` comes along: it is
+        // not in Swift's Glibc module.
+        .systemLibrary(name: "Chiredis", path: "CShims/Chiredis", providers: [.apt(["libhiredis-dev"])]),
         // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
         // `preadv2` of `sys/uio.h` is not there either.
@@ -90,6 +94,8 @@ let package = Package(
             name: "FerryOTLP", dependencies: ["Ferry", "FerryJSON", "FerryTransport"], swiftSettings: strict),
         // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
+        // Of its own, so that Ferry does not bring hiredis along.
+        .target(name: "FerryRedis", dependencies: ["Chiredis", "FerryCache"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
@@ -129,6 +135,13 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(
+            name: "FerryRedisTests", dependencies: ["Ferry", "FerryCache", "FerryRedis", "FerryTesting"],
+            swiftSettings: strict),
+        // A process that tests of the store in Redis start.
+        .executableTarget(
+            name: "FerryRedisProbe", dependencies: ["Ferry", "FerryRedis"], path: "Tests/FerryRedisProbe",
+            swiftSettings: strict),
+        .testTarget(
             name: "FerryCacheTests",
             dependencies: ["FaultTable", "FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
             swiftSettings: strict),
@@ -139,7 +152,7 @@ let package = Package(
             name: "FerryTests",
             dependencies: [
                 "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryCache", "FerryJSON",
-                "FerryMeasurement", "FerryOTLP", "FerryTesting", "FerryTransport", "FerryXML",
+                "FerryMeasurement", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryTransport", "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
         // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
@@ -164,8 +177,8 @@ let package = Package(
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [
-                "FaultTable", "Ferry", "FerryOTLP", "FerryTransport", "FerryTesting", "FerryMeasurement", "Injection",
-                "COpenSSL",
+                "FaultTable", "Ferry", "FerryOTLP", "FerryRedis", "FerryRedisProbe", "FerryTransport", "FerryTesting",
+                "FerryMeasurement", "Injection", "COpenSSL",
             ],
             exclude: ["Servers"],
             swiftSettings: strict),
@@ -179,7 +192,8 @@ let package = Package(
         .executableTarget(
             name: "FerryBenchmarks",
             dependencies: [
-                "Ferry", "FerryCache", "FerryJSON", "FerryOTLP", "FerryTesting", "FerryMeasurement", "CBareClient",
+                "Ferry", "FerryCache", "FerryJSON", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryMeasurement",
+                "CBareClient",
                 "CCoreDriver",
             ],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),

@@ -50,6 +50,7 @@ enum CacheCase {
         measurement.extra["http_memory_hits_per_core"] = try await HTTPCacheCase.memoryHits(folder + "/http")
         let validated = try await HTTPCacheCase.validations(folder + "/validated", server)
         for (name, figure) in validated { measurement.extra[name] = figure }
+        for (name, figure) in try await RedisCase.measure() ?? [:] { measurement.extra[name] = figure }
         let slowed = try await slowed(folder + "/slowed", server)
         for (name, figure) in slowed { measurement.extra[name] = figure }
         return measurement

@@ -40,6 +40,17 @@ public protocol CacheStorage: AnyObject, Sendable {
     /// What was done and what went wrong, since the storage was made.
     var counts: CacheCounts { get }
 
+    /// How long one who fetches what is missing may keep others from doing so, at most. `nil` where nobody waits for
+    /// others, which is the default.
+    var leaseTime: Duration? { get }
+
+    /// Asks to be the one of all processes who fetches what is missing under a key. Called only where there is a
+    /// ``leaseTime``. `answer` is told `false` where somebody else does, and `true` also where nobody can know.
+    func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void)
+
+    /// What was fetched has been handed to `write`, or there is nothing to be stored: somebody else may fetch it.
+    func endLease(_ key: CacheKey)
+
     /// Writes what was taken, and lets go of everything; `done` is called when that is done. Afterwards everything is
     /// `unavailable`, and nothing is taken. It may be called several times.
     func close(_ done: @escaping @Sendable () -> Void)
@@ -51,6 +62,15 @@ extension CacheStorage {
 
     /// Does nothing.
     public func touch(_ key: CacheKey) {}
+
+    /// Nobody waits for others.
+    public var leaseTime: Duration? { nil }
+
+    /// Everybody fetches what is missing.
+    public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) { answer(true) }
+
+    /// Does nothing.
+    public func endLease(_ key: CacheKey) {}
 }
 
 /// What a storage has under a key.

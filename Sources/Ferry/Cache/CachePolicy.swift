@@ -139,6 +139,9 @@ public struct CacheMode: Sendable, Hashable {
         CacheMode(.cacheElseNetwork, staleIfError: staleIfError, staleWhileRevalidate: staleWhileRevalidate)
     }
 
+    /// How long past its time an entry may be of use yet, in microseconds.
+    var window: Int64 { max(staleIfError, staleWhileRevalidate, 0) }
+
     var reads: Bool { way != .reload }
     var asksNetwork: Bool { way != .cacheOnly }
 }

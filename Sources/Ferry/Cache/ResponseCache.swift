@@ -28,6 +28,10 @@ final class ResponseCache: Sendable {
     private let store: any CacheStorage
     /// Of entries that are fetched anew behind an answer that is past its time.
     private let revalidating = Mutex(Set<CacheKey>())
+    /// Of entries that this process fetches for all that share the storage.
+    private let leased = Mutex(Set<CacheKey>())
+    /// How long one may be; `nil` where nobody waits for others.
+    let leaseTime: Duration?
     /// Of entries that are being removed from the disk, and how often: nobody finds them there any more.
     private let removing = Mutex<[CacheKey: Int]>([:])
     /// When the removals of others were looked for last.
@@ -47,6 +51,7 @@ final class ResponseCache: Sendable {
         options.patience = configuration.patience
         options.clock = configuration.clock
         store = configuration.storage?() ?? SQLiteCacheStore(options)
+        leaseTime = store.leaseTime
     }
 
     // MARK: Reading
@@ -121,6 +126,7 @@ final class ResponseCache: Sendable {
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         front.insert(kept.stored, for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
+        endLease(key)
     }
 
     /// Keeps the variants of a URL. Without an entry only in memory: then the disk keeps what it has.
@@ -154,6 +160,19 @@ final class ResponseCache: Sendable {
     /// Whether the caller is the one to fetch an entry anew; then it says when that is over.
     func beginsRevalidating(_ key: CacheKey) -> Bool { revalidating.withLock { $0.insert(key).inserted } }
     func endRevalidating(_ key: CacheKey) { _ = revalidating.withLock { $0.remove(key) } }
+
+    /// Whether the caller is the one of all processes to fetch an entry; then it says when that is over.
+    func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
+        store.lease(key) { [self] isGranted in
+            if isGranted { _ = leased.withLock { $0.insert(key) } }
+            answer(isGranted)
+        }
+    }
+
+    /// It was fetched, or could not be. Where nothing is to be ended, this does nothing.
+    func endLease(_ key: CacheKey) {
+        if leaseTime != nil, leased.withLock({ $0.remove(key) }) != nil { store.endLease(key) }
+    }
 
     // MARK: All of it
 

@@ -73,9 +73,10 @@ extension CacheStage {
             bare = head.withUnsafeBytes { try? TransferResult(id: 1, head: $0, body: result.body) }
         }
         guard let bare else { return nil }
-        let entry = head.withUnsafeBytes { head in
+        var entry = head.withUnsafeBytes { head in
             CacheEntry(marks, attributes: attributes.encoded, head: head, body: result.body)
         }
+        entry.usefulTime = .microseconds(plan.terms.time) + .microseconds(max(mode.window, request.cacheMode.window))
         return KeptResponse(stored: StoredResponse(bare, marks, attributes), entry: entry)
     }
 

@@ -158,11 +158,15 @@ struct CacheStage: Sendable {
             core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
         }
+        if let plan, core.cache?.leaseTime != nil, mode.way == .cacheElseNetwork {
+            if let answer = await answerOfOther(call, plan, control) { return answer }
+        }
         if plan != nil { core.cache?.counters.missed(miss) }
         if !mode.asksNetwork { return .refused(.notCached(miss, url: call.url)) }
         // Somebody may log out while it is under way.
         let hadCookies = plan != nil && core.hasCookies
         let fetched = await fetch(call, control)
+        if let plan, !fetched.isArrival { core.cache?.endLease(plan.key) }
         if let past, past.time <= mode.staleIfError, fetched.isServersFault {
             core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
@@ -195,6 +199,7 @@ struct CacheStage: Sendable {
     /// What follows an answer. `response` is `nil` when no reply could be made of it.
     mutating func next<R: Request>(after answer: Answer, _ response: Response?, of request: R) -> Next {
         guard let response else {
+            if let plan, !answer.isHit { core.cache?.endLease(plan.key) }
             guard answer.isHit, mode.asksNetwork else { return .end }
             // An entry that does not pass the request's checks any more goes.
             if let plan {
@@ -208,7 +213,11 @@ struct CacheStage: Sendable {
             mode = .reload
             return .again
         }
-        guard let plan, !answer.isHit, let kept = kept(response, of: request, plan) else { return .end }
+        guard let plan, !answer.isHit else { return .end }
+        guard let kept = kept(response, of: request, plan) else {
+            core.cache?.endLease(plan.key)
+            return .end
+        }
         if plan.writing == .synchronous { return .write(kept) }
         core.cache?.keep(kept, under: plan.key)
         return .end
@@ -231,6 +240,14 @@ extension Answer {
 
     /// Whether it comes from the cache.
     var isHit: Bool { if case .arrived(_, let origin) = self { origin.cache?.isHit == true } else { false } }
+
+    /// Whether it is a response, whatever its status.
+    fileprivate var isArrival: Bool {
+        switch self {
+        case .result(let result), .arrived(let result, _): result.failure == nil
+        case .refused, .unsent: false
+        }
+    }
 
     /// A failure that an older answer may stand in for: the network's, or the server's own (RFC 5861, 4).
     var isServersFault: Bool {

@@ -40,7 +40,7 @@ enum BenchCommand: Subcommand {
             CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
             CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
             CommandOption("no-compressed", "Asks for the body as it is"),
-        ])
+        ] + HTTPCacheOption.options)
 
     private static let output = OptionGroup(
         "What is done with the figures",
@@ -65,8 +65,9 @@ enum BenchCommand: Subcommand {
         >, >=, < or <=, then a value ('p99>250ms', 'rps<5000', 'failed>1%') or, with --baseline, a change.
         rps is accepted answers a second: what failed is no throughput, and is counted as attempts.
 
-        With --plan go -c, -z, -n, -w, --connections, --loops, --engine, --base, --var, --json, and --fail-if on
-        times, rps and failed, of whole runs; nothing else does: the plan itself says what is sent and expected.
+        With --plan go -c, -z, -n, -w, --connections, --loops, --engine, --base, --var, --http-cache, --json,
+        and --fail-if on times, rps and failed, of whole runs; nothing else does: the plan itself says what is
+        sent and expected.
 
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
         manual's article "Measuring" tells what the figures mean. Exit codes: 3 transfers failed, 5 a status

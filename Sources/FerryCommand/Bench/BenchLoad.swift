@@ -20,6 +20,11 @@ struct BenchLoad: Sendable {
         // Without a network nothing can be sent, and one refusal tells why.
         if clocks.isEmpty { return await sendOnce() }
         let start = monotonicNanoseconds()
+        if agent.configuration.cache != nil, case .closed(let concurrency) = model {
+            let tickets = BenchTickets(start: start, requests: requests, duration: duration)
+            let load = BenchCachedLoad(agent: agent, request: request, recorder: recorder)
+            return await load.run(concurrency: concurrency, tickets)
+        }
         let shares = shares(of: model, start: start, loops: clocks.count)
         await withDiscardingTaskGroup { group in
             for (index, (clock, share)) in zip(clocks, shares).enumerated() {

@@ -20,6 +20,7 @@ struct BenchOrder: Sendable {
             try self.init(options: arguments)
         }
         if let engine = try EngineOption.engine(arguments) { configuration.engine = engine }
+        try HTTPCacheOption.apply(arguments, to: &configuration)
         if let path = arguments.last("schema") { request.jsonSchema = try SchemaFile.schema(at: path) }
         if let ranges = try arguments.statusRanges("status") {
             request.statusValidation = .custom { status in ranges.contains { $0.contains(status) } }

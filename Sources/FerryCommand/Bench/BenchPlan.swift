@@ -36,6 +36,9 @@ struct BenchPlan: Sendable {
         output = try BenchOutput(arguments)
         verdict = try BenchVerdict(arguments)
         order = try BenchOrder(arguments)
+        if order.configuration.cache != nil, case .open = model {
+            throw UsageError("--http-cache and -r exclude each other: what the cache answers is not sent")
+        }
         order.configuration.eventLoopCount = loops
         order.configuration.limits.transfersPerHost = connections
         order.configuration.limits.maxConcurrentTransfers = max(

@@ -6,7 +6,7 @@ enum PlanBench {
     /// The rest is said by the plan.
     private static let allowed: Set = [
         "plan", "base", "var", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine",
-        "json", "fail-if", "help",
+        "json", "fail-if", "help", "http-cache", "cache-dir",
     ]
     private static let figures = Set(BenchReport.percents.map(\.name) + ["max", "mean", "rps", "failed"])
 
@@ -26,12 +26,13 @@ enum PlanBench {
         let server = try plan.base == nil && base == nil ? BenchServer() : nil
         defer { server?.stop() }
         // A variable without a value shows here, and not in each of thousands of runs.
-        let start =
+        let plain =
             if let base = server?.base ?? base {
                 try PlanStart(plan, values: values, base: base)
             } else {
                 try PlanStart(plan, values: values)
             }
+        let start = try plain.cached(arguments)
         var (summary, wasInterrupted) = try await interruptible { await perform(start, load) }
         summary.judge(by: load.verdict)
         load.output.tell(table: summary.table, json: summary.json, checks: summary.checks)

@@ -34,7 +34,8 @@ struct FetchCache: Sendable {
         policy = .timeToLive(time, version: version ?? 0)
     }
 
-    private static func isShared(_ word: String?) throws(UsageError) -> Bool {
+    /// The word of `--http-cache`.
+    static func isShared(_ word: String?) throws(UsageError) -> Bool {
         switch word {
         case nil, "": false
         case "private": false

@@ -41,7 +41,7 @@ struct PlanCall: Request {
     }
 
     private static func cachePolicy(_ plan: PlanRequest, _ state: PlanState) throws(PlanFault) -> CachePolicy {
-        guard let cache = plan.cache else { return .none }
+        guard let cache = plan.cache else { return .configured }
         var sensitiveData: String?
         if let template = cache.sensitiveData { sensitiveData = try state.text(template) }
         switch cache.lifetime {

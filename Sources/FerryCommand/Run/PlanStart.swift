@@ -50,6 +50,13 @@ struct PlanStart: Sendable {
         return start
     }
 
+    /// The same with a cache for requests that say nothing of one, where the command line asks for it.
+    func cached(_ arguments: ParsedArguments) throws(UsageError) -> PlanStart {
+        var start = self
+        try HTTPCacheOption.apply(arguments, to: &start.configuration)
+        return start
+    }
+
     private init(_ start: PlanStart, _ state: PlanState) {
         (plan, configuration, given, shared) = (start.plan, start.configuration, start.given, start.shared)
         self.state = state

@@ -9,15 +9,17 @@ enum RunCommand: Subcommand {
     static let summary = "Runs plans: batches and chains of requests from files"
     static let synopsis = "PLAN.json… [OPTIONS]"
     static let optionGroups = [
-        OptionGroup([
-            CommandOption("base", value: "URL", "What paths are joined to, in place of the plan's"),
-            CommandOption("serve", "Starts a server of its own to be the base"),
-            CommandOption("var", value: "N=V", "A variable, in place of the plan's; may be repeated"),
-            EngineOption.option,
-            CommandOption("dry-run", "Prints what would be done"),
-            CommandOption("html", value: "FILE", "Writes a page with the waterfall of the run"),
-            CommandOption("json", "Prints one object a plan in place of the table"),
-        ])
+        OptionGroup(
+            [
+                CommandOption("base", value: "URL", "What paths are joined to, in place of the plan's"),
+                CommandOption("serve", "Starts a server of its own to be the base"),
+                CommandOption("var", value: "N=V", "A variable, in place of the plan's; may be repeated"),
+                EngineOption.option,
+            ] + HTTPCacheOption.options + [
+                CommandOption("dry-run", "Prints what would be done"),
+                CommandOption("html", value: "FILE", "Writes a page with the waterfall of the run"),
+                CommandOption("json", "Prints one object a plan in place of the table"),
+            ])
     ]
     static let notes = """
         The manual's article "Plans" tells what stands in a plan. Several plans run one after another.
@@ -41,7 +43,7 @@ enum RunCommand: Subcommand {
                 } else {
                     try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
                 }
-            return engine.map { start.carried(by: $0) } ?? start
+            return try (engine.map { start.carried(by: $0) } ?? start).cached(arguments)
         }
         if arguments.has("dry-run") {
             for plan in plans { Console.out(PlanOutline(plan).text) }

@@ -58,7 +58,7 @@ struct FerryCommand {
     }
 
     /// The bundle that this code was linked into.
-    private static var ownTestBundle: String {
+    static var ownTestBundle: String {
         CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? ownExecutable
     }
 }

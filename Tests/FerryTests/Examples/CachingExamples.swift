@@ -1,4 +1,5 @@
 import Ferry
+import FerryRedis
 import FerryTesting
 import FoundationEssentials
 import Testing
@@ -47,6 +48,17 @@ import Testing
             #expect(server.requests.count == 1)
             await agent.shutdown()
         }
+    }
+
+    @Test func aStoreIsNamedByTheConfiguration() throws {
+        let password = "secret"
+        var configuration = NetworkConfiguration()
+        configuration.cache = CacheConfiguration { MemoryCacheStorage(maxBytes: 64 << 20) }
+        configuration.cache = CacheConfiguration { RedisCacheStorage(RedisConfiguration(host: "cache.internal")) }
+        var redis = try RedisConfiguration(url: "redis://:\(password)@cache.internal:6379/0")
+        redis.prefix = "shop:"  // processes with the same one share their entries
+        configuration.cache = CacheConfiguration { [redis] in RedisCacheStorage(redis) }
+        #expect(configuration.cache?.storage?() is RedisCacheStorage)
     }
 
     private func status(_ agent: NetworkAgent) async throws {

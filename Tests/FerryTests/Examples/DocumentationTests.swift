@@ -86,7 +86,7 @@ import Testing
         return examples
     }
 
-    @Test(arguments: ["Ferry", "FerryJSON", "FerryOTLP", "FerryXML", "FerryTesting"])
+    @Test(arguments: ["Ferry", "FerryJSON", "FerryOTLP", "FerryRedis", "FerryXML", "FerryTesting"])
     func everyExampleOfTheReferenceIsCompiled(module: String) throws {
         let folder = Self.root + "/Sources/" + module
         let files = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []

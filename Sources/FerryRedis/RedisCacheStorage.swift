@@ -1,0 +1,241 @@
+public import FerryCache
+import Synchronization
+
+/// Stores the entries of a cache in a Redis server, so that several processes and machines share them.
+///
+///     configuration.cache = CacheConfiguration { RedisCacheStorage(RedisConfiguration(host: "cache.internal")) }
+///
+/// The agent keeps what is used often in its memory (`CacheConfiguration.memoryBytes`), and looks into Redis for the
+/// rest. One thread of its own carries all commands over one connection, one behind the other; another connection hears
+/// what others remove. Nothing is connected before the first look.
+///
+/// Redis that is down, slow, full or lying costs a miss, and no request fails by it: a look waits no longer than
+/// ``RedisConfiguration/timeout``, after some failures Redis is left alone for a ``RedisConfiguration/pause``, and a
+/// value is used only where its digest holds for all of it and for its key. `AgentCache.statistics` counts the
+/// misses, the failed writes and the faults: `io` (no connection), `timeout`, `noPermission` (the login), `noSpace`
+/// (Redis's `maxmemory`), `busy` (Redis is loading), `damaged` (what it said is no answer) and `other`.
+///
+/// The names of the keys are digests; the values hold what a directory would hold: header fields and bodies, without
+/// the credentials of requests. Redis needs no more than `GET`, `SET`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`, and
+/// `EVAL` for a ``RedisConfiguration/lease``.
+/// Which entries go when its memory is full says its own `maxmemory-policy`.
+public final class RedisCacheStorage: CacheStorage {
+    private let loop: RedisLoop
+    private let counter: CacheCounter
+    private var configuration: RedisConfiguration { loop.configuration }
+
+    /// Counts for all closures that outlive a call.
+    private final class CacheCounter: Sendable {
+        let value = Mutex(CacheCounts())
+
+        func count(_ change: (inout CacheCounts) -> Void) { value.withLock { change(&$0) } }
+        func count(_ kind: CacheFaultKind) { count { $0.faults[kind, default: 0] += 1 } }
+    }
+
+    /// A storage in this server; it is not connected yet.
+    public init(_ configuration: RedisConfiguration) {
+        loop = RedisLoop(configuration)
+        counter = CacheCounter()
+    }
+
+    deinit { loop.close {} }
+
+    /// The name of an entry. The number is that of the record's form: another one is not found under it.
+    private func name(_ key: CacheKey) -> String { configuration.prefix + "1:" + key.name }
+
+    // MARK: Leases
+
+    /// ``RedisConfiguration/lease``
+    public var leaseTime: Duration? { configuration.lease }
+
+    /// By a key of its own, which expires. Where Redis does not answer, everybody fetches.
+    public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
+        let time = (configuration.lease ?? .zero).milliseconds
+        loop.submit(
+            RedisCommand(
+                arguments: [
+                    "SET".bytes, leaseName(key).bytes, loop.removals.sender.bytes, "NX".bytes, "PX".bytes,
+                    "\(time)".bytes,
+                ], line: .look, patience: configuration.timeout.nanoseconds,
+                finish: { [counter] outcome in
+                    if case .reply(let reply) = outcome {
+                        if let fault = RedisFault(reply) { counter.count(fault.kind) }
+                        // Another one has it.
+                        return answer(reply.kind != .null)
+                    }
+                    if let kind = outcome.fault { counter.count(kind) }
+                    answer(true)
+                }))
+    }
+
+    /// Ends a lease, if it is this storage's and has not expired.
+    public func endLease(_ key: CacheKey) {
+        loop.submit(
+            RedisCommand(
+                arguments: [
+                    "EVAL".bytes, Self.ending.bytes, "1".bytes, leaseName(key).bytes, loop.removals.sender.bytes,
+                ], line: .change, patience: configuration.writeTimeout.nanoseconds, finish: { _ in }))
+    }
+
+    private func leaseName(_ key: CacheKey) -> String { configuration.prefix + "lease:" + key.name }
+
+    private static let ending =
+        "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end return 0"
+
+    // MARK: Entries
+
+    /// Looks an entry up. The answer comes on the thread of the storage, or at once where Redis is left alone.
+    public func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
+        let name = name(key)
+        if loop.owed.number(name) != 0 { return answer(.missing(.notFound)) }
+        let most = configuration.maxEntryBytes
+        loop.submit(
+            RedisCommand(
+                arguments: ["GET".bytes, name.bytes], line: .look, patience: configuration.timeout.nanoseconds,
+                finish: { [counter, loop] outcome in
+                    guard case .reply(let reply) = outcome else {
+                        if case .failed(let kind) = outcome { counter.count(kind) }
+                        return answer(.missing(.unavailable))
+                    }
+                    switch reply.kind {
+                    case .null: answer(.missing(.notFound))
+                    case .bytes:
+                        if reply.bytes.count <= most, let entry = CacheEntry(record: reply.bytes, for: key) {
+                            // It may have been removed since it was asked for.
+                            return answer(loop.owed.number(name) != 0 ? .missing(.notFound) : .found(entry))
+                        }
+                        counter.count { $0.corrupt += 1 }
+                        loop.unlink(name) { _ in }
+                        answer(.missing(.corrupt))
+                    case .error where reply.errorWord == "WRONGTYPE":
+                        // Somebody else's.
+                        counter.count { $0.corrupt += 1 }
+                        answer(.missing(.corrupt))
+                    case .status, .error, .integer, .array:
+                        counter.count(RedisFault(reply)?.kind ?? .damaged)
+                        answer(.missing(.unavailable))
+                    }
+                }))
+    }
+
+    /// Stores an entry. `done` is called on the thread of the storage, or at once where it is not taken.
+    public func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+        if entry.count > configuration.maxEntryBytes {
+            counter.count { $0.refused += 1 }
+            done?(false)
+            return
+        }
+        let name = name(key)
+        let owed = loop.owed.number(name)
+        let time = min(entry.usefulTime ?? configuration.timeToLive, configuration.timeToLive).milliseconds
+        loop.submit(
+            RedisCommand(
+                arguments: ["SET".bytes, name.bytes, entry.record(for: key), "PX".bytes, "\(time)".bytes],
+                line: .change, patience: configuration.writeTimeout.nanoseconds, bytes: max(entry.count, 1),
+                finish: { [counter, loop] outcome in
+                    switch outcome {
+                    case .reply(let reply) where reply.kind == .status:
+                        loop.owed.pay(name, owed)
+                        counter.count { $0.written += 1 }
+                        done?(true)
+                        return
+                    case .reply(let reply):
+                        let kind = RedisFault(reply)?.kind ?? .damaged
+                        counter.count {
+                            $0.failed += 1
+                            $0.faults[kind, default: 0] += 1
+                        }
+                    case .failed(let kind):
+                        counter.count {
+                            $0.failed += 1
+                            $0.faults[kind, default: 0] += 1
+                        }
+                    case .refused: counter.count { $0.failed += 1 }
+                    case .full: counter.count { $0.dropped += 1 }
+                    }
+                    done?(false)
+                }))
+    }
+
+    /// Removes an entry, and tells the others. Where Redis cannot be told, the entry is not found by this storage from
+    /// now on, and is removed when Redis is back.
+    public func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+        let name = name(key)
+        // Before Redis knows nobody is to find it.
+        let owed = loop.owed.add(name)
+        loop.unlink(name) { [loop, counter] outcome in
+            guard case .reply(let reply) = outcome, reply.kind == .integer else {
+                if let kind = outcome.fault { counter.count(kind) }
+                done?(false)
+                return
+            }
+            loop.owed.pay(name, owed)
+            loop.publishRemoval { done?(true) }
+        }
+    }
+
+    /// Removes all entries with the prefix, a thousand at a time, and tells the others.
+    public func removeAll(_ done: (@Sendable (Bool) -> Void)?) {
+        let scan = RedisScan(loop, removes: true, patience: .seconds(60)) { [loop, counter] result in
+            switch result {
+            case .success:
+                loop.publishRemoval { done?(true) }
+            case .failure(let fault):
+                counter.count(fault.kind)
+                done?(false)
+            }
+        }
+        scan.start()
+    }
+
+    /// Calls `forget` where others have removed entries since the last call, or may have: while there was no connection
+    /// nothing was heard.
+    public func hearRemovals(_ forget: () -> Void) { loop.removals.hear(forget) }
+
+    /// Counts the entries with the prefix, for a second at most. Their bytes are not known: 0.
+    public func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) {
+        let scan = RedisScan(loop, removes: false, patience: .seconds(1)) { result in
+            answer(CacheSize(entries: (try? result.get()) ?? 0))
+        }
+        scan.start()
+    }
+
+    /// What was done since it was made. `CacheCounts.isDisabled` says that Redis is left alone after failures.
+    public var counts: CacheCounts {
+        var counts = counter.value.withLock { $0 }
+        counts.queuedBytes = loop.queuedBytes
+        counts.isDisabled = loop.isPaused
+        return counts
+    }
+
+    /// Writes what waits, for ``RedisConfiguration/writeTimeout`` at most, and ends the connections and the thread.
+    public func close(_ done: @escaping @Sendable () -> Void) { loop.close(done) }
+}
+
+extension RedisLoop {
+    func unlink(_ name: String, _ finish: @escaping @Sendable (RedisCommand.Outcome) -> Void) {
+        submit(
+            RedisCommand(
+                arguments: ["UNLINK".bytes, name.bytes], line: .change,
+                patience: configuration.writeTimeout.nanoseconds, finish: finish))
+    }
+
+    /// Tells the others that something was removed.
+    func publishRemoval(_ done: @escaping @Sendable () -> Void) {
+        submit(
+            RedisCommand(
+                arguments: ["PUBLISH".bytes, configuration.channel.bytes, removals.sender.bytes], line: .change,
+                patience: configuration.writeTimeout.nanoseconds, finish: { _ in done() }))
+    }
+}
+
+extension RedisCommand.Outcome {
+    /// What went wrong; `nil` where a reply is none that tells of a fault, or the command was not sent.
+    fileprivate var fault: CacheFaultKind? {
+        switch self {
+        case .reply(let reply): RedisFault(reply)?.kind ?? .damaged
+        case .failed(let kind): kind
+        case .refused, .full: nil
+        }
+    }
+}

@@ -1,0 +1,122 @@
+internal import Chiredis
+internal import FerryCache
+internal import Glibc
+
+/// One connection to Redis: commands go out in a row, and their replies come back in the same order.
+///
+/// Used by one thread at a time, which makes it Sendable: the queue that connects hands it over to the loop.
+final class RedisConnection: @unchecked Sendable {
+    private let context: UnsafeMutablePointer<redisContext>
+    private let maxReply: Int
+    /// Of the reply that is coming.
+    private var replyBytes = 0
+
+    /// Bytes of a reply beside those of an entry: lists of names are such.
+    private static let smallReply = 1 << 20
+
+    /// Connects, and waits for that.
+    init(_ configuration: RedisConfiguration) throws(RedisFault) {
+        let time = configuration.connectTimeout.nanoseconds
+        let wait = timeval(tv_sec: Int(time / 1_000_000_000), tv_usec: Int(time % 1_000_000_000 / 1000))
+        let made: UnsafeMutablePointer<redisContext>? =
+            switch configuration.address {
+            case .host(let host, let port): redisConnectWithTimeout(host, Int32(clamping: port), wait)
+            case .unixSocket(let path): redisConnectUnixWithTimeout(path, wait)
+            }
+        guard let made else { throw RedisFault(.other) }
+        if made.pointee.err != 0 {
+            let code = made.pointee.err == REDIS_ERR_IO ? errno : 0
+            redisFree(made)
+            throw RedisFault(code == ETIMEDOUT || code == EINPROGRESS ? .timeout : code == EACCES ? .noPermission : .io)
+        }
+        context = made
+        maxReply = max(configuration.maxEntryBytes, Self.smallReply) + 65_536
+        // From here on it is the loop that waits.
+        made.pointee.flags &= ~REDIS_BLOCK
+        let flags = fcntl(made.pointee.fd, F_GETFL)
+        _ = fcntl(made.pointee.fd, F_SETFL, flags | O_NONBLOCK)
+        _ = fcntl(made.pointee.fd, F_SETFD, FD_CLOEXEC)
+        made.pointee.reader.pointee.fn = RedisReply.functions.pointer
+    }
+
+    deinit { redisFree(context) }
+
+    var descriptor: Int32 { context.pointee.fd }
+
+    /// What is still to be sent, in bytes.
+    private(set) var unsent = 0
+
+    /// Puts a command behind those that are still to be sent.
+    func append(_ arguments: [[UInt8]]) throws(RedisFault) {
+        var pointers: [UnsafePointer<CChar>?] = []
+        let lengths = arguments.map(\.count)
+        let result = Self.withPointers(arguments[...], &pointers) { pointers in
+            redisAppendCommandArgv(context, Int32(pointers.count), &pointers, lengths)
+        }
+        guard result == REDIS_OK else { throw RedisFault(.other) }
+        unsent += lengths.reduce(0, +)
+    }
+
+    private static func withPointers(
+        _ arguments: ArraySlice<[UInt8]>, _ pointers: inout [UnsafePointer<CChar>?],
+        _ body: (inout [UnsafePointer<CChar>?]) -> Int32
+    ) -> Int32 {
+        guard let first = arguments.first else { return body(&pointers) }
+        return first.withUnsafeBufferPointer { bytes in
+            // hiredis copies nothing from an empty argument, but takes no null pointer.
+            let start = bytes.baseAddress.map { UnsafeRawPointer($0) } ?? UnsafeRawPointer(Self.nothing)
+            pointers.append(start.assumingMemoryBound(to: CChar.self))
+            return withPointers(arguments.dropFirst(), &pointers, body)
+        }
+    }
+
+    nonisolated(unsafe) private static let nothing = UnsafePointer(UnsafeMutablePointer<CChar>.allocate(capacity: 1))
+
+    /// Sends what the socket takes.
+    func send() throws(RedisFault) {
+        var isDone: Int32 = 0
+        guard redisBufferWrite(context, &isDone) == REDIS_OK else { throw RedisFault(.io) }
+        if isDone != 0 { unsent = 0 }
+    }
+
+    /// Reads what is there, at most a few KB, and hands whole replies over, in their order.
+    func receive(_ handle: (RedisReply) throws(RedisFault) -> Void) throws(RedisFault) {
+        let before = context.pointee.reader.pointee.len
+        guard redisBufferRead(context) == REDIS_OK else { throw RedisFault(.io) }
+        replyBytes += Int(clamping: context.pointee.reader.pointee.len) - Int(clamping: before)
+        while true {
+            var pointer: UnsafeMutableRawPointer?
+            guard redisGetReplyFromReader(context, &pointer) == REDIS_OK else { throw RedisFault(.damaged) }
+            guard let pointer else { break }
+            replyBytes = 0
+            try handle(RedisReply.take(pointer))
+        }
+        // A reply that announces more than it may have would fill the memory.
+        if replyBytes > maxReply { throw RedisFault(.damaged) }
+    }
+}
+
+/// Why Redis cannot be used now.
+struct RedisFault: Error {
+    let kind: CacheFaultKind
+
+    init(_ kind: CacheFaultKind) { self.kind = kind }
+
+    /// Of an error that Redis has answered; `nil` where the reply is none.
+    init?(_ reply: RedisReply) {
+        switch reply.errorWord {
+        case nil: return nil
+        case "OOM"?: kind = .noSpace
+        case "NOAUTH"?, "WRONGPASS"?, "NOPERM"?: kind = .noPermission
+        case "LOADING"?, "BUSY"?, "MASTERDOWN"?, "CLUSTERDOWN"?, "TRYAGAIN"?: kind = .busy
+        case "READONLY"?, "MISCONF"?: kind = .io
+        case .some: kind = .other
+        }
+    }
+}
+
+func monotonicTime() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}

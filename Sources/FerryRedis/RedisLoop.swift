@@ -1,0 +1,229 @@
+internal import Chiredis
+internal import Dispatch
+internal import FerryCache
+internal import Glibc
+import Synchronization
+
+/// Takes commands from any thread, and has a thread of its own carry them: nothing blocks a caller.
+final class RedisLoop: Sendable {
+    /// A command, and until when it is waited for.
+    struct Item: Sendable {
+        var command: RedisCommand
+        var deadline: UInt64
+    }
+
+    enum Role: Sendable { case commands, removals }
+
+    struct Arrival: Sendable {
+        var role: Role
+        var result: Result<RedisConnection, RedisFault>
+    }
+
+    /// What the thread finds when it looks.
+    struct Taken {
+        var looks: [Item] = []
+        var changes: [Item] = []
+        var arrivals: [Arrival] = []
+        var isClosed = false
+    }
+
+    private struct State {
+        var taken = Taken()
+        var circuit: RedisCircuit
+        var changeBytes = 0
+        var isWoken = false
+        var isStarted = false
+        var hasEnded = false
+        var closings: [@Sendable () -> Void] = []
+
+        /// Whether the thread has to be woken: it is not on its way yet.
+        mutating func wakes() -> Bool {
+            defer { isWoken = true }
+            return !isWoken
+        }
+
+        /// Whether the thread has to be made.
+        mutating func starts() -> Bool {
+            defer { isStarted = true }
+            return !isStarted
+        }
+    }
+
+    let configuration: RedisConfiguration
+    let removals = RemovalsOfOthers()
+    let owed = OwedRemovals()
+    private let state: Mutex<State>
+    private let connecting = DispatchQueue(label: "ferry.redis.connecting")
+    /// Wakes the thread.
+    let event: Int32
+
+    init(_ configuration: RedisConfiguration) {
+        self.configuration = configuration
+        event = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        state = Mutex(
+            State(
+                circuit: RedisCircuit(
+                    maxFailures: configuration.maxFailures, pause: configuration.pause,
+                    longestPause: configuration.longestPause)))
+    }
+
+    deinit { if event >= 0 { Glibc.close(event) } }
+
+    // MARK: From any thread
+
+    func submit(_ command: RedisCommand) {
+        let now = monotonicTime()
+        let (refusal, wakes, starts) = state.withLock { state -> (RedisCommand.Outcome?, Bool, Bool) in
+            if state.taken.isClosed || event < 0 { return (.refused, false, false) }
+            // One that is larger than all of the room has it to itself.
+            let sum = state.changeBytes + command.bytes
+            if command.bytes > 0 && state.changeBytes > 0 && sum > configuration.maxQueuedBytes {
+                return (.full, false, false)
+            }
+            guard state.circuit.allows(at: now) else { return (.refused, false, false) }
+            state.changeBytes = sum
+            let item = Item(command: command, deadline: now &+ command.patience)
+            switch command.line {
+            case .look: state.taken.looks.append(item)
+            case .change: state.taken.changes.append(item)
+            }
+            return (nil, state.wakes(), state.starts())
+        }
+        if starts { start() }
+        if wakes { wake() }
+        if let refusal { command.finish(refusal) }
+    }
+
+    var isPaused: Bool { state.withLock { $0.circuit.isOpen } }
+    var queuedBytes: Int { state.withLock { $0.changeBytes } }
+
+    func close(_ done: @escaping @Sendable () -> Void) {
+        let (hasEnded, wakes) = state.withLock { state -> (Bool, Bool) in
+            state.taken.isClosed = true
+            if !state.isStarted || state.hasEnded { return (true, false) }
+            state.closings.append(done)
+            return (false, state.wakes())
+        }
+        if wakes { wake() }
+        if hasEnded { done() }
+    }
+
+    private func wake() { _ = eventfd_write(event, 1) }
+
+    private func start() {
+        var thread = pthread_t()
+        let loop = Unmanaged.passRetained(self)
+        let code = pthread_create(
+            &thread, nil,
+            { loop in
+                if let loop { RedisWorker(Unmanaged<RedisLoop>.fromOpaque(loop).takeRetainedValue()).run() }
+                return nil
+            }, loop.toOpaque())
+        if code == 0 { _ = pthread_detach(thread) } else { loop.takeRetainedValue().ended(by: .other) }
+    }
+
+    // MARK: From the thread
+
+    /// What has come since the last time.
+    func take() -> Taken {
+        state.withLock { state in
+            state.isWoken = false
+            let taken = state.taken
+            state.taken = Taken()
+            state.taken.isClosed = taken.isClosed
+            return taken
+        }
+    }
+
+    /// Connects beside the thread: the name of a host may take seconds.
+    func connect(_ role: Role) {
+        connecting.async { [self] in
+            let result = Result { () throws(RedisFault) in try RedisConnection(configuration) }
+            let wakes = state.withLock { state in
+                if state.hasEnded { return false }
+                state.taken.arrivals.append(Arrival(role: role, result: result))
+                return state.wakes()
+            }
+            if wakes { wake() }
+        }
+    }
+
+    func finished(bytes: Int) { state.withLock { $0.changeBytes -= bytes } }
+
+    /// Whether Redis has answered in time.
+    func noted(success: Bool) {
+        let now = monotonicTime()
+        state.withLock { if success { $0.circuit.succeeded() } else { $0.circuit.failed(at: now) } }
+    }
+
+    /// Nothing is carried any more.
+    func ended(by kind: CacheFaultKind? = nil) {
+        let (left, closings) = state.withLock { state -> (Taken, [@Sendable () -> Void]) in
+            (state.hasEnded, state.taken.isClosed) = (true, true)
+            defer { (state.taken.looks, state.taken.changes, state.taken.arrivals) = ([], [], []) }
+            defer { (state.closings, state.changeBytes) = ([], 0) }
+            return (state.taken, state.closings)
+        }
+        for item in left.looks + left.changes { item.command.finish(kind.map { .failed($0) } ?? .refused) }
+        for done in closings { done() }
+    }
+}
+
+/// How often others have removed entries, as far as it was heard.
+final class RemovalsOfOthers: Sendable {
+    /// By which this storage knows its own messages.
+    let sender = String(UInt64.random(in: 0...(.max)), radix: 16) + String(UInt64.random(in: 0...(.max)), radix: 16)
+    private let count = Atomic<UInt64>(0)
+    private let seen = Atomic<UInt64>(0)
+
+    func add() { count.wrappingAdd(1, ordering: .releasing) }
+
+    /// Calls `forget` where there are some since the last call.
+    func hear(_ forget: () -> Void) {
+        let now = count.load(ordering: .acquiring)
+        if now == seen.load(ordering: .relaxed) { return }
+        forget()
+        seen.store(now, ordering: .relaxed)
+    }
+}
+
+/// Removals that Redis has not heard of: what stands under these keys is not to be used, and goes as soon as Redis is
+/// back.
+final class OwedRemovals: Sendable {
+    /// The number of the removal that is owed last, by name.
+    private let numbers = Mutex((last: UInt64(0), owed: [String: UInt64]()))
+    /// Looks have nothing to lock while there are none.
+    private let count = Atomic<Int>(0)
+
+    /// The bound of them: beyond it some are forgotten, and what they were to remove stays until it expires.
+    private static let most = 10_000
+
+    /// Gives the number that pays for it.
+    func add(_ name: String) -> UInt64 {
+        change { numbers in
+            numbers.last += 1
+            if numbers.owed.count < Self.most || numbers.owed[name] != nil { numbers.owed[name] = numbers.last }
+            return numbers.last
+        }
+    }
+
+    /// What a later change of the entry pays for; 0 where nothing is owed.
+    func number(_ name: String) -> UInt64 {
+        count.load(ordering: .acquiring) > 0 ? numbers.withLock { $0.owed[name] ?? 0 } : 0
+    }
+
+    /// Redis has removed or replaced the entry after the removal of this number.
+    func pay(_ name: String, _ number: UInt64) {
+        if number == 0 { return }
+        change { if let owed = $0.owed[name], owed <= number { $0.owed[name] = nil } }
+    }
+
+    var all: [String: UInt64] { numbers.withLock { $0.owed } }
+
+    private func change<R: Sendable>(_ body: (inout (last: UInt64, owed: [String: UInt64])) -> R) -> R {
+        numbers.withLock { numbers in
+            defer { count.store(numbers.owed.count, ordering: .releasing) }
+            return body(&numbers)
+        }
+    }
+}

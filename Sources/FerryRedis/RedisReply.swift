@@ -1,0 +1,76 @@
+internal import Chiredis
+
+/// What Redis said to one command, made by hiredis's parser as the bytes come.
+///
+/// Sendable because nothing changes it once the parser has handed it out.
+final class RedisReply: @unchecked Sendable {
+    enum Kind { case status, error, integer, bytes, null, array }
+
+    let kind: Kind
+    let bytes: [UInt8]
+    let integer: Int64
+    private(set) var elements: [RedisReply] = []
+
+    fileprivate init(_ kind: Kind, bytes: [UInt8] = [], integer: Int64 = 0) {
+        (self.kind, self.bytes, self.integer) = (kind, bytes, integer)
+    }
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// The first word of an error, like `WRONGTYPE`.
+    var errorWord: String? {
+        kind == .error ? String(decoding: bytes.prefix { $0 != 0x20 }, as: UTF8.self) : nil
+    }
+
+    /// Takes over what the parser has made.
+    static func take(_ pointer: UnsafeMutableRawPointer) -> RedisReply {
+        Unmanaged<RedisReply>.fromOpaque(pointer).takeRetainedValue()
+    }
+
+    static func free(_ pointer: UnsafeMutableRawPointer) { _ = take(pointer) }
+
+    /// Elements of an array, at most: no command of ours is answered by more. hiredis's own functions would take memory
+    /// for as many as Redis announces.
+    private static let mostElements: Int32 = 100_000
+
+    /// The parser calls these for each object. One that stands in an array belongs to it; the outermost belongs to
+    /// whoever takes or frees it. A null pointer ends the parsing.
+    static let functions = Functions()
+
+    /// Sendable because it is only read, and never freed.
+    struct Functions: @unchecked Sendable {
+        let pointer = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
+
+        fileprivate init() {
+            pointer.initialize(
+                to: redisReplyObjectFunctions(
+                    createString: { task, start, count in
+                        guard let task else { return nil }
+                        let kind: Kind =
+                            switch task.pointee.type {
+                            case REDIS_REPLY_ERROR: .error
+                            case REDIS_REPLY_STATUS: .status
+                            default: .bytes
+                            }
+                        let bytes = Array(UnsafeRawBufferPointer(start: start, count: count))
+                        return RedisReply(kind, bytes: bytes).handed(to: task)
+                    },
+                    createArray: { task, count in
+                        guard let task, count <= RedisReply.mostElements else { return nil }
+                        return RedisReply(.array).handed(to: task)
+                    },
+                    createInteger: { task, number in
+                        task.flatMap { RedisReply(.integer, integer: Int64(number)).handed(to: $0) }
+                    },
+                    createNil: { task in task.flatMap { RedisReply(.null).handed(to: $0) } },
+                    freeObject: { pointer in if let pointer { RedisReply.free(pointer) } }))
+        }
+    }
+
+    private func handed(to task: UnsafePointer<redisReadTask>) -> UnsafeMutableRawPointer? {
+        guard let outer = task.pointee.parent else { return Unmanaged.passRetained(self).toOpaque() }
+        guard let array = outer.pointee.obj else { return nil }
+        Unmanaged<RedisReply>.fromOpaque(array).takeUnretainedValue().elements.append(self)
+        return Unmanaged.passUnretained(self).toOpaque()
+    }
+}

@@ -1,0 +1,71 @@
+internal import FerryCache
+
+/// Goes through all entries with the prefix, and counts or removes them (SCAN).
+final class RedisScan: Sendable {
+    private let loop: RedisLoop
+    private let removes: Bool
+    private let pattern: [UInt8]
+    private let end: UInt64
+    private let done: @Sendable (Result<Int, RedisFault>) -> Void
+
+    /// Names that one command removes, at most.
+    private static let batch = 64
+
+    init(
+        _ loop: RedisLoop, removes: Bool, patience: Duration,
+        _ done: @escaping @Sendable (Result<Int, RedisFault>) -> Void
+    ) {
+        (self.loop, self.removes, self.done) = (loop, removes, done)
+        pattern = Self.escaped(loop.configuration.prefix).bytes + "[0-9]*:*".bytes
+        end = monotonicTime() &+ patience.nanoseconds
+    }
+
+    /// A prefix may hold what stands for other characters in a pattern.
+    static func escaped(_ prefix: String) -> String {
+        prefix.reduce(into: "") { text, character in
+            if "*?[]\\^".contains(character) { text.append("\\") }
+            text.append(character)
+        }
+    }
+
+    func start() { scan(from: "0".bytes, count: 0) }
+
+    private func scan(from cursor: [UInt8], count: Int) {
+        submit(["SCAN".bytes, cursor, "MATCH".bytes, pattern, "COUNT".bytes, "1000".bytes]) { [self] reply in
+            let parts = reply.elements
+            guard reply.kind == .array, parts.count == 2, parts[0].kind == .bytes, parts[1].kind == .array else {
+                return done(.failure(RedisFault(reply) ?? RedisFault(.damaged)))
+            }
+            let names = parts[1].elements.map(\.bytes)
+            remove(names[...]) { [self] in
+                // It may list one twice: then it is counted twice.
+                let sum = count + names.count
+                if parts[0].bytes == "0".bytes { return done(.success(sum)) }
+                if monotonicTime() > end { return done(removes ? .failure(RedisFault(.timeout)) : .success(sum)) }
+                scan(from: parts[0].bytes, count: sum)
+            }
+        }
+    }
+
+    private func remove(_ names: ArraySlice<[UInt8]>, _ next: @escaping @Sendable () -> Void) {
+        if !removes || names.isEmpty { return next() }
+        submit(["UNLINK".bytes] + names.prefix(Self.batch)) { [self] reply in
+            guard reply.kind == .integer else { return done(.failure(RedisFault(reply) ?? RedisFault(.damaged))) }
+            remove(names.dropFirst(Self.batch), next)
+        }
+    }
+
+    /// `next` is called with a reply; without one it is over.
+    private func submit(_ arguments: [[UInt8]], _ next: @escaping @Sendable (RedisReply) -> Void) {
+        loop.submit(
+            RedisCommand(
+                arguments: arguments, line: .change, patience: loop.configuration.writeTimeout.nanoseconds,
+                finish: { [done] outcome in
+                    switch outcome {
+                    case .reply(let reply): next(reply)
+                    case .failed(let kind): done(.failure(RedisFault(kind)))
+                    case .refused, .full: done(.failure(RedisFault(.busy)))
+                    }
+                }))
+    }
+}

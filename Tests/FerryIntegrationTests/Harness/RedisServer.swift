@@ -1,0 +1,32 @@
+import FerryMeasurement
+import Glibc
+import Synchronization
+
+/// Debian's redis-server at a Unix socket, which stays where it is when the server is killed and starts again.
+final class RedisServer: Sendable {
+    let socket: String
+    private let folder: ServerFolder
+    private let options: [String]
+    private let process = Mutex<ServerProcess?>(nil)
+
+    init(options: [String] = []) throws {
+        self.options = options
+        folder = try ServerFolder()
+        socket = folder.file("redis.sock")
+        try folder.hand(to: .current)
+        try start()
+    }
+
+    /// Starts it with nothing in it.
+    func start() throws {
+        let started = try ServerProcess.start(ports: 0, sign: "redis.pid") { [socket, options] folder, _ in
+            [
+                "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "777", "--save", "",
+                "--appendonly", "no", "--dir", folder.path, "--pidfile", folder.file("redis.pid"),
+            ] + options
+        }
+        process.withLock { $0 = started.process }
+    }
+
+    func kill() { process.withLock { $0 = nil } }
+}

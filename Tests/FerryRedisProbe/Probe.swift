@@ -1,0 +1,86 @@
+import Ferry
+import FerryRedis
+import Glibc
+
+/// A process of its own for the tests of the store in Redis: `FerryRedisProbe SOCKET BASE RUNS`.
+///
+/// It asks BASE for 50 items, some tasks at once, and shares the answers by Redis. After each round it tells BASE how
+/// far it is; the answer says whether it goes on. With RUNS it ends after so many.
+@main
+struct Probe {
+    private struct Item: Request {
+        typealias Value = String
+        let number: Int
+        var path: String { "/items/\(number)" }
+        var cachePolicy: CachePolicy { .timeToLive(.seconds(3600)) }
+    }
+
+    private struct Report: Request {
+        typealias Value = String
+        let figures: [Int]
+        var path: String { "/report/" + figures.map(String.init).joined(separator: "/") }
+    }
+
+    private static let items = 50
+    private static let tasks = 5
+    private static let roundRuns = 20
+
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 4, let runs = Int(arguments[3]) else { exit(2) }
+        var redis = RedisConfiguration(unixSocket: arguments[1])
+        // A machine of two cores runs ten of these.
+        (redis.timeout, redis.writeTimeout) = (.seconds(5), .seconds(5))
+        (redis.pause, redis.longestPause) = (.milliseconds(20), .milliseconds(100))
+        redis.lease = .seconds(20)
+        var configuration = NetworkConfiguration(baseURL: arguments[2])
+        configuration.cache = CacheConfiguration { [redis] in RedisCacheStorage(redis) }
+        // Every hit is one of Redis.
+        configuration.cache?.memoryBytes = 0
+        let agent = NetworkAgent(configuration: configuration)
+        // Done, hits, failed, wrong.
+        var figures = [0, 0, 0, 0]
+        while true {
+            let sums = await round(from: figures[0], agent)
+            figures = zip(figures, sums).map { $0 + $1 }
+            if runs > 0 {
+                if figures[0] >= runs { break }
+            } else {
+                let answer = try await agent.send(Report(figures: [Int(getpid())] + figures)).value
+                if answer != "on" { break }
+            }
+        }
+        await agent.shutdown()
+        print(figures.map(String.init).joined(separator: " "))
+    }
+
+    /// Some tasks at once; the sums of what they report.
+    @concurrent
+    private static func round(from start: Int, _ agent: NetworkAgent) async -> [Int] {
+        let share = roundRuns / tasks
+        return await withTaskGroup(of: [Int].self) { group in
+            for task in 0..<tasks {
+                group.addTask { await perform((start + task * share)..<(start + (task + 1) * share), agent) }
+            }
+            var sums = [0, 0, 0, 0]
+            for await figures in group { sums = zip(sums, figures).map { $0 + $1 } }
+            return sums
+        }
+    }
+
+    private static func perform(_ runs: Range<Int>, _ agent: NetworkAgent) async -> [Int] {
+        var figures = [0, 0, 0, 0]
+        for run in runs {
+            let number = (run &* 7 &+ Int(getpid())) % items
+            figures[0] += 1
+            do {
+                let reply = try await agent.send(Item(number: number))
+                if reply.isFromCache { figures[1] += 1 }
+                if reply.value != "item \(number)" { figures[3] += 1 }
+            } catch {
+                figures[2] += 1
+            }
+        }
+        return figures
+    }
+}

@@ -1,0 +1,181 @@
+import FerryCache
+import FerryRedis
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct RedisCacheStorageTests {
+    private let server = FakeRedis()
+
+    @Test func whatIsWrittenIsFoundByOthersUntilItIsRemoved() async {
+        let (one, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
+        #expect(await one.absence(key(1)) == .notFound)
+        #expect(await one.write(entry(7), under: key(1)))
+        #expect(await other.byte(key(1)) == 7)
+        #expect(await other.byte(key(2)) == nil)
+        #expect(await one.remove(key(1)))
+        #expect(await other.absence(key(1)) == .notFound)
+        #expect(one.counts.written == 1 && one.counts.faults.isEmpty && other.counts.faults.isEmpty)
+        await one.close()
+        await other.close()
+        server.stop()
+    }
+
+    @Test func aKeyShowsNothingOfItsRequest() async {
+        let storage = RedisCacheStorage(patient(server.path) { $0.prefix = "shop:" })
+        await storage.write(entry(7), under: key(1))
+        #expect(server.names == ["shop:1:" + key(1).name])
+        #expect(!server.commands.joined().contains { $0.contains("canary") })
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func anEntryExpiresWhenItIsOfNoUseAndAtTheBoundAtLatest() async {
+        let storage = RedisCacheStorage(patient(server.path) { $0.timeToLive = .seconds(100) })
+        for time in [nil, Duration.seconds(1000), .milliseconds(5500), .zero, .seconds(-1)] {
+            await storage.write(entry(7, useful: time), under: key(1))
+        }
+        let times = server.commands.filter { $0[0] == "SET" }.map { $0[3...].joined(separator: " ") }
+        #expect(times == ["PX 100000", "PX 100000", "PX 5500", "PX 1", "PX 1"])
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func aConnectionBeginsWithTheLogin() async {
+        let storage = RedisCacheStorage(
+            patient(server.path) { ($0.user, $0.password, $0.database) = ("kim", "secret", 3) })
+        #expect(await storage.absence(key(1)) == .notFound)
+        #expect(Array(server.commands.map { $0[0] }.prefix(3)) == ["AUTH", "SELECT", "GET"])
+        #expect(server.commands[0] == ["AUTH", "kim", "secret"])
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func aRefusedLoginIsAMiss() async {
+        server.script { $0[0] == "AUTH" ? .text("-WRONGPASS no\r\n") : .honest }
+        let storage = RedisCacheStorage(patient(server.path) { $0.password = "wrong" })
+        #expect(await storage.absence(key(1)) == .unavailable)
+        #expect(storage.counts.faults == [.noPermission: 1])
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func whatIsTooLargeOrTooMuchIsNotWritten() async {
+        server.script { $0[0] == "SET" ? .silence : .honest }
+        let storage = RedisCacheStorage(
+            patient(server.path) { ($0.maxEntryBytes, $0.maxQueuedBytes) = (2000, 1000) })
+        #expect(await !storage.write(entry(7, count: 2000), under: key(1)))
+        #expect(storage.counts.refused == 1)
+        // The first has all of the room, and is not answered.
+        storage.write(entry(7, count: 1500), under: key(1), nil)
+        #expect(await !storage.write(entry(7, count: 100), under: key(2)))
+        #expect(storage.counts.dropped == 1)
+        #expect(storage.counts.queuedBytes > 1500)
+        server.stop()
+        await storage.close()
+        #expect(storage.counts.queuedBytes == 0)
+    }
+
+    @Test func whenRedisIsFullNothingIsWrittenAndWhatIsThereIsFound() async {
+        let storage = RedisCacheStorage(patient(server.path))
+        await storage.write(entry(7), under: key(1))
+        server.script { $0[0] == "SET" ? .text("-OOM command not allowed\r\n") : .honest }
+        for _ in 0..<5 { #expect(await !storage.write(entry(8), under: key(2))) }
+        #expect(await storage.byte(key(1)) == 7)
+        #expect(storage.counts.failed == 5 && storage.counts.faults == [.noSpace: 5])
+        #expect(!storage.counts.isDisabled)
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func manyAtOnceFindTheirOwn() async {
+        let storage = RedisCacheStorage(patient(server.path))
+        for number in 0..<50 { await storage.write(entry(UInt8(number), count: 3000), under: key(number)) }
+        await withTaskGroup(of: Void.self) { group in
+            for task in 0..<32 {
+                group.addTask {
+                    for step in 0..<50 {
+                        let number = (task + step) % 50
+                        #expect(await storage.byte(key(number)) == UInt8(number))
+                        if step % 10 == 0 { await storage.write(entry(UInt8(number), count: 3000), under: key(number)) }
+                    }
+                }
+            }
+        }
+        #expect(storage.counts.faults.isEmpty)
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func largeEntriesComeWhole() async {
+        let storage = RedisCacheStorage(patient(server.path) { $0.maxQueuedBytes = 64 << 20 })
+        let count = 4 << 20
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<4 {
+                group.addTask {
+                    #expect(await storage.write(entry(UInt8(number), count: count), under: key(number)))
+                    #expect(await storage.byte(key(number)) == UInt8(number))
+                }
+            }
+        }
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func allIsRemovedAndCountedThatIsOfThePrefix() async {
+        server["other"] = [1]
+        server["axb:1:x"] = [1]
+        let storage = RedisCacheStorage(patient(server.path) { $0.prefix = "a*b:" })
+        for number in 0..<7 { await storage.write(entry(7), under: key(number)) }
+        #expect(await storage.measure() == CacheSize(entries: 7))
+        #expect(server.commands.first { $0[0] == "SCAN" }?[3] == "a\\*b:[0-9]*:*")
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func allIsRemoved() async {
+        server["other"] = [1]
+        let storage = RedisCacheStorage(patient(server.path))
+        for number in 0..<7 { await storage.write(entry(7), under: key(number)) }
+        #expect(await storage.removeAll())
+        #expect(server.names == ["other"])
+        #expect(await storage.measure() == CacheSize())
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func othersHearOfRemovals() async {
+        let (one, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
+        for storage in [one, other] {
+            _ = await storage.read(key(1))
+            // Of what was before the subscription nobody knows.
+            #expect(await storage.hears())
+        }
+        #expect(await one.remove(key(1)))
+        #expect(await other.hears())
+        var hearsItself = false
+        one.hearRemovals { hearsItself = true }
+        #expect(!hearsItself)
+        #expect(await other.removeAll())
+        #expect(await one.hears())
+        await one.close()
+        await other.close()
+        server.stop()
+    }
+
+    @Test func whatWasTakenIsWrittenBeforeTheEnd() async {
+        let storage = RedisCacheStorage(patient(server.path))
+        for number in 0..<50 { storage.write(entry(7), under: key(number), nil) }
+        await storage.close()
+        #expect(server.names.count == 50)
+        #expect(await storage.absence(key(1)) == .unavailable)
+        #expect(await !storage.write(entry(7), under: key(1)))
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func oneThatWasNeverUsedEndsAtOnce() async {
+        let storage = RedisCacheStorage(patient(server.path))
+        await storage.close()
+        #expect(server.commands.isEmpty)
+        server.stop()
+    }
+}

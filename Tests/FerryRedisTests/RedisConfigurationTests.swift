@@ -1,0 +1,37 @@
+import FerryRedis
+import Testing
+
+@Suite struct RedisConfigurationTests {
+    @Test func aURLNamesAServer() throws {
+        let plain = try RedisConfiguration(url: "redis://cache.internal")
+        #expect(plain.address == .host("cache.internal", port: 6379))
+        #expect(plain.database == 0 && plain.user == nil && plain.password == nil)
+        let full = try RedisConfiguration(url: "redis://kim:p%40ss@[::1]:7000/3")
+        #expect(full.address == .host("::1", port: 7000))
+        #expect(full.database == 3 && full.user == "kim" && full.password == "p@ss")
+        let old = try RedisConfiguration(url: "redis://:secret@localhost/")
+        #expect(old.user == nil && old.password == "secret" && old.database == 0)
+        let socket = try RedisConfiguration(url: "unix:///run/redis/redis.sock?db=2")
+        #expect(socket.address == .unixSocket("/run/redis/redis.sock") && socket.database == 2)
+    }
+
+    @Test(arguments: [
+        "", "http://h", "rediss://h", "redis://", "redis://h/x", "redis://h:0", "redis://h:70000", "redis://kim@h",
+        "unix://", "unix:///s?x=1", "redis://h/-1", "redis://h?db=1", "not a url",
+    ])
+    func anythingElseIsRefused(url: String) {
+        #expect(throws: RedisURLError.self) { try RedisConfiguration(url: url) }
+    }
+
+    @Test func noTextOfItShowsThePassword() throws {
+        let configuration = try RedisConfiguration(url: "redis://kim:canary@h/1")
+        var dumped = ""
+        dump(configuration, to: &dumped)
+        for text in ["\(configuration)", String(reflecting: configuration), dumped] {
+            #expect(!text.contains("canary") && !text.contains("kim"), "\(text)")
+        }
+        #expect(
+            #expect(throws: RedisURLError.self) { try RedisConfiguration(url: "rediss://:canary@h") }
+                .map { "\($0)".contains("canary") } == false)
+    }
+}
