@@ -124,11 +124,10 @@ final class RedisWorker {
     /// The connection is gone, or could not be made: nobody waits for the next.
     private func lost(_ fault: RedisFault) {
         connection = nil
-        let isNoticed = !(sent.isEmpty && looks.isEmpty && changes.isEmpty)
+        // Redis may close a connection that has been idle.
+        if !(sent.isEmpty && looks.isEmpty && changes.isEmpty) { loop.noted(success: false) }
         while let next = sent.popFirst() { finish(next, .failed(fault.kind)) }
         refuseAll(.failed(fault.kind))
-        // Redis may close a connection that has been idle.
-        if isNoticed { loop.noted(success: false) }
     }
 
     private func refuseAll(_ outcome: RedisCommand.Outcome) {
@@ -221,16 +220,15 @@ final class RedisWorker {
         if now < nextDeadline { return }
         if let first = sent.first, max(first.time, lastReply) &+ stall <= now { lost(RedisFault(.timeout)) }
         var next = closeTime ?? .max
-        var late = 0
         sent.forEach { one in
             guard one.finish != nil else { return }
             if one.deadline > now {
                 next = min(next, one.deadline)
                 return
             }
+            loop.noted(success: false)
             finish(one, .failed(.timeout))
             (one.finish, one.bytes) = (nil, 0)
-            late += 1
         }
         if let first = sent.first { next = min(next, max(first.time, lastReply) &+ stall) }
         for line in [\RedisWorker.looks, \RedisWorker.changes] {
@@ -240,14 +238,13 @@ final class RedisWorker {
                     next = min(next, item.deadline)
                     kept.append(item)
                 } else {
+                    loop.noted(success: false)
                     finish(item.command, .failed(.timeout))
-                    late += 1
                 }
             }
             self[keyPath: line] = kept
         }
         nextDeadline = next
-        for _ in 0..<late { loop.noted(success: false) }
     }
 }
 

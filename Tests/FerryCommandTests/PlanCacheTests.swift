@@ -57,6 +57,35 @@ import Testing
         }
     }
 
+    @Test func theCommandLineStoresWhatThePlanSaysNothingOf() async throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let text = #"{"requests": {"a": {"path": "/hello"}}, "run": {"request": "a", "repeat": 2}}"#
+        func start(_ line: [String], on base: String) throws -> PlanStart {
+            try PlanStart(plan(text), base: base).cached(ParsedArguments(line, of: RunCommand.allOptions))
+        }
+        try await withLoopbackServer { server in
+            server.handle("/hello") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "{}") }
+            let lines: [(line: [String], hits: [Bool])] = [
+                ([], [false, false]),
+                // In memory, which ends with the agent.
+                (["--http-cache"], [false, true]), (["--http-cache=private"], [false, true]),
+                (["--http-cache=shared"], [false, true]),
+                (["--http-cache", "--cache-dir", folder], [false, true]),
+                (["--http-cache", "--cache-dir", folder], [true, true]),
+            ]
+            for (line, hits) in lines {
+                let start = try start(line, on: server.baseURL)
+                let report = await withNetworkAgent(configuration: start.configuration) { agent in
+                    await PlanRun(start).perform(by: agent)
+                }
+                #expect(report.rows.map(\.isFromCache) == hits, "\(line)")
+            }
+        }
+        for line in [["--cache-dir", folder], ["--http-cache=public"], ["--http-cache", "--cache-dir", ""]] {
+            #expect(throws: UsageError.self) { try start(line, on: "http://127.0.0.1:1") }
+        }
+    }
+
     @Test func withoutItNothingIsKept() async throws {
         try await withLoopbackServer { server in
             let text = #"{"requests": {"a": "/hello"}, "run": {"request": "a", "repeat": 2}}"#

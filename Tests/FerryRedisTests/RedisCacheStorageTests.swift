@@ -43,8 +43,9 @@ import Testing
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.user, $0.password, $0.database) = ("kim", "secret", 3) })
         #expect(await storage.absence(key(1)) == .notFound)
-        #expect(Array(server.commands.map { $0[0] }.prefix(3)) == ["AUTH", "SELECT", "GET"])
-        #expect(server.commands[0] == ["AUTH", "kim", "secret"])
+        let commands = server.commands
+        #expect(Array(commands.prefix(2)) == [["AUTH", "kim", "secret"], ["SELECT", "3"]])
+        #expect(commands.contains { $0[0] == "GET" })
         await storage.close()
         server.stop()
     }

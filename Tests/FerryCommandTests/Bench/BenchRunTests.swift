@@ -27,6 +27,17 @@ import Testing
         }
     }
 
+    @Test func whatTheCacheAnswersIsCountedAndNotSent() async throws {
+        try await withLoopbackServer { server in
+            server.handle("/fresh") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "a") }
+            let report = try await report(server.baseURL + "/fresh", "-n", "200", "-c", "1", "--http-cache")
+            #expect(report.requests == 200 && report.ok == 200 && report.failed == 0 && report.bytes == 200)
+            #expect(server.requestCount == 1)
+        }
+        #expect(await Main.run(["bench", "http://h/", "--http-cache", "-r", "10"]) == .usage)
+        #expect(await Main.run(["bench", "http://h/", "--cache-dir", "/x"]) == .usage)
+    }
+
     /// None is answered before all have come.
     @Test func theClosedModelHasAConnectionForEach() async throws {
         try await withLoopbackServer { server in

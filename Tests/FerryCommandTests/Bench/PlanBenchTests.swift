@@ -16,6 +16,17 @@ import Testing
 
     private func plan(_ text: String) throws -> Plan { try PlanSchema.plan(text) }
 
+    @Test func itsRequestsAreAnsweredByTheCacheWhereThatIsWanted() async throws {
+        let plan = try plan(#"{"requests": {"a": "/fresh"}, "run": "a"}"#)
+        try await withLoopbackServer { server in
+            server.handle("/fresh") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "a") }
+            let arguments = try ParsedArguments(["--http-cache"], of: BenchCommand.allOptions)
+            let start = try PlanStart(plan, base: server.baseURL).cached(arguments)
+            let summary = await PlanBench.perform(start, try load("-n", "50", "-c", "1"))
+            #expect(summary.runs == 50 && summary.totals.failed == 0 && server.requestCount == 1)
+        }
+    }
+
     @Test func everyRunOfThePlanAndOfItsStepsIsCounted() async throws {
         let plan = try plan(
             #"""

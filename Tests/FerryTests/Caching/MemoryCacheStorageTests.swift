@@ -55,7 +55,8 @@ import Testing
         for number in 0..<1000 { storage.write(entry(7, count: number), under: key(number), nil) }
         #expect(size(of: storage).bytes <= 10_000)
         #expect(storage.counts.written == 1006)
-        #expect(storage.counts.evicted + UInt64(size(of: storage).entries) == 1000)
+        // Five took the place of an older one.
+        #expect(storage.counts.evicted + UInt64(size(of: storage).entries) == 1001)
     }
 
     @Test func whatIsTooLargeIsRefusedAndTakesTheOldOneAlong() {
