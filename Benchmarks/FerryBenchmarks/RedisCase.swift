@@ -37,6 +37,8 @@ enum RedisCase {
             guard reply.bodyLength == CacheCase.body.utf8.count else { throw BenchmarkError("another body") }
         }
         let used = ProcessUsage.now - before
+        let hits = await agent.cache.statistics
+        guard hits.memoryHits == 0, hits.diskHits == UInt64(count) else { throw BenchmarkError("no hits of Redis") }
         await agent.shutdown()
         times.sort()
         return [

@@ -43,9 +43,9 @@ import Testing
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.user, $0.password, $0.database) = ("kim", "secret", 3) })
         #expect(await storage.absence(key(1)) == .notFound)
-        let commands = server.commands
-        #expect(Array(commands.prefix(2)) == [["AUTH", "kim", "secret"], ["SELECT", "3"]])
-        #expect(commands.contains { $0[0] == "GET" })
+        // The other connection, which hears of removals, may begin meanwhile.
+        let commands = server.commands.prefix { $0[0] != "GET" }
+        #expect(commands.first == ["AUTH", "kim", "secret"] && commands.contains(["SELECT", "3"]))
         await storage.close()
         server.stop()
     }
