@@ -193,8 +193,7 @@ let package = Package(
             name: "FerryBenchmarks",
             dependencies: [
                 "Ferry", "FerryCache", "FerryJSON", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryMeasurement",
-                "CBareClient",
-                "CCoreDriver",
+                "CBareClient", "CCoreDriver",
             ],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
         .testTarget(name: "FerryBenchmarksTests", dependencies: ["FerryBenchmarks"], swiftSettings: strict),
