@@ -104,7 +104,8 @@ import Testing
         try await withServers([.serve]) { agent, ill in
             ill.script(path: "/slow", [.expectHead, .keepOpen])
             var failed = 0
-            for _ in 0..<4 {
+            // The turns of both go on meanwhile: which of them gets it is chance.
+            while failed < 2 {
                 let slow = Task {
                     await agent.result(Full(path: "/slow", timeouts: Timeouts(idle: .milliseconds(150))))
                 }
@@ -116,7 +117,6 @@ import Testing
                 for _ in 0..<4 { peers.insert(try await agent.send(Get("/hello")).metrics.peer?.address ?? "") }
                 #expect(peers.count == 2)
             }
-            #expect(failed > 0)
         }
     }
 

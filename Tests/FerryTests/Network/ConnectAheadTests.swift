@@ -156,7 +156,10 @@ import Testing
             while start.duration(to: .now) < .milliseconds(250) { await Task.yield() }
             // One that is too old would be found out by a request only.
             try await agent.send(Get("/hello"))
-            while idle(of: server, in: agent) < 3 || agent.statistics.connectionsOpened < 7 { await Task.yield() }
+            while idle(of: server, in: agent) < 3 || agent.statistics.connectionsOpened < 7 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
             #expect(agent.statistics.origins[server.baseURL]?.closed[.lifetime] ?? 0 >= 3)
         }
     }
@@ -171,7 +174,10 @@ import Testing
         } _: { agent, _ in
             try await agent.send(Get("/hello"))
             for address in AddressSelectionTests.Backends.addresses(1...3) {
-                while backends.connections(at: address) == 0 { await Task.yield() }
+                while backends.connections(at: address) == 0 {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
             }
         }
     }
@@ -221,7 +227,10 @@ import Testing
             $0.limits.minimumIdlePerHost = 3
         } _: { agent, server in
             for _ in 0..<10 { #expect(await agent.result(Get("/hello")).error?.code == .connect(.refused)) }
-            while agent.statistics.origins[server.baseURL]?.failed ?? 0 < 40 { await Task.yield() }
+            while agent.statistics.origins[server.baseURL]?.failed ?? 0 < 40 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
             let turns = agent.statistics.turns
             while agent.statistics.turns < turns + 3 { _ = await agent.result(Get("http://127.0.0.1:1/")) }
             #expect(agent.statistics.origins[server.baseURL]?.failed == 40)
