@@ -60,8 +60,8 @@ let package = Package(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "Csqlite3", path: "CShims/Csqlite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        // Its pkg-config file cannot be used, as SwiftPM refuses the definition in it. `sys/eventfd.h` comes along: it is
-        // not in Swift's Glibc module.
+        // Its pkg-config file cannot be used, as SwiftPM refuses the definition in it. `sys/eventfd.h`, which is not in
+        // Swift's Glibc module, comes along.
         .systemLibrary(name: "Chiredis", path: "CShims/Chiredis", providers: [.apt(["libhiredis-dev"])]),
         // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),

@@ -16,7 +16,8 @@ final class RedisConnection: @unchecked Sendable {
 
     /// Connects, and waits for that.
     init(_ configuration: RedisConfiguration) throws(RedisFault) {
-        let time = configuration.connectTimeout.nanoseconds
+        // hiredis takes neither no time nor centuries.
+        let time = min(max(configuration.connectTimeout.nanoseconds, 1_000_000), 86_400_000_000_000)
         let wait = timeval(tv_sec: Int(time / 1_000_000_000), tv_usec: Int(time % 1_000_000_000 / 1000))
         let made: UnsafeMutablePointer<redisContext>? =
             switch configuration.address {

@@ -23,7 +23,6 @@ final class RedisWorker {
     private var connection: RedisConnection?
     private var isConnecting = false
     private var sent = RedisLine<Sent>()
-    private var lastReply: UInt64 = 0
     /// Nothing has to be looked after before this.
     private var nextDeadline = UInt64.max
     private var closeTime: UInt64?
@@ -97,11 +96,11 @@ final class RedisWorker {
         case .failure(let fault): lost(fault)
         case .success(let made):
             connection = made
-            lastReply = monotonicTime()
+            let now = monotonicTime()
             do throws(RedisFault) {
                 for command in configuration.login {
                     try made.append(command)
-                    sent.append(Sent(finish: nil, deadline: .max, time: lastReply, isLogin: true))
+                    sent.append(Sent(finish: nil, deadline: .max, time: now, isLogin: true))
                 }
                 for (name, number) in loop.owed.all { try pay(name, number, by: made) }
             } catch {
@@ -118,7 +117,7 @@ final class RedisWorker {
                 finish: { outcome in
                     if case .reply(let reply) = outcome, reply.kind == .integer { owed.pay(name, number) }
                 },
-                deadline: .max, time: lastReply))
+                deadline: .max, time: monotonicTime()))
     }
 
     /// The connection is gone, or could not be made: nobody waits for the next.
@@ -194,8 +193,6 @@ final class RedisWorker {
             try connection?.receive { reply throws(RedisFault) in
                 // A reply to nothing.
                 guard let next = sent.popFirst() else { throw RedisFault(.damaged) }
-                let now = monotonicTime()
-                lastReply = now
                 if next.isLogin {
                     if let fault = RedisFault(reply) { throw fault }
                     if reply.kind != .status { throw RedisFault(.damaged) }
@@ -211,14 +208,15 @@ final class RedisWorker {
 
     // MARK: Times
 
-    /// A connection that brings no reply for so long is given up.
+    /// A connection whose oldest command waits for so long is given up: where a reply was left out, all that come are
+    /// those of later commands.
     private var stall: UInt64 { max(configuration.writeTimeout.nanoseconds, 1_000_000) }
 
     /// Answers those that wait too long.
     private func expire() {
         let now = monotonicTime()
         if now < nextDeadline { return }
-        if let first = sent.first, max(first.time, lastReply) &+ stall <= now { lost(RedisFault(.timeout)) }
+        if let first = sent.first, first.time &+ stall <= now { lost(RedisFault(.timeout)) }
         var next = closeTime ?? .max
         sent.forEach { one in
             guard one.finish != nil else { return }
@@ -230,7 +228,7 @@ final class RedisWorker {
             finish(one, .failed(.timeout))
             (one.finish, one.bytes) = (nil, 0)
         }
-        if let first = sent.first { next = min(next, max(first.time, lastReply) &+ stall) }
+        if let first = sent.first { next = min(next, first.time &+ stall) }
         for line in [\RedisWorker.looks, \RedisWorker.changes] {
             var kept = RedisLine<RedisLoop.Item>()
             while let item = self[keyPath: line].popFirst() {

@@ -173,6 +173,22 @@ import Testing
         server.stop()
     }
 
+    @Test func extremeTimesAreNoTrap() async {
+        for time in [Duration.seconds(Int64.max), .zero, .seconds(Int64.min)] {
+            let storage = RedisCacheStorage(
+                patient(server.path) { configuration in
+                    configuration.connectTimeout = time
+                    (configuration.timeToLive, configuration.lease) = (time, time)
+                    (configuration.pause, configuration.longestPause) = (time, time)
+                    if time > .zero { (configuration.timeout, configuration.writeTimeout) = (time, time) }
+                })
+            if time > .zero { #expect(await storage.write(entry(7, useful: time), under: key(1))) }
+            _ = await storage.read(key(1))
+            await storage.close()
+        }
+        server.stop()
+    }
+
     @Test func oneThatWasNeverUsedEndsAtOnce() async {
         let storage = RedisCacheStorage(patient(server.path))
         await storage.close()

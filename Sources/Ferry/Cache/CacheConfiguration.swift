@@ -51,9 +51,7 @@ public struct CacheConfiguration: Sendable {
         self.applicationVersion = applicationVersion
     }
 
-    /// A cache in a storage, in the place of the disk, with the defaults.
-    ///
-    /// - Parameter storage: Makes the storage, once for each agent.
+    /// A cache in a storage, in the place of the disk, with the defaults. `storage` makes it, once for each agent.
     public init(applicationVersion: String? = nil, storage: @escaping @Sendable () -> any CacheStorage) {
         directory = ""
         self.storage = storage

@@ -1,0 +1,6 @@
+#if FERRY_TSAN
+@testable import FerryCache
+
+/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; FerryCache says why.
+typealias Mutex<Value: ~Copyable> = FerryCache.Mutex<Value>
+#endif
