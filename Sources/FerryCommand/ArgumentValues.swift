@@ -59,8 +59,7 @@ extension ParsedArguments {
     /// A URL that others are joined to: without its scheme each of them would fail.
     func base(_ name: String) throws(UsageError) -> String? {
         guard let text = last(name) else { return nil }
-        let scheme = text.lowercased()
-        guard ["http://", "https://", "http+unix://", "https+unix://"].contains(where: scheme.hasPrefix) else {
+        guard CommandURL.hasWebScheme(text) else {
             throw UsageError("--\(name) wants a URL that begins with http:// or https://, not '\(text)'")
         }
         return text

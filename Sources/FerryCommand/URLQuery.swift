@@ -39,6 +39,12 @@ enum CommandURL {
         return name.isEmpty || name == "." || name == ".." ? nil : String(name)
     }
 
+    /// Whether it begins with `http://` or `https://`, or with what names the socket of one.
+    static func hasWebScheme(_ url: String) -> Bool {
+        let start = url.prefix(13).lowercased()
+        return ["http://", "https://", "http+unix://", "https+unix://"].contains(where: start.hasPrefix)
+    }
+
     private static func hasScheme(_ url: String) -> Bool {
         let scheme = url.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
         return !scheme.isEmpty && url.dropFirst(scheme.count).hasPrefix("://")

@@ -118,11 +118,12 @@ import Testing
         #expect(json.value(atPointer: "/steps/1/error/code")?.string == "invalidStatusCode")
         #expect((json.value(atPointer: "/steps/0/metrics/total")?.int ?? 0) > 0)
         let lines = report.table.split(separator: "\n")
-        #expect(lines.count == 5)
+        #expect(lines.count == 6)
         #expect(lines[1].hasPrefix("  a") && lines[1].contains("200"))
-        #expect(lines[3].hasSuffix("skipped: 'b' failed"))
+        #expect(lines[3] == "      expected status 200-299, found 404")
+        #expect(lines[4].hasSuffix("skipped: 'b' failed"))
         #expect(steps.map { $0["reason"]?.string } == [nil, nil, "'b' failed"])
-        #expect(lines[4].hasPrefix("FAILED: r, 1 of 3 steps"))
+        #expect(lines[5].hasPrefix("FAILED: r, 1 of 3 steps"))
     }
 
     @Test func thePageIsWholeAndEscaped() async throws {

@@ -1,5 +1,6 @@
 import Ferry
 import FerryMeasurement
+import FerryTesting
 import Foundation
 import Testing
 
@@ -30,8 +31,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""a""#, Int32(0), "ok: "), (#""gone""#, 5, "invalidStatusCode(404)"), (#""other""#, 4, "applicationError"),
-        (#""nobody""#, 3, "connect"), (#"{"chain": ["a", "gone", "nobody"]}"#, 5, "skipped"),
+        (#""a""#, Int32(0), "ok: "), (#""gone""#, 5, "expected status 200-299, found 404"),
+        (#""other""#, 4, "expected header X-Not 'there', found none"),
+        (#""nobody""#, 3, "could not connect to 127.0.0.1:1: connection refused"),
+        (#"{"chain": ["a", "gone", "nobody"]}"#, 5, "skipped"),
     ]) func itEndsByWhatFailedFirst(_ step: String, _ code: Int32, _ word: String) throws {
         let end = try run(
             #"""
@@ -82,11 +85,79 @@ import Testing
     @Test(arguments: [
         (["--base", "http://h", "--serve"], Int32(1), "--base and --serve exclude each other"),
         (["--var", "novalue"], 1, "--var wants 'key=value'"),
-        (["--serve", "--html", "/nowhere/run.html"], 2, "/nowhere/run.html: cannot be written"),
-        (["--serve", "--var", "x={{"], 0, "ok: "),
+        (["--serve", "--var", "who={{"], 0, "ok: "),
     ]) func whatMakesNoSenseIsSaid(_ options: [String], _ code: Int32, _ message: String) throws {
-        let file = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
+        let file = try TemporaryFile(Array(Self.greeting.utf8))
         let end = try FerryProgram.run(["run", file.path] + options)
         #expect(end.code == code && end.output.contains(message), "\(end.output)")
+    }
+
+    private static let greeting = #"{"requests": {"a": "/hello?{{who|kim}}"}, "run": "a"}"#
+
+    @Test(arguments: [
+        (["--html", "/nowhere/run.html"], "cannot write /nowhere/run.html: No such file or directory"),
+        (["--har", "/nowhere/run.har"], "cannot write /nowhere/run.har: No such file or directory"),
+        (["--html", "/tmp"], "cannot write /tmp: Is a directory"),
+        (["--var", "whom=x"], "--var: the plan has no variable 'whom' (did you mean who?)"),
+        (["--var", "a=x"], "--var: the plan has no variable 'a'; there are who"),
+    ]) func whatCannotWorkIsSaidBeforeAnythingIsSent(_ options: [String], _ message: String) async throws {
+        try await withLoopbackServer { server in
+            let file = try TemporaryFile(Array(Self.greeting.utf8))
+            let end = try FerryProgram.run(["run", file.path, "--base", server.baseURL] + options)
+            #expect(end.code == 2 && end.output == "ferry run: \(message)\n", "\(end.output)")
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        (#""x/{{who|kim}}""#, "", #"no base URL is configured and "x/{{who|kim}}" is a relative path: "#),
+        (#""{{who|kim}}/x""#, "", #"no base URL is configured and "{{who|kim}}/x" is a relative path: "#),
+        (#""/x""#, #""base": "", "#, #"no base URL is configured and "/x" is a relative path: "#),
+        (#""/x""#, #""base": "h:80", "#, "the base 'h:80' does not begin with http:// or https://"),
+    ]) func aMissingBaseIsSaidBeforeTheFirstPlanRuns(_ path: String, _ base: String, _ message: String) async throws {
+        try await withLoopbackServer { server in
+            let good = try TemporaryFile(
+                Array(#"{"requests": {"a": "\#(server.baseURL)/hello"}, "run": "a"}"#.utf8))
+            let bad = try TemporaryFile(Array(#"{\#(base)"requests": {"a": \#(path)}, "run": "a"}"#.utf8))
+            let end = try FerryProgram.run(["run", good.path, bad.path])
+            #expect(end.code == 2 && end.output.hasPrefix("ferry run: \(bad.path):1: \(message)"), "\(end.output)")
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func aPathThatAnAnswerBringsNeedsNoBase() async throws {
+        try await withLoopbackServer { server in
+            let text = #"""
+                {"requests": {"a": {"path": "{{home}}/echo", "body": "{{home}}", "capture": {"next": "/body"}},
+                  "b": "{{next}}/hello"}, "variables": {"home": "\#(server.baseURL)"}, "run": {"chain": ["a", "b"]}}
+                """#
+            let file = try TemporaryFile(Array(text.utf8))
+            let end = try FerryProgram.run("run", file.path)
+            #expect(end.code == 0 && end.output.contains("2 of 2"), "\(end.output)")
+        }
+    }
+
+    @Test(arguments: [("/hello", Int32(3)), ("/status/404", 5)])
+    func aPageThatCannotBeWrittenCountsAfterThePlan(_ path: String, _ code: Int32) throws {
+        // It can be opened, but takes nothing.
+        for option in ["--html", "--har"] {
+            let end = try run(#"{"requests": {"a": "\#(path)"}, "run": "a"}"#, "--serve", option, "/dev/full")
+            #expect(end.code == code, "\(end.output)")
+            #expect(
+                end.output.hasSuffix("ferry run: cannot write /dev/full: No space left on device\n"), "\(end.output)")
+        }
+    }
+
+    @Test func whatWasExchangedIsWritten() throws {
+        let folder = NSTemporaryDirectory() + "ferry-run-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let end = try run(
+            #"{"requests": {"a": "/hello", "b": "/status/404"}, "run": {"chain": ["a", "b"]}}"#, "--serve",
+            "--har", folder + "/run.har")
+        #expect(end.code == 5, "\(end.output)")
+        let archive = try HTTPArchive(contentsOf: folder + "/run.har")
+        #expect(archive.entries.map(\.response.status) == [200, 404])
+        #expect(archive.entries.allSatisfy { $0.request.url.hasPrefix("http://127.0.0.1:") })
     }
 }

@@ -33,6 +33,8 @@ enum PlanBench {
                 try PlanStart(plan, values: values)
             }
         let start = try plain.cached(arguments)
+        try PlanStart.checkNames(values, of: [plan])
+        try start.checkBase()
         var (summary, wasInterrupted) = try await interruptible { await perform(start, load) }
         summary.judge(by: load.verdict)
         load.output.tell(table: summary.table, json: summary.json, checks: summary.checks)

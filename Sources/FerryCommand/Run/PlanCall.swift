@@ -17,10 +17,13 @@ struct PlanCall: Request {
     private let plan: PlanRequest
     private let state: PlanState
 
-    init(_ plan: PlanRequest, _ state: PlanState, observedBy observer: any RequestObserver) throws(PlanFault) {
+    /// `recorder` gets what becomes of it, in its row.
+    init(_ plan: PlanRequest, _ state: PlanState, _ recorder: PlanRecorder, row: Int) throws(PlanFault) {
         self.plan = plan
         self.state = state
-        observers = [observer]
+        observers = [
+            PlanObserver(recorder: recorder, row: row) { PlanExpectation.explanation(of: $0, plan) }
+        ]
         path = URLQuery.appending(try Self.fields(plan.query, state), to: try state.text(plan.path))
         method = plan.method
         var headers = Headers()
@@ -84,31 +87,10 @@ struct PlanCall: Request {
     }
 
     func value(from response: Response) throws {
-        for (name, wanted) in plan.expectedHeaders {
-            let found = response.headers[name]
-            guard let found, Self.fits(found, wanted) else {
-                throw fault("header \(name): expected '\(wanted)', found \(found.map { "'\($0)'" } ?? "none")")
-            }
-        }
-        if !plan.expectedJSON.isEmpty || !plan.captures.isEmpty {
-            guard let json = try response.json else { throw fault("the body is empty") }
-            for (pointer, wanted) in plan.expectedJSON {
-                let found = json.value(atPointer: pointer)
-                if found != wanted {
-                    throw fault("\(pointer): expected \(wanted), found \(found.map { "\($0)" } ?? "nothing")")
-                }
-            }
-            for (name, pointer) in plan.captures {
-                guard let found = json.value(atPointer: pointer) else { throw fault("\(pointer): nothing to capture") }
-                state.capture(found, as: name)
-            }
+        try PlanExpectation.check(response, plan)
+        for (name, pointer) in plan.captures {
+            state.capture(try PlanExpectation.captured(name, pointer, response), as: name)
         }
         state.answered(plan.name, response)
     }
-
-    private static func fits(_ found: String, _ wanted: String) -> Bool {
-        wanted.hasSuffix("*") ? found.hasPrefix(wanted.dropLast()) : found == wanted
-    }
-
-    private func fault(_ message: String) -> RequestError { RequestError(.applicationError, message: message) }
 }

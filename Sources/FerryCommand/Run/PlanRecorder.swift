@@ -48,6 +48,8 @@ final class PlanRecorder: Sendable {
 struct PlanObserver: RequestObserver {
     let recorder: PlanRecorder
     let row: Int
+    /// Says what a failure is, for people.
+    var explain: @Sendable (RequestError) -> String? = { _ in nil }
 
     func willStart(_ run: RunInfo) {
         let now = recorder.elapsed
@@ -66,7 +68,9 @@ struct PlanObserver: RequestObserver {
             switch outcome {
             case .finished(_, let isFromCache): (row.state, row.isFromCache) = (.finished, isFromCache)
             case .cancelled: row.state = .cancelled
-            case .failed(let error): (row.state, row.code, row.message) = (.failed, error.code, error.message)
+            case .failed(let error):
+                (row.state, row.code, row.message) = (.failed, error.code, error.message)
+                row.explanation = explain(error)
             }
         }
     }

@@ -23,38 +23,11 @@ struct PlanReport: Sendable {
         }
     }
 
-    /// For people: a line for each run, times by phase.
-    var table: String {
-        // Names come from files, and messages from servers.
-        let names = rows.map { blanks(2 * $0.depth) + Main.oneLine($0.name) }
-        let width = max(4, names.map(\.count).max() ?? 0)
-        let phases = PlanPhase.allCases
-        var lines = [
-            "step".padded(to: width) + "  status"
-                + (["total"] + phases.map(\.rawValue)).map { $0.aligned(right: 10) }.joined()
-                + "  cached  attempts"
-        ]
-        for (row, name) in zip(rows, names) {
-            if row.state == .skipped {
-                lines.append(name.padded(to: width) + "  " + Main.oneLine(row.skipped))
-                continue
-            }
-            let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
-            var line = name.padded(to: width) + "  " + status.padded(to: 6)
-            line += durationText(nanoseconds: row.nanoseconds).aligned(right: 10)
-            let times = PlanPhase.times(of: row)
-            for phase in phases {
-                line += (times[phase].map { durationText(nanoseconds: $0) } ?? "–").aligned(right: 10)
-            }
-            line += "  " + row.cached.padded(to: 6) + "  \(row.attempts)"
-            if let message = row.message { line += Main.oneLine("  \(row.code?.description ?? "failed"): \(message)") }
-            lines.append(line)
-        }
-        let verdict = isOK ? "ok" : "FAILED"
-        let time = durationText(nanoseconds: nanoseconds)
-        lines.append("\(verdict): \(Main.oneLine(name)), \(finished) of \(rows.count) steps in \(time)")
-        return lines.map { $0 + "\n" }.joined()
-    }
+    /// For people, on a terminal of the usual width.
+    var table: String { table(columns: Console.usualColumns) }
+
+    /// For people, in lines of at most `columns`.
+    func table(columns: Int) -> String { PlanTable(self, columns: columns).text }
 
     /// One line, fields in alphabetical order.
     var json: String { jsonLine(self) }

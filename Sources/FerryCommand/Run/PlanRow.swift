@@ -22,12 +22,26 @@ struct PlanRow: Sendable {
     var metrics: RequestMetrics?
     var code: RequestError.Code?
     var message: String?
+    /// What went wrong, for people: what was expected, or the thing and its limit. Without it, ``message`` has to do.
+    var explanation: String?
 
     var nanoseconds: UInt64 { end - min(start, end) }
     var attempts: Int { metrics?.attempts ?? 0 }
 
     /// For people: whether the answer is the cache's, and whether it is past its time.
     var cached: String { metrics?.cache == .stale ? "stale" : isFromCache ? "yes" : "no" }
+
+    /// For people; `nil` where nothing went wrong.
+    var fault: String? {
+        if let explanation { return explanation }
+        return message.map { message in
+            switch code {
+            // What a plan expects is no fault of an application.
+            case nil, .applicationError: message
+            case let code?: "\(code): \(message)"
+            }
+        }
+    }
 
     /// For people: that it never began, and why.
     var skipped: String { "skipped" + (reason.map { ": \($0)" } ?? "") }

@@ -57,6 +57,13 @@ struct PlanStart: Sendable {
         return start
     }
 
+    /// The same with its exchanges written down.
+    func recorded(by recorder: Recorder) -> PlanStart {
+        var start = self
+        start.configuration.recorder = recorder
+        return start
+    }
+
     private init(_ start: PlanStart, _ state: PlanState) {
         (plan, configuration, given, shared) = (start.plan, start.configuration, start.given, start.shared)
         self.state = state
@@ -83,6 +90,42 @@ struct PlanStart: Sendable {
         return configuration
     }
 
+    /// Throws where a request is a path, and nothing says on which server.
+    func checkBase() throws(InputError) {
+        if let base = configuration.baseURL, !base.isEmpty {
+            if CommandURL.hasWebScheme(base) { return }
+            throw plan.file.fault(
+                PlanFault(
+                    "the base '\(base)' does not begin with http:// or https://", at: plan.base?.origin))
+        }
+        for name in Set(plan.root.names).sorted() {
+            guard let path = plan.requests[name]?.path, let start = beginning(of: path) else { continue }
+            if start.contains("://") { continue }
+            throw plan.file.fault(
+                PlanFault(
+                    "no base URL is configured and \"\(path.source)\" is a relative path: "
+                        + "'base' in the plan, --base or --serve gives one", at: path.origin))
+        }
+    }
+
+    /// What a path begins with, as far as it is known before anything has run; `nil` where it is not known at all.
+    private func beginning(of path: PlanTemplate) -> String? {
+        var text = ""
+        for part in path.parts {
+            switch part {
+            case .text(let piece): text += piece
+            case .place(let place):
+                let isLater = plan.requests[place.name] != nil || captured.contains(place.name)
+                guard !isLater, let value = try? state.value(of: place) else { return text.contains("/") ? text : nil }
+                text += value.string ?? value.description
+            }
+        }
+        return text
+    }
+
+    /// Values that requests bring.
+    private var captured: Set<String> { Set(plan.requests.values.flatMap { $0.captures.map(\.name) }) }
+
     /// The variables that these are made of, and those that they are made of.
     private static func variables(of plan: Plan, behind places: [PlanPlace]) -> Set<String> {
         var names = Set(places.map(\.name))
@@ -90,6 +133,28 @@ struct PlanStart: Sendable {
             names.formUnion(value.places.map(\.name))
         }
         return names.intersection(plan.variables.map(\.name))
+    }
+
+    /// Throws where a name of `--var` is nothing that one of these plans knows.
+    static func checkNames(_ values: [(name: String, value: String)], of plans: [Plan]) throws(InputError) {
+        var known: Set<String> = []
+        for plan in plans {
+            known.formUnion(plan.variables.map(\.name))
+            for request in plan.requests.values {
+                known.formUnion(request.captures.map(\.name) + request.places.map(\.name))
+            }
+            known.formUnion(((plan.base?.places ?? []) + (plan.cache?.places ?? [])).map(\.name))
+        }
+        known.subtract(PlanReader.reserved)
+        // In a place a name of a request is its answer.
+        for plan in plans { known.subtract(plan.requests.keys) }
+        for (name, _) in values where !known.contains(name) {
+            let whose = plans.count == 1 ? "the plan has" : "the plans have"
+            let known = known.sorted()
+            let list = known.isEmpty ? "" : "; there are \(known.joined(separator: ", "))"
+            let suggestion = Suggestion.text(for: name, in: known)
+            throw InputError("--var: \(whose) no variable '\(name)'\(suggestion.isEmpty ? list : suggestion)")
+        }
     }
 
     /// The environment stays as it is, and so do variables that no request captures anew: a place of them that has no

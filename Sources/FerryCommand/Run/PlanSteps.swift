@@ -73,7 +73,7 @@ struct PlanSteps: Sendable {
         guard let request = plan.requests[name] else { preconditionFailure("the reader knows all names") }
         return ChainRequest(value: ()).then(name) { [state, recorder] in
             do throws(PlanFault) {
-                return try PlanCall(request, state, observedBy: PlanObserver(recorder: recorder, row: row))
+                return try PlanCall(request, state, recorder, row: row)
             } catch {
                 recorder.failed(row, error)
                 throw RequestError(.applicationError, message: error.description)

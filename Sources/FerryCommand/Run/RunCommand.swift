@@ -1,7 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
 internal import FerryTesting
-internal import FoundationEssentials
 
 /// `ferry run`: batches and chains of requests from files.
 enum RunCommand: Subcommand {
@@ -18,6 +17,7 @@ enum RunCommand: Subcommand {
             ] + HTTPCacheOption.options + [
                 CommandOption("dry-run", "Prints what would be done"),
                 CommandOption("html", value: "FILE", "Writes a page with the waterfall of the run"),
+                CommandOption("har", value: "FILE", "Writes what was exchanged, in the format HAR 1.2"),
                 CommandOption("json", "Prints one object a plan in place of the table"),
             ])
     ]
@@ -31,22 +31,9 @@ enum RunCommand: Subcommand {
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if arguments.operands.isEmpty { throw UsageError("a plan is needed") }
         if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve exclude each other") }
-        // All are read and made ready before the first runs: a mistake in the last shall not come late.
-        let values = try arguments.pairs("var")
-        let base = try arguments.base("base")
-        let plans = try arguments.operands.map { try PlanReader.plan(at: $0) }
-        let engine = try EngineOption.engine(arguments)
-        let starts = try plans.map { plan in
-            let start =
-                if let base {
-                    try PlanStart(plan, values: values, base: base)
-                } else {
-                    try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
-                }
-            return try (engine.map { start.carried(by: $0) } ?? start).cached(arguments)
-        }
+        let (starts, output) = try prepared(arguments)
         if arguments.has("dry-run") {
-            for plan in plans { Console.out(PlanOutline(plan).text) }
+            for start in starts { Console.out(PlanOutline(start.plan).text) }
             return .success
         }
         let (reports, wasInterrupted) = try await interruptible {
@@ -55,22 +42,40 @@ enum RunCommand: Subcommand {
                 await perform(starts.map { $0.based(on: server.baseURL) }, arguments)
             }
         }
-        if let path = arguments.last("html") {
-            do {
-                try Data(PlanPage(reports).html.utf8).write(to: URL(filePath: path))
-            } catch {
-                throw InputError("\(path): cannot be written")
-            }
+        let code = wasInterrupted ? .interrupted : reports.map(\.exitCode).first { $0 != .success } ?? .success
+        return output.write(reports, after: code)
+    }
+
+    /// All are read and made ready before the first runs: a mistake in the last shall not come late.
+    private static func prepared(_ arguments: ParsedArguments) throws -> (starts: [PlanStart], output: PlanOutput) {
+        let values = try arguments.pairs("var")
+        let base = try arguments.base("base")
+        let plans = try arguments.operands.map { try PlanReader.plan(at: $0) }
+        let engine = try EngineOption.engine(arguments)
+        let output = try PlanOutput(arguments)
+        let starts = try plans.map { plan in
+            var start =
+                if let base {
+                    try PlanStart(plan, values: values, base: base)
+                } else {
+                    try PlanStart(plan, values: values, hasOtherBase: arguments.has("serve"))
+                }
+            if let engine { start = start.carried(by: engine) }
+            if let recorder = output.recorder { start = start.recorded(by: recorder) }
+            return try start.cached(arguments)
         }
-        if wasInterrupted { return .interrupted }
-        return reports.map(\.exitCode).first { $0 != .success } ?? .success
+        try PlanStart.checkNames(values, of: plans)
+        if !arguments.has("serve") && !arguments.has("dry-run") {
+            for start in starts { try start.checkBase() }
+        }
+        return (starts, output)
     }
 
     private static func perform(_ starts: [PlanStart], _ arguments: ParsedArguments) async -> [PlanReport] {
         var reports: [PlanReport] = []
         for start in starts where !Task.isCancelled {
             let report = await perform(start)
-            Console.out(arguments.has("json") ? report.json + "\n" : report.table)
+            Console.out(arguments.has("json") ? report.json + "\n" : report.table(columns: Console.outColumns))
             reports.append(report)
         }
         return reports
