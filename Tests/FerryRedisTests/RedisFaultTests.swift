@@ -123,6 +123,7 @@ import Testing
         let storage = RedisCacheStorage(
             patient(server.path) {
                 ($0.timeout, $0.writeTimeout, $0.maxFailures) = (.milliseconds(20), .milliseconds(200), 1000)
+                ($0.pause, $0.longestPause) = (.milliseconds(1), .milliseconds(20))
             })
         var looks = 0
         while server.commands.isEmpty || looks < 100 {
