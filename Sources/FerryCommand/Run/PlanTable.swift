@@ -1,7 +1,7 @@
 internal import FerryMeasurement
 
-/// How a plan went, for people: a line for each run of a request, with its times by phase. Names from files and messages
-/// from servers are made harmless.
+/// How a plan went, for people: a line for each run of a request, with its times by phase. Names from files and
+/// messages from servers are made harmless.
 struct PlanTable {
     private static let statusWidth = 6
     private static let timeWidth = 9
