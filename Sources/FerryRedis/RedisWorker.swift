@@ -23,6 +23,8 @@ final class RedisWorker {
     private var connection: RedisConnection?
     private var isConnecting = false
     private var sent = RedisLine<Sent>()
+    /// Since when every reply has come too late.
+    private var lateSince: UInt64?
     /// Nothing has to be looked after before this.
     private var nextDeadline = UInt64.max
     private var closeTime: UInt64?
@@ -123,6 +125,7 @@ final class RedisWorker {
     /// The connection is gone, or could not be made: nobody waits for the next.
     private func lost(_ fault: RedisFault) {
         connection = nil
+        lateSince = nil
         // Redis may close a connection that has been idle.
         if !(sent.isEmpty && looks.isEmpty && changes.isEmpty) { loop.noted(success: false) }
         while let next = sent.popFirst() { finish(next, .failed(fault.kind)) }
@@ -193,12 +196,17 @@ final class RedisWorker {
             try connection?.receive { reply throws(RedisFault) in
                 // A reply to nothing.
                 guard let next = sent.popFirst() else { throw RedisFault(.damaged) }
+                // All that were asked for are here: none is missing.
+                if sent.isEmpty { lateSince = nil }
                 if next.isLogin {
                     if let fault = RedisFault(reply) { throw fault }
                     if reply.kind != .status { throw RedisFault(.damaged) }
                     return
                 }
-                if next.finish != nil { loop.noted(success: true) }
+                if next.finish != nil {
+                    loop.noted(success: true)
+                    lateSince = nil
+                }
                 finish(next, .reply(reply))
             }
         } catch {
@@ -208,15 +216,17 @@ final class RedisWorker {
 
     // MARK: Times
 
-    /// A connection whose oldest command waits for so long is given up: where a reply was left out, all that come are
-    /// those of later commands.
+    /// A connection whose oldest command waits for so long is given up, and one on which no reply has come in time for
+    /// so long: where a reply was left out, all that come are those of later commands.
     private var stall: UInt64 { max(configuration.writeTimeout.nanoseconds, 1_000_000) }
 
     /// Answers those that wait too long.
     private func expire() {
         let now = monotonicTime()
         if now < nextDeadline { return }
-        if let first = sent.first, first.time &+ stall <= now { lost(RedisFault(.timeout)) }
+        if let oldest = [sent.first?.time, lateSince].compactMap({ $0 }).min(), oldest &+ stall <= now {
+            lost(RedisFault(.timeout))
+        }
         var next = closeTime ?? .max
         sent.forEach { one in
             guard one.finish != nil else { return }
@@ -227,7 +237,9 @@ final class RedisWorker {
             loop.noted(success: false)
             finish(one, .failed(.timeout))
             (one.finish, one.bytes) = (nil, 0)
+            lateSince = lateSince ?? now
         }
+        if let lateSince { next = min(next, lateSince &+ stall) }
         if let first = sent.first { next = min(next, first.time &+ stall) }
         for line in [\RedisWorker.looks, \RedisWorker.changes] {
             var kept = RedisLine<RedisLoop.Item>()

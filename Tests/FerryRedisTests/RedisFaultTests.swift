@@ -1,5 +1,6 @@
 import FerryCache
 import FerryRedis
+import Synchronization
 import Testing
 
 /// Redis down, slow or lying: a miss, which is counted.
@@ -132,6 +133,28 @@ import Testing
         }
         server.script { _ in .honest }
         while await storage.absence(key(1)) != .notFound {}
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func oneReplyThatWasLeftOutDoesNotMakeAllOthersLate() async {
+        let first = Mutex(true)
+        server.script { words in
+            guard words[0] == "GET" else { return .honest }
+            let isFirst = first.withLock { first in
+                defer { first = false }
+                return first
+            }
+            return isFirst ? .silence : .honest
+        }
+        let storage = RedisCacheStorage(
+            patient(server.path) {
+                ($0.timeout, $0.writeTimeout, $0.maxFailures) = (.milliseconds(50), .milliseconds(400), 1000)
+                ($0.pause, $0.longestPause) = (.milliseconds(1), .milliseconds(20))
+            })
+        var looks = 0
+        repeat { looks += 1 } while await storage.absence(key(1)) != .notFound
+        #expect(looks > 1)
         await storage.close()
         server.stop()
     }
