@@ -77,7 +77,7 @@ struct Case: Sendable {
             rivals: all + Rival.native + [
                 .dressed, .exported, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
             ],
-            seconds: 27, secondsOfSystemCalls: 20),
+            seconds: 26, secondsOfSystemCalls: 20),
         Case(
             name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 60_000,
             rivals: ours + [.wrk, .go], seconds: 11, secondsOfSystemCalls: 9),
