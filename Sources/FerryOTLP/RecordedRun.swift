@@ -98,7 +98,7 @@ struct RecordedRuns {
             return false
         }
         runs.append(run)
-        return runs.count == (most + 1) / 2
+        return runs.count == most / 2 + most % 2
     }
 
     mutating func take(_ count: Int) -> [RecordedRun] {

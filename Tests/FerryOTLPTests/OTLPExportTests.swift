@@ -133,6 +133,9 @@ struct OTLPExportTests {
         #expect(taken == 3 && isHalf)
         let (dropped, left) = (runs.drop(), runs.take(1).count)
         #expect(dropped == 2 && left == 0)
+        var boundless = RecordedRuns(most: .max)
+        let isFull = boundless.append(run)
+        #expect(!isFull)
     }
 
     @Test func durationsAreCountedInTheirBuckets() throws {

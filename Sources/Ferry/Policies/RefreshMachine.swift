@@ -42,6 +42,8 @@ struct RefreshMachine: Sendable {
     private var underWay: UInt64?
     /// It replaces a token that is still good: runs go on with that.
     private var isEarly = false
+    /// When the last of these was started.
+    private var earliest: Instant?
     private var refreshes: UInt64 = 0
     private(set) var isShutDown = false
 
@@ -62,6 +64,8 @@ struct RefreshMachine: Sendable {
 
     /// For so long a token that was accepted is taken for good.
     static let trust = Duration.seconds(10)
+    /// Between refreshes of a token that is still good.
+    static let earlyPause = Duration.seconds(10)
     private static let mostResources = 1000
 
     init(_ limit: RefreshLimit = RefreshLimit()) { self.limit = limit }
@@ -99,9 +103,15 @@ struct RefreshMachine: Sendable {
             keep(run, wasSent: false)
             return .wait
         }
-        if !mayRefresh(now) { return .send(generation: generation) }
-        if isOver { keep(run, wasSent: false) }
-        return begin(isEarly: !isOver)
+        if isOver {
+            if !mayRefresh(now) { return .send(generation: generation) }
+            keep(run, wasSent: false)
+            return begin()
+        }
+        // Not counted: what could not be had while the token was good may be had when it is not.
+        if let earliest, now - earliest < Self.earlyPause { return .send(generation: generation) }
+        earliest = now
+        return begin(isEarly: true)
     }
 
     /// A refresh for a token that expires has brought one that does not.

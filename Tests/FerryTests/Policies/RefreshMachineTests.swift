@@ -371,6 +371,19 @@ import Testing
         #expect(action == .startRefresh(2))
     }
 
+    @Test func earlyRefreshesThatFailLeaveTheLimitToOthersAndKeepTheirDistance() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1, window: .seconds(60)))
+        let now = ContinuousClock.now
+        let first = machine.expiring(1, isOver: false, now: now)
+        _ = machine.refreshFailed(1)
+        let soon = machine.expiring(2, isOver: false, now: now + .seconds(9))
+        let over = machine.expiring(3, isOver: true, now: now + .seconds(9))
+        _ = machine.refreshFailed(2)
+        let later = machine.expiring(4, isOver: false, now: now + .seconds(10))
+        #expect(
+            [first, soon, over, later] == [.startRefresh(1), .send(generation: 0), .startRefresh(2), .startRefresh(3)])
+    }
+
     @Test func refreshesOfExpiringTokensAreWithinTheLimit() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 2, window: .seconds(60)))
         let now = ContinuousClock.now
