@@ -131,7 +131,8 @@ let package = Package(
         .testTarget(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
         .testTarget(
-            name: "FerryOTLPTests", dependencies: ["Ferry", "FerryJSON", "FerryOTLP", "FerryTesting"],
+            name: "FerryOTLPTests",
+            dependencies: ["Ferry", "FerryJSON", "FerryOTLP", "FerryTesting", "FerryTransport"],
             swiftSettings: strict),
         .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: strict),
         .testTarget(

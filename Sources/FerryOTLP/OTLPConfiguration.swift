@@ -19,7 +19,7 @@ public struct OTLPConfiguration: Sendable {
     /// if that one is sampled. The default is 1.
     public var sampledFraction = 1.0
 
-    /// Whether spans are exported; then every run sends `traceparent`, unless ``Request/propagatesTrace`` is `false`.
+    /// Whether spans are exported; then every run sends `traceparent`, unless `Request.propagatesTrace` is `false`.
     /// The default is `true`.
     public var exportsTraces = true
 

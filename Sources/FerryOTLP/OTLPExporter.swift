@@ -11,7 +11,7 @@ internal import Synchronization
 ///
 /// It belongs to the service: ``shutdown()`` exports what there is when that ends.
 ///
-/// A run belongs to the trace of ``TraceContext/current``, or begins one. Spans and attributes follow the semantic
+/// A run belongs to the trace of `TraceContext.current`, or begins one. Spans and attributes follow the semantic
 /// conventions for HTTP clients; URLs are redacted. An attempt whose body is streamed ends with its head, its run with
 /// the body. Of several exporters in one configuration the first gets the spans.
 ///
