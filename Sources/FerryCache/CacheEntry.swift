@@ -14,6 +14,20 @@ public struct CacheKey: Hashable, Sendable {
 
     /// What the store keeps of it.
     package var digest: CacheDigest { CacheDigest(of: material) }
+
+    // An array hashes and compares one byte after another: 7 % of a hit in memory.
+    public static func == (left: CacheKey, right: CacheKey) -> Bool {
+        left.material.withUnsafeBytes { left in
+            right.material.withUnsafeBytes { right in
+                guard let ours = left.baseAddress, let theirs = right.baseAddress else {
+                    return left.count == right.count
+                }
+                return left.count == right.count && memcmp(ours, theirs, left.count) == 0
+            }
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) { material.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }
 
 /// What an entry has to agree with to be a hit.
