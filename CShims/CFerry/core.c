@@ -207,6 +207,8 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
     o->max_transfers = 1024;
   if (!o->max_per_host)
     o->max_per_host = 64;
+  if (!o->max_streams || o->max_streams > FERRY__STREAMS)
+    o->max_streams = FERRY__STREAMS;
   if (!o->idle_ms)
     o->idle_ms = 60000;
   if (!copy_string(&loop->ca_file, from->ca_file) ||

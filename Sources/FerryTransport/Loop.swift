@@ -29,7 +29,9 @@ final class Loop: Sendable {
         // The core keeps a table of connections for so many.
         options.max_transfers = UInt32(clamping: min(maxTransfers, 1 << 20))
         options.max_per_host = UInt32(clamping: maxPerHost)
+        options.max_streams = configuration.maxStreamsPerConnection
         options.idle_ms = configuration.idleConnectionTime
+        options.keep_alive_ms = configuration.keepAliveTime
         options.lifetime_ms = configuration.connectionLifetime
         options.insecure = configuration.isInsecure ? 1 : 0
         options.minimum_tls = configuration.minimumTLSVersion.rawValue

@@ -116,10 +116,14 @@ package struct TransportConfiguration: Sendable, Equatable {
     package var maxTransfers = 1024
     /// Of these for one scheme, host and port, over all loops. The default is 64.
     package var maxTransfersPerHost = 64
+    /// Of HTTP/2; the most is 100.
+    package var maxStreamsPerConnection: UInt32 = 100
     /// Milliseconds a connection may lie idle. The default is 60,000.
     package var idleConnectionTime: UInt32 = 60_000
     /// Milliseconds after which a connection is not used again; 0 is no bound. The default is 600,000.
     package var connectionLifetime: UInt32 = 600_000
+    /// Milliseconds without a byte after which the system asks whether the peer is there; 0 is never.
+    package var keepAliveTime: UInt32 = 0
     /// PEM bundle of trusted authorities; `nil` is the system's.
     package var authorityFile: String?
     /// `sha256//BASE64`, any of which the server's key must match.

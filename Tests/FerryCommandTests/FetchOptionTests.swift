@@ -214,6 +214,11 @@ import Testing
         #expect(try configuration("--connect-ahead", "3").limits.minimumIdlePerHost == 3)
         #expect(throws: UsageError.self) { try configuration("--address-selection", "random") }
         #expect(throws: UsageError.self) { try configuration("--connect-ahead", "-1") }
+        #expect(try configuration().tcpKeepAlive == nil)
+        #expect(try configuration("--keepalive-time", "30").tcpKeepAlive == .seconds(30))
+        #expect(try configuration("--max-streams", "3").limits.maxStreamsPerConnection == 3)
+        #expect(throws: UsageError.self) { try configuration("--max-streams", "0") }
+        #expect(throws: UsageError.self) { try configuration("--max-streams", "101") }
     }
 
     @Test func aProxyThatRefusesIsNamed() async throws {

@@ -38,7 +38,8 @@ static bool open_multi(ferry__shard *shard) {
   curl_multi_setopt(m, CURLMOPT_PIPELINING,
                     shard->loop->options.http2 ? (long)CURLPIPE_MULTIPLEX
                                                : (long)CURLPIPE_NOTHING);
-  curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)FERRY__STREAMS);
+  curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS,
+                    (long)shard->loop->options.max_streams);
   return true;
 }
 

@@ -245,6 +245,7 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
     close(fd);
     return CURL_SOCKET_BAD;
   }
+  ferry__socket_keep_alive(handle->loop, fd);
   forget_opened(handle, fd);
   s->ours = true;
   if (handle->opened_count == FERRY__OPENED) {

@@ -201,6 +201,7 @@ static void connected(ferry__connection *c, int i) {
   if (loop->options.lifetime_ms)
     c->retire_at = ferry__now(loop) + ferry__lifetime(loop, c->serial);
   setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  ferry__socket_keep_alive(loop, c->fd);
   note_peer(c);
   ferry__count(&loop->counters.sockets, 1);
   ferry__count(&loop->counters.connections, 1);

@@ -110,12 +110,18 @@ typedef struct ferry_options {
 
   uint32_t max_transfers; /* at work at once; 0 = 1,024 */
   uint32_t max_per_host;  /* of these for one scheme, host and port; 0 = 64 */
+  uint32_t max_streams;   /* of these on one connection of HTTP/2, if the server
+                           * allows as many; 0 and all above 100 = 100 */
   uint32_t idle_ms; /* a kept connection's life; 0 = 60,000. Closed then when
                      * nothing runs beside it, else with the next request */
   /* An older connection is not used again, give or take a tenth, so that those
    * that were opened together do not end together; 0 = no bound. libcurl counts
    * whole seconds. */
   uint32_t lifetime_ms;
+  /* On a connection without a byte for so long the system asks the other side
+   * whether it is there (tcp(7)); three questions without a reply, a third of
+   * that time apart, end the connection. Whole seconds; 0 = it never asks. */
+  uint32_t keep_alive_ms;
 
   /* TLS, for all transfers of the loop. ca_file NULL = the system's. For
    * connections of our own engine ca_file, client_certificate and client_key

@@ -114,6 +114,8 @@ ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
 /* The same for a descriptor that has just been opened. */
 ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
                                    const ferry__socket_owner *owner);
+/* Has the system ask whether the other side is still there, by the options. */
+void ferry__socket_keep_alive(const ferry_loop *loop, int fd);
 /* Registers what is waited for (CURL_POLL_…). False, with errno, where the
  * system refuses it: what stands then stands. */
 bool ferry__socket_watch(ferry_loop *loop, ferry__socket *socket,

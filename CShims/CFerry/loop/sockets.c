@@ -3,10 +3,13 @@
 #include "core.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 ferry__socket *ferry__socket_of(ferry_loop *loop, int fd) {
@@ -93,6 +96,21 @@ static void on_events(uv_poll_t *poll, int status, int uv_events) {
   for (int i = 0; i < count; i++)
     if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
       tell(loop, events[i].data.ptr, events[i].events);
+}
+
+void ferry__socket_keep_alive(const ferry_loop *loop, int fd) {
+  /* Linux takes no more, in seconds; what is below one counts as one. */
+  enum { MOST = 32767, PROBES = 3 };
+  uint32_t idle = loop->options.keep_alive_ms / 1000;
+  if (!loop->options.keep_alive_ms)
+    return;
+  int after = idle < 1 ? 1 : idle > MOST ? MOST : (int)idle;
+  int between = after / PROBES < 1 ? 1 : after / PROBES;
+  int on = 1, probes = PROBES;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof after);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
 int ferry__sockets_open(ferry_loop *loop) {

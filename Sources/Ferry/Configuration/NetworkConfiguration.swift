@@ -52,6 +52,14 @@ public struct NetworkConfiguration: Sendable {
     /// libcurl counts whole seconds.
     public var connectionLifetime: Duration? = .seconds(600)
 
+    /// After how long without a byte the system asks the server whether it is still there (TCP keep-alive, RFC 9293,
+    /// 3.8.4; tcp(7)). The default is `nil`: it never asks.
+    ///
+    /// When three probes, a third of this time apart, are not answered, the system closes the connection: no later
+    /// request is sent on it, and a run that waits for a response on it fails. The system counts whole seconds, from 1
+    /// to 32,767. On a Unix socket this has no effect.
+    public var tcpKeepAlive: Duration?
+
     /// Whom to trust. The default is the system's authorities, chain and name verified.
     public var tls: TLSConfiguration
 
@@ -194,6 +202,10 @@ public struct Limits: Sendable, Hashable {
     /// Of these for one scheme, host and port; with several loops each has one at least. The default is 64.
     public var transfersPerHost = 64
 
+    /// Requests at once on one connection of HTTP/2; further ones open another. The server may allow fewer. The
+    /// default and the most is 100.
+    public var maxStreamsPerConnection = 100
+
     /// Runs that may wait beyond ``maxConcurrentTransfers``; one more fails with `queueFull`. The default is `nil`, no
     /// bound.
     public var queueLength: Int?
@@ -268,8 +280,10 @@ extension NetworkConfiguration {
         made.eventLoopCount = max(eventLoopCount, 1)
         made.maxTransfers = max(limits.maxConcurrentTransfers, 1)
         made.maxTransfersPerHost = max(limits.transfersPerHost, 1)
+        made.maxStreamsPerConnection = UInt32(clamping: max(limits.maxStreamsPerConnection, 1))
         made.idleConnectionTime = milliseconds(idleConnectionTime)
         made.connectionLifetime = connectionLifetime.map { max(milliseconds($0), 1) } ?? 0
+        made.keepAliveTime = milliseconds(tcpKeepAlive)
         made.authorityFile = tls.authorityFile
         made.pinnedKeys = tls.pinnedKeys
         made.isInsecure = tls.verification == .none

@@ -135,6 +135,8 @@ extension NetworkConfiguration {
             addressSelection = selection
         }
         limits.minimumIdlePerHost = try arguments.integer("connect-ahead", in: 0...100_000) ?? 0
+        tcpKeepAlive = try arguments.seconds("keepalive-time")
+        limits.maxStreamsPerConnection = try arguments.integer("max-streams", in: 1...100) ?? 100
         tls = try TLSConfiguration(arguments)
         // The last one counts.
         let compression = arguments.options.last { $0.name == "compressed" || $0.name == "no-compressed" }

@@ -37,6 +37,23 @@ import Testing
         }
     }
 
+    @Test(
+        "a connection has no more streams than the configuration says",
+        arguments: [(100, 1...4), (4, 8...64), (0, 32...64), (.max, 1...4)])
+    func limited(streams: Int, connections: ClosedRange<UInt64>) async throws {
+        let server = try NGHTTPServer()
+        var configuration = try configuration()
+        configuration.limits.maxStreamsPerConnection = streams
+        try await withAgent(configuration) { agent in
+            try await all(128) {
+                let reply = try await agent.send(Get(server.url("/1m.bin")))
+                #expect(reply.httpVersion == .http2 && reply.bytes.count == 1024 * 1024)
+            }
+            let opened = agent.statistics.connectionsOpened
+            #expect(connections.contains(opened), "\(opened) connections")
+        }
+    }
+
     @Test("a server that speaks only HTTP/1.1 is spoken to in it, and one that was not asked likewise")
     func negotiated() async throws {
         let nginx = try Nginx.shared

@@ -69,6 +69,7 @@ import Testing
         configuration.hostOverrides = ["api.example.com:443": ["10.0.0.7", "10.0.0.8"]]
         configuration.unixSocket = "/run/docker.sock"
         configuration.http2 = .negotiated
+        configuration.tcpKeepAlive = .seconds(15)
         configuration.engine = .libcurl
         configuration.keepsCookies = true
         configuration.limits.maxConcurrentTransfers = 256
