@@ -37,7 +37,8 @@ final class DurationTable: Sendable {
 
     init(_ configuration: OTLPConfiguration, since start: UInt64) {
         bounds = configuration.durationBounds.filter(\.isFinite).sorted()
-        limits = bounds.map { .seconds($0) }
+        // What a duration cannot hold is beyond all of them.
+        limits = bounds.map { .seconds(min(max($0, -1e15), 1e15)) }
         maxSeries = max(configuration.maxSeries, 1)
         self.start = start
     }

@@ -17,8 +17,9 @@ final class ExportWorker: Sendable {
         var runs: RecordedRuns
         var statistics = OTLPStatistics()
         var isClosed = false
-        /// An export of spans was asked for that has not begun.
+        /// An export of spans was asked for that has not begun; likewise one of metrics.
         var isPending = false
+        var areMetricsPending = false
     }
 
     let durations: DurationTable
@@ -75,13 +76,22 @@ final class ExportWorker: Sendable {
         if isNew { jobs.yield(.spans) }
     }
 
+    /// A collector that takes longer than the interval gets one export after it, not all those that were due.
+    private func exportMetricsSoon() {
+        let isNew = state.withLock { state in
+            defer { state.areMetricsPending = true }
+            return !state.areMetricsPending
+        }
+        if isNew { jobs.yield(.metrics) }
+    }
+
     // MARK: In its task
 
     /// Until it is closed.
     func work() async {
         let timers = [
             timer(every: configuration.spanInterval) { $0.exportSpansSoon() },
-            timer(every: configuration.metricsInterval) { $0.jobs.yield(.metrics) },
+            timer(every: configuration.metricsInterval) { $0.exportMetricsSoon() },
         ]
         for await job in stream {
             switch job {
@@ -134,6 +144,7 @@ final class ExportWorker: Sendable {
     }
 
     private func exportMetrics() async {
+        state.withLock { $0.areMetricsPending = false }
         let metrics = durations.metrics(at: wallClock())
         if !metrics.isEmpty { _ = await send(OTLPMetrics(resource, metrics), to: "v1/metrics") }
     }

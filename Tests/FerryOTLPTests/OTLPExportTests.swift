@@ -104,6 +104,41 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
+    @Test func metricsThatAreDueWhileTheCollectorIsSlowAreExportedOnce() async throws {
+        let server = try LoopbackServer()
+        server.script(
+            path: "/v1/metrics",
+            LoopbackScript([
+                .expectHead, .expectBody, .pause(.milliseconds(150)),
+                .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"), .close,
+            ]))
+        let exporter = exporter(server) {
+            $0.exportsMetrics = true
+            $0.metricsInterval = .milliseconds(10)
+        }
+        try await withLoopbackServer { service in
+            var configuration = NetworkConfiguration()
+            configuration.observers = [exporter]
+            let agent = NetworkAgent(configuration: configuration)
+            _ = try await agent.get(service.baseURL + "/hello")
+            // Fifteen are due while the first one waits.
+            try await server.waitForRequests(2)
+            await exporter.shutdown()
+            await agent.shutdown()
+        }
+        #expect((2...4).contains(server.requestCount), "\(server.requestCount) exports")
+    }
+
+    @Test func aBoundThatNoDurationReachesIsABoundLikeOthers() {
+        var configuration = OTLPConfiguration()
+        configuration.durationBounds = [1, .greatestFiniteMagnitude, -.greatestFiniteMagnitude, .infinity, .nan]
+        let table = DurationTable(configuration, since: 0)
+        let series = DurationTable.Series(method: "GET", authority: "h", isSecure: false, status: 200)
+        table.record(.seconds(2), of: series)
+        let points = table.metrics(at: 1).first?.histogram.dataPoints
+        #expect(points?.first?.bucketCounts == ["0", "0", "1", "0"])
+    }
+
     @Test func aCollectorThatIsDownCostsWhatItDidNotTake() async throws {
         let server = try collector([])
         let exporter = exporter(server) {
