@@ -1,5 +1,6 @@
 internal import Ferry
 internal import FoundationEssentials
+internal import Glibc
 
 /// What is sent, and over which way.
 struct BenchOrder: Sendable {
@@ -76,4 +77,108 @@ struct BenchRequest: Request {
     var jsonSchema: JSONSchema?
     var statusValidation: StatusValidation?
     var observers: [any RequestObserver] = []
+}
+
+extension BenchOrder {
+    /// The request that a command line of curl would send.
+    init(curl text: String) throws {
+        let line: CurlCommandLine
+        do {
+            line = try CurlCommandLine(text, reading: Self.content)
+        } catch let error as UsageError {
+            throw UsageError("--from-curl: " + error.message)
+        }
+        self.init(request: try Self.request(line), configuration: Self.configuration(line))
+    }
+
+    private static func content(of path: String) throws -> [UInt8] {
+        guard let data = try? Data(contentsOf: URL(filePath: path)) else { throw InputError("\(path): cannot be read") }
+        return Array(data)
+    }
+
+    private static func request(_ line: CurlCommandLine) throws -> BenchRequest {
+        var request = BenchRequest(path: line.url)
+        for field in line.headers { request.headers.append(field.name, field.value) }
+        // What curl sends with every request.
+        if !request.headers.contains("Accept"), !line.removed.contains("accept") {
+            request.headers.append("Accept", "*/*")
+        }
+        if let body = line.body {
+            let hasNoType = line.removed.contains("content-type")
+            request.body = .bytes(body, contentType: hasNoType ? nil : line.contentType)
+        }
+        if !line.form.isEmpty { request.body = .multipart(try multipart(line.form)) }
+        let implied = line.wantsHead ? "HEAD" : request.body == nil ? "GET" : "POST"
+        request.method = HTTPMethod(line.method ?? implied)
+        if let bearer = line.bearer {
+            request.authorization = .bearer(bearer)
+        } else if let credentials = line.credentials {
+            request.authorization =
+                line.usesDigest
+                ? .digest(credentials.user, credentials.password) : .basic(credentials.user, credentials.password)
+        }
+        if line.maxTime != nil || line.connectTimeout != nil {
+            request.timeouts = Timeouts(connect: line.connectTimeout, idle: nil, total: line.maxTime)
+        }
+        return request
+    }
+
+    private static func configuration(_ line: CurlCommandLine) -> NetworkConfiguration {
+        var configuration = NetworkConfiguration()
+        // curl neither follows redirects nor asks for compression unless it is told to.
+        configuration.redirectPolicy = line.followsRedirects ? .follow(upTo: redirects(line)) : .none
+        if !line.isCompressed { configuration.acceptedEncodings = [] }
+        if let name = line.userAgent { configuration.userAgent = name.isEmpty ? nil : name }
+        if line.removed.contains("user-agent") { configuration.userAgent = nil }
+        if let proxy = line.proxy { configuration.proxy = .url(with(line.proxyUser, proxy)).except(line.noProxy) }
+        if line.usesHTTP2 { configuration.http2 = .negotiated }
+        if line.knowsHTTP2 { configuration.http2 = .priorKnowledge }
+        if line.retries > 0 { configuration.retryPolicy = .exponential(maxAttempts: line.retries + 1) }
+        configuration.tls.authorityFile = line.authorities
+        if line.isInsecure { configuration.tls.verification = .none }
+        if line.requiresTLS13 { configuration.tls.minimumVersion = .v13 }
+        if let file = line.certificate {
+            configuration.tls.clientCertificate = ClientCertificate(
+                certificateFile: file, keyFile: line.key, keyPassword: line.keyPassword)
+        }
+        return configuration
+    }
+
+    private static func multipart(_ parts: [CurlFormPart]) throws(InputError) -> Multipart {
+        var form = Multipart()
+        for part in parts {
+            switch part.content {
+            case .text(let text):
+                if let type = part.type {
+                    form.append(part.name, Array(text.utf8), filename: part.filename, contentType: type)
+                } else {
+                    form.append(part.name, text)
+                }
+            case .file(let path):
+                if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
+                form.append(
+                    part.name, file: path, filename: part.filename,
+                    contentType: part.type ?? "application/octet-stream")
+            }
+        }
+        return form
+    }
+
+    /// `-U` wins over what the URL of the proxy has.
+    private static func with(_ credentials: Credentials?, _ proxy: String) -> String {
+        guard let credentials, let start = proxy.firstRange(of: "://")?.upperBound else { return proxy }
+        let rest = proxy[start...]
+        let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+        let host = rest[..<end].lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
+        let (user, password) = (
+            PercentEncoding.encoded(credentials.user), PercentEncoding.encoded(credentials.password)
+        )
+        return "\(proxy[..<start])\(user):\(password)@\(host)"
+    }
+
+    /// curl's own bound is 50, and -1 is none.
+    private static func redirects(_ line: CurlCommandLine) -> Int {
+        let wanted = line.maxRedirects ?? 50
+        return wanted < 0 ? 1000 : wanted
+    }
 }

@@ -1,4 +1,7 @@
+internal import Ferry
+internal import FerryMeasurement
 internal import FoundationEssentials
+internal import Synchronization
 
 /// Where the figures go.
 struct BenchOutput: Sendable, Equatable {
@@ -53,5 +56,115 @@ struct BenchOutput: Sendable, Equatable {
         } catch {
             throw InputError("\(path): cannot be written")
         }
+    }
+}
+
+/// Draws the board on the terminal, each picture over the last.
+final class BenchDisplay: Sendable {
+    private let plan: BenchPlan
+    private let picture = Mutex(LivePicture())
+
+    init(_ plan: BenchPlan) { self.plan = plan }
+
+    func show(_ totals: BenchTotals, _ windows: [BenchWindow], seconds: Double, isWarmUp: Bool) {
+        let size = Console.size
+        let lines = BenchBoard.lines(
+            totals, windows, title: isWarmUp ? "warming up: \(plan.title)" : plan.title,
+            progress: progress(totals, seconds, isWarmUp), columns: size.columns)
+        draw(Array(lines.prefix(max(1, size.rows - 1))))
+    }
+
+    /// Takes it away.
+    func clear() { draw([]) }
+
+    private func progress(_ totals: BenchTotals, _ seconds: Double, _ isWarmUp: Bool) -> String {
+        if let goal = isWarmUp ? plan.warmUp : plan.duration {
+            return "\(fixed(seconds, 1)) of \(fixed(Double(goal.microseconds) / 1e6, 0)) s"
+        }
+        let ended = "\(grouped(totals.ok + totals.failed)) of \(grouped(UInt64(plan.requests ?? 0)))"
+        return "\(ended)  \(fixed(seconds, 1)) s"
+    }
+
+    private func draw(_ lines: [String]) {
+        let lines = lines.enumerated().map { index, line in index == 0 ? Console.boldError(line) : line }
+        picture.withLock { $0.draw(lines) }
+    }
+}
+
+/// What stands on the terminal while the load runs, as lines none of which is wider than it.
+enum BenchBoard {
+    private static let labelWidth = 9
+    private static let figureWidth = 22
+
+    static func lines(
+        _ totals: BenchTotals, _ windows: [BenchWindow], title: String, progress: String, columns: Int
+    ) -> [String] {
+        // The last column is left free: some terminals go to the next line as soon as it is written to.
+        let width = max(1, columns - 1)
+        let last = windows.last
+        var lines = [
+            header(title, progress, width),
+            curve("rate", windows.map(\.rate), "\(grouped(UInt64(last?.rate ?? 0))) a second", width),
+            curve(
+                "p99", windows.map { Double($0.latencies.percentile(99)) }, time(last?.latencies.percentile(99)), width),
+        ]
+        let percents = BenchReport.percents.map { "\($0.name) \(time(totals.latencies.percentile($0.percent)))" }
+        lines.append(
+            joined("latency", percents + ["max \(time(totals.latencies.maximum))"], width))
+        let seen = (windows.last?.end).map { $0 > 0 ? Double(totals.bytes) / $0 : 0 } ?? 0
+        var counts = ["\(grouped(totals.ok)) ok", "\(grouped(totals.failed)) failed"]
+        if totals.wrongBodies > 0 { counts.append("\(grouped(totals.wrongBodies)) wrong bodies") }
+        counts.append("\(bytesText(Int64(seen)))/s")
+        lines.append(joined("answers", counts, width))
+        return lines
+    }
+
+    private static func header(_ title: String, _ progress: String, _ width: Int) -> String {
+        let progress = TerminalText.cut(progress, to: width)
+        let room = width - TerminalText.width(progress) - 2
+        let title = TerminalText.cut(title, to: max(0, room))
+        let gap = max(0, width - TerminalText.width(title) - TerminalText.width(progress))
+        return title + blanks(title.isEmpty ? 0 : gap) + progress
+    }
+
+    /// `rate     ▃▅▆▇▇█▇▇      72,114 a second`
+    private static func curve(_ label: String, _ values: [Double], _ figure: String, _ width: Int) -> String {
+        let room = width - labelWidth - figureWidth - 2
+        if room < 8 { return TerminalText.cut(label.padded(to: labelWidth) + figure, to: width) }
+        let curve = Sparkline.text(values, width: room)
+        return label.padded(to: labelWidth) + curve.padded(to: room)
+            + figure.aligned(right: figureWidth + 2, gap: 0)
+    }
+
+    /// As many of them as there is room for, the first ones first.
+    private static func joined(_ label: String, _ words: [String], _ width: Int) -> String {
+        var text = label.padded(to: labelWidth)
+        for (index, word) in words.enumerated() {
+            let next = (index == 0 ? "" : "   ") + word
+            if TerminalText.width(text + next) > width { break }
+            text += next
+        }
+        return TerminalText.cut(text, to: width)
+    }
+
+    private static func time(_ nanoseconds: UInt64?) -> String {
+        nanoseconds.map { durationText(nanoseconds: $0) } ?? "–"
+    }
+}
+
+/// A row of values as a row of characters, each as high as its value.
+enum Sparkline {
+    private static let steps = Array("▁▂▃▄▅▆▇█")
+
+    /// The last `width` values. The highest is a full block, and 0 the lowest: heights are shares, not differences.
+    static func text(_ values: [Double], width: Int) -> String {
+        let shown = values.suffix(max(0, width))
+        let top = shown.max() ?? 0
+        return String(
+            shown.map { value in
+                guard top > 0 else { return steps[0] }
+                let share = min(max(value / top, 0), 1)
+                return steps[min(steps.count - 1, Int(share * Double(steps.count)))]
+            })
     }
 }

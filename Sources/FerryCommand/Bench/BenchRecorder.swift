@@ -82,3 +82,236 @@ struct DecodingObserver: RequestObserver {
         if let time = metrics.processing { recorder.recordDecoding(time) }
     }
 }
+
+/// What was seen so far.
+struct BenchTotals: Sendable {
+    /// Of answers that were accepted; in the open model from when the request was due.
+    var latencies = Histogram()
+    /// How long after its time a request of the open model was sent.
+    var lateness = Histogram()
+    /// How long after its time a loop's clock called: what an answer waits, too, before it is seen.
+    var lag = Histogram()
+    var phases = BenchPhases()
+    /// How often which status came, accepted or not.
+    var statuses: [Int: UInt64] = [:]
+    /// What carried the answers that were accepted.
+    var engines = Engines()
+    var errors = BenchErrors()
+    var failed: UInt64 = 0
+    /// Requests of the open model that were given up because too many others had no answer yet; they count as failed.
+    var unsent: UInt64 = 0
+    /// How long those had waited that ctrl-C has cut off, counted like latencies; neither ok nor failed.
+    var unanswered = Histogram()
+    var bytes: UInt64 = 0
+    var wrongBodies: UInt64 = 0
+
+    var ok: UInt64 { latencies.count }
+
+    /// The open model asks how long whoever came had to wait. Those cut off had to wait that long at least: without
+    /// them the slowest would be missing, and most so where somebody ends the load because nothing is answered any
+    /// more.
+    func latencies(of model: BenchPlan.Model) -> Histogram {
+        guard case .open = model else { return latencies }
+        var all = latencies
+        all.add(unanswered)
+        return all
+    }
+
+    mutating func add(_ other: BenchTotals) {
+        latencies.add(other.latencies)
+        lateness.add(other.lateness)
+        lag.add(other.lag)
+        phases.add(other.phases)
+        statuses.merge(other.statuses, uniquingKeysWith: +)
+        engines.add(other.engines)
+        errors.add(other.errors)
+        failed += other.failed
+        unsent += other.unsent
+        unanswered.add(other.unanswered)
+        bytes += other.bytes
+        wrongBodies += other.wrongBodies
+    }
+
+    /// Answers by what carried them.
+    struct Engines: Sendable, Equatable {
+        var http1: UInt64 = 0
+        var libcurl: UInt64 = 0
+
+        mutating func record(_ engine: RequestMetrics.Engine?) {
+            switch engine {
+            case .http1: http1 += 1
+            case .libcurl: libcurl += 1
+            case nil: break
+            }
+        }
+
+        mutating func add(_ other: Engines) {
+            http1 += other.http1
+            libcurl += other.libcurl
+        }
+
+        /// By the names of the command line's JSON; those that carried nothing are left out.
+        var named: [String: UInt64] {
+            ["http1": http1, "libcurl": libcurl].filter { $0.value > 0 }
+        }
+    }
+}
+
+/// Failures by the code of the error with its finer cause, like `tls(untrusted)`, and what the first of each said.
+struct BenchErrors: Sendable {
+    private var counts: [RequestError.Code: UInt64] = [:]
+    private var messages: [RequestError.Code: String] = [:]
+    /// Of these, statuses that are not accepted.
+    private(set) var byStatus: UInt64 = 0
+    /// Of these, whole answers whose body is not as it must be.
+    private(set) var byBody: UInt64 = 0
+
+    /// By the code in words.
+    var named: [String: UInt64] { Dictionary(uniqueKeysWithValues: counts.map { ($0.key.description, $0.value) }) }
+    /// Likewise; none where an error had nothing to add.
+    var samples: [String: String] { Dictionary(uniqueKeysWithValues: messages.map { ($0.key.description, $0.value) }) }
+
+    mutating func record(_ code: RequestError.Code, _ message: String) {
+        let code = Self.bounded(code)
+        counts[code, default: 0] += 1
+        if messages[code] == nil, !message.isEmpty { messages[code] = message }
+        switch code {
+        case .invalidStatusCode: byStatus += 1
+        case .invalidJSON, .schemaMismatch: byBody += 1
+        default: break
+        }
+    }
+
+    mutating func add(_ other: BenchErrors) {
+        counts.merge(other.counts, uniquingKeysWith: +)
+        messages.merge(other.messages) { own, _ in own }
+        byStatus += other.byStatus
+        byBody += other.byBody
+    }
+
+    /// Bodies may break off anywhere, which would make a line of each.
+    private static func bounded(_ code: RequestError.Code) -> RequestError.Code {
+        if case .incompleteBody = code { .incompleteBody } else { code }
+    }
+}
+
+/// How long each part of the exchanges took; a part counts only where it happened.
+struct BenchPhases: Sendable {
+    enum Phase: String, CaseIterable, Sendable {
+        /// From the start until it left Ferry's queue.
+        case queue
+        /// Looking up the name.
+        case name
+        case connect
+        case tls
+        /// From the request's sending to the first byte of the answer.
+        case firstByte = "first_byte"
+        /// From there to the last, decompression included.
+        case body
+        /// Checking against the schema.
+        case decode
+    }
+
+    private(set) var times = [Histogram](repeating: Histogram(), count: Phase.allCases.count)
+
+    subscript(phase: Phase) -> Histogram { times[Self.place(phase)] }
+
+    mutating func record(_ phase: Phase, _ time: Duration) {
+        times[Self.place(phase)].record(UInt64(max(0, time.microseconds)) * 1000)
+    }
+
+    /// All but the decoding, which is not the exchange's.
+    mutating func add(_ metrics: RequestMetrics) {
+        record(.queue, metrics.queue)
+        var known = metrics.queue
+        for (phase, time) in [
+            (Phase.name, metrics.nameLookup), (.connect, metrics.connect), (.tls, metrics.tls),
+            (.firstByte, metrics.firstByte),
+        ] {
+            guard let time else { continue }
+            record(phase, time)
+            known += time
+        }
+        if metrics.firstByte != nil { record(.body, metrics.total - known) }
+    }
+
+    mutating func add(_ other: BenchPhases) {
+        for place in times.indices { times[place].add(other.times[place]) }
+    }
+
+    private static func place(_ phase: Phase) -> Int {
+        switch phase {
+        case .queue: 0
+        case .name: 1
+        case .connect: 2
+        case .tls: 3
+        case .firstByte: 4
+        case .body: 5
+        case .decode: 6
+        }
+    }
+}
+
+/// A piece of the measured time, and what ended in it.
+struct BenchWindow: Sendable, Equatable {
+    /// Seconds since the measurement began.
+    var start: Double
+    var end: Double
+    var latencies: Histogram
+    var failed: UInt64
+
+    /// Accepted answers a second.
+    var rate: Double { end > start ? Double(latencies.count) / (end - start) : 0 }
+
+    mutating func join(_ next: BenchWindow) {
+        end = next.end
+        latencies.add(next.latencies)
+        failed += next.failed
+    }
+}
+
+/// How the load went over time, in at most ``mostWindows`` windows: when there are more, each takes in its neighbour,
+/// without loss, and the next ones are twice as long.
+struct BenchTimeline: Sendable {
+    static let mostWindows = 120
+    private static let shortest = 0.1
+
+    private(set) var windows: [BenchWindow] = []
+    private var length: Double
+    private var seen = Histogram()
+    private var failed: UInt64 = 0
+    private var end = 0.0
+
+    /// For a load that will take about so many seconds, where that is known.
+    init(seconds: Double? = nil) {
+        length = max(Self.shortest, (seconds ?? 0) / Double(Self.mostWindows - 20))
+    }
+
+    /// Takes in how things stand at a time; does nothing unless a window is over.
+    mutating func observe(_ latencies: Histogram, failed: UInt64, at seconds: Double) {
+        if seconds - end < length * 0.99 { return }
+        append(latencies, failed, seconds)
+        if windows.count <= Self.mostWindows { return }
+        for index in stride(from: 0, to: windows.count - 1, by: 2) { windows[index].join(windows[index + 1]) }
+        windows = stride(from: 0, to: windows.count, by: 2).map { windows[$0] }
+        length *= 2
+    }
+
+    /// Takes in the rest; what would be less than half a window goes to the last one.
+    mutating func finish(_ latencies: Histogram, failed: UInt64, at seconds: Double) {
+        if seconds <= end { return }
+        let isShort = seconds - end < length / 2
+        append(latencies, failed, seconds)
+        if isShort, windows.count > 1 {
+            let rest = windows.removeLast()
+            windows[windows.count - 1].join(rest)
+        }
+    }
+
+    private mutating func append(_ latencies: Histogram, _ failed: UInt64, _ seconds: Double) {
+        windows.append(
+            BenchWindow(
+                start: end, end: seconds, latencies: latencies.since(seen), failed: failed - self.failed))
+        (seen, self.failed, end) = (latencies, failed, seconds)
+    }
+}

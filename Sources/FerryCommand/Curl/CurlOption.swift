@@ -66,3 +66,100 @@ struct CurlOption: Sendable {
         CurlOption(.nothing, "-o", "--output", "-w", "--write-out", "-D", "--dump-header", "--stderr", value: true),
     ]
 }
+
+/// One part of a form, as `-F` and `--form-string` of curl give it.
+struct CurlFormPart: Sendable, Equatable {
+    enum Content: Sendable, Equatable {
+        case text(String)
+        /// A path.
+        case file(String)
+    }
+
+    var name: String
+    var content: Content
+    /// `nil` for the file's own, and for text without one.
+    var filename: String?
+    var type: String?
+
+    /// `name=value`, taken as it is.
+    init(string text: String) throws(UsageError) {
+        let (name, value) = try Self.split(text, "--form-string")
+        self.name = name
+        content = .text(value)
+    }
+
+    /// `name=text`, `name=@file` or `name=<file`, behind which `;type=` and `;filename=` may follow. Parts in parts,
+    /// several files in one, and what curl adds by other words are refused.
+    init(_ text: String, reading: (String) throws -> [UInt8]) throws {
+        let (name, value) = try Self.split(text, "-F")
+        self.name = name
+        guard !value.hasPrefix("("), !(name.isEmpty && value.hasPrefix(")")) else {
+            throw UsageError("-F '\(text)': parts within a part are not supported")
+        }
+        let sign = value.first.flatMap { "@<".contains($0) ? $0 : nil }
+        var words = try Self.words(sign == nil ? value[...] : value.dropFirst(), text)[...]
+        let first = words.removeFirst()
+        if sign != nil, first == "-" { throw UsageError("-F '\(text)': standard input as a part is not supported") }
+        if sign == "@", first.contains(",") {
+            throw UsageError("-F '\(text)': several files in one part are not supported")
+        }
+        switch sign {
+        case "@": content = .file(first)
+        case "<":
+            guard let read = String(validating: try reading(first), as: UTF8.self) else {
+                throw UsageError("-F '\(text)': the file holds no text")
+            }
+            content = .text(read)
+        default: content = .text(first)
+        }
+        for word in words {
+            if word.hasPrefix("type=") {
+                type = String(word.dropFirst(5))
+            } else if word.hasPrefix("filename=") {
+                filename = String(word.dropFirst(9))
+            } else {
+                throw UsageError("-F '\(text)': ';\(word)' is not supported")
+            }
+        }
+        // As curl does: of text that a file holds the name is not asked for, and a name tells the type.
+        if sign == "<" { filename = nil }
+        if type == nil, sign == "@" || filename != nil { type = Self.type(of: filename ?? first) }
+    }
+
+    private static func split(_ text: String, _ option: String) throws(UsageError) -> (name: String, value: String) {
+        guard let equals = text.firstIndex(of: "=") else {
+            throw UsageError("\(option) wants 'name=content', not '\(text)'")
+        }
+        return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+    }
+
+    /// What semicolons part. In double quotes they do not, and a backslash there takes what follows as it is.
+    private static func words(_ text: Substring, _ whole: String) throws(UsageError) -> [String] {
+        var words = [""]
+        var isQuoted = false
+        var rest = text
+        while let character = rest.popFirst() {
+            switch character {
+            case "\"" where isQuoted || words[words.count - 1].isEmpty || words[words.count - 1].hasSuffix("="):
+                isQuoted.toggle()
+            case "\\" where isQuoted:
+                if let next = rest.popFirst() { words[words.count - 1].append(next) }
+            case ";" where !isQuoted: words.append("")
+            default: words[words.count - 1].append(character)
+            }
+        }
+        if isQuoted { throw UsageError("-F '\(whole)': a quote is not closed") }
+        return words
+    }
+
+    /// What curl makes of a name's ending.
+    private static func type(of path: String) -> String {
+        let types = [
+            ".gif": "image/gif", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png",
+            ".svg": "image/svg+xml", ".txt": "text/plain", ".htm": "text/html", ".html": "text/html",
+            ".pdf": "application/pdf", ".xml": "application/xml",
+        ]
+        let path = path.lowercased()
+        return types.first { path.hasSuffix($0.key) }?.value ?? "application/octet-stream"
+    }
+}

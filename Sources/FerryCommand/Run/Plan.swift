@@ -59,3 +59,141 @@ struct PlanRequest: Sendable {
         return templates.flatMap(\.places) + inBody
     }
 }
+
+/// What runs: one request, several at once, or one after another.
+struct PlanNode: Sendable {
+    indirect enum Kind: Sendable {
+        case request(String)
+        case batch([PlanNode], atMost: Int?, collects: Bool, deadline: Duration?)
+        case chain([PlanNode], deadline: Duration?)
+        /// So many times, one after another.
+        case repeated(PlanNode, Int)
+    }
+
+    let kind: Kind
+    /// How many runs of requests it stands for.
+    let count: Int
+    /// How much there is to go through: likewise, but what has no run in it is one, too.
+    let work: Int
+
+    init(_ kind: Kind) {
+        self.kind = kind
+        switch kind {
+        case .request: (count, work) = (1, 1)
+        case .batch(let nodes, _, _, _), .chain(let nodes, _):
+            count = nodes.reduce(0) { $0 + $1.count }
+            work = max(nodes.reduce(0) { $0 + $1.work }, 1)
+        case .repeated(let node, let times): (count, work) = (node.count * times, node.work * times)
+        }
+    }
+
+    /// The names of the requests, in the order written.
+    var names: [String] {
+        var names: [String] = []
+        addNames(to: &names)
+        return names
+    }
+
+    private func addNames(to names: inout [String]) {
+        switch kind {
+        case .request(let name): names.append(name)
+        case .batch(let nodes, _, _, _), .chain(let nodes, _): for node in nodes { node.addNames(to: &names) }
+        case .repeated(let node, _): node.addNames(to: &names)
+        }
+    }
+
+    /// A row for each run of a request, none of them begun.
+    func rows(depth: Int = 0) -> [PlanRow] {
+        var rows: [PlanRow] = []
+        rows.reserveCapacity(count)
+        addRows(depth: depth, to: &rows)
+        return rows
+    }
+
+    private func addRows(depth: Int, to rows: inout [PlanRow]) {
+        switch kind {
+        case .request(let name): rows.append(PlanRow(name: name, depth: depth))
+        case .batch(let nodes, _, _, _), .chain(let nodes, _):
+            for node in nodes { node.addRows(depth: depth + 1, to: &rows) }
+        case .repeated(let node, let times): for _ in 0..<times { node.addRows(depth: depth, to: &rows) }
+        }
+    }
+}
+
+/// Where a plan's answers are kept.
+struct PlanCache: Sendable {
+    var directory: PlanTemplate
+    var applicationVersion: PlanTemplate?
+
+    /// All that is to be filled in.
+    var places: [PlanPlace] { directory.places + (applicationVersion?.places ?? []) }
+}
+
+/// What a request of a plan says of the cache.
+struct PlanCachePolicy: Sendable {
+    /// How long, and who says so.
+    enum Lifetime: Sendable {
+        case seconds(Duration)
+        /// As the server says, by RFC 9111.
+        case http(isShared: Bool)
+    }
+
+    var lifetime: Lifetime
+    var version = 0
+    /// Whose the answer is, filled in for each run.
+    var sensitiveData: PlanTemplate?
+    var writing = CachePolicy.Writing.asynchronous
+    var mode = CacheMode.cacheElseNetwork
+    /// Header fields that tell entries apart.
+    var headers: [String] = []
+}
+
+extension CacheMode {
+    /// By the word of the command line and of plans; `nil` for any other.
+    init?(word: String) {
+        switch word {
+        case "else-network": self = .cacheElseNetwork
+        case "reload": self = .reload
+        case "only": self = .cacheOnly
+        default: return nil
+        }
+    }
+}
+
+/// What `{{new.…}}` makes.
+enum PlanGenerator: String, CaseIterable {
+    case uuid, time, number, counter
+}
+
+/// What there is of an answer: `{{step.…}}`.
+enum PlanAnswerPart: String, CaseIterable {
+    case json, text, status, headers
+}
+
+extension CaseIterable where Self: RawRepresentable<String> {
+    /// The words as people list them.
+    static var list: String {
+        let words = allCases.map(\.rawValue)
+        return words.dropLast().joined(separator: ", ") + " and " + (words.last ?? "")
+    }
+}
+
+/// What is wrong with a plan, or cannot be made of it.
+struct PlanFault: Error, CustomStringConvertible {
+    let description: String
+    /// The string of the file that it is about; the file knows the line.
+    let origin: JSON?
+
+    init(_ description: String, at origin: JSON? = nil) {
+        self.description = description
+        self.origin = origin
+    }
+}
+
+extension JSONFile {
+    /// Without a line when it has nothing to do with one string of the file.
+    func fault(_ fault: PlanFault) -> InputError {
+        guard let origin = fault.origin else { return InputError("\(path): \(fault.description)") }
+        return self.fault(origin, fault.description)
+    }
+}

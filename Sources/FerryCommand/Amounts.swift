@@ -22,3 +22,30 @@ func clockText(_ duration: Duration) -> String {
 
 /// Three digits of it.
 private func oneOrTwo(_ value: Double) -> String { fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0) }
+
+extension Duration {
+    /// To the nearest nanosecond; `nil` for what is negative, no number, or more than a year.
+    init?(seconds: Double) {
+        guard seconds >= 0, seconds <= 31_536_000 else { return nil }
+        self = .nanoseconds(Int64((seconds * 1e9).rounded()))
+    }
+}
+
+/// Text in a page.
+enum HTMLText {
+    /// Without meaning to HTML, in an attribute, too; a control is a question mark.
+    static func escaped(_ text: some StringProtocol) -> String {
+        var escaped = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            default: escaped.unicodeScalars.append(character.value < 32 && character != "\n" ? "?" : character)
+            }
+        }
+        return escaped
+    }
+}

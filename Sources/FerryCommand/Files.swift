@@ -1,0 +1,144 @@
+internal import Ferry
+internal import FerryJSON
+internal import FoundationEssentials
+internal import Glibc
+
+/// A file that the command line names. `-` is standard input; pipes such as `/dev/stdin` and `<(command)` can be read.
+enum InputFile {
+    /// All of it, in memory.
+    static func bytes(at path: String) throws(InputError) -> [UInt8] {
+        if path == "-" { return try StandardInput.all() }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(path, errno) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var space = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = read(descriptor, &space, space.count)
+            if count == 0 { return bytes }
+            if count > 0 { bytes += space[..<count] } else if errno != EINTR { throw unreadable(path, errno) }
+        }
+    }
+
+    /// Whether it has a length and can be read from its beginning again; pipes and terminals have none.
+    static func isRegular(_ path: String) -> Bool {
+        var status = stat()
+        return path != "-" && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// The path of a file that can be read.
+    static func readable(_ path: String) throws(InputError) -> String {
+        if access(path, R_OK) != 0 { throw unreadable(path, errno) }
+        return path
+    }
+
+    private static func unreadable(_ path: String, _ code: Int32) -> InputError {
+        InputError("cannot read \(path): \(String(cString: strerror(code)))")
+    }
+}
+
+/// A file that the command line wants written. It is opened late, so that what was there stays when nothing comes.
+final class OutputFile {
+    private let path: String
+    private var descriptor: Int32 = -1
+    /// Why it could not be written; nothing is written after that.
+    private(set) var fault: InputError?
+
+    init(path: String) { self.path = path }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Opens it, empty.
+    func open() {
+        if descriptor >= 0 || fault != nil { return }
+        descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        if descriptor < 0 { fault = Self.unwritable(path, errno) }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) {
+        open()
+        if fault != nil { return }
+        let code = Console.write(bytes, to: descriptor)
+        if code != 0 { fault = Self.unwritable(path, code) }
+    }
+
+    /// Writes all of a text.
+    static func write(_ text: String, to path: String) throws(InputError) {
+        let file = OutputFile(path: path)
+        file.open()
+        Array(text.utf8).withUnsafeBytes(file.write)
+        if let fault = file.fault { throw fault }
+    }
+
+    /// Throws where it is known before anything is sent that the file cannot be written.
+    static func check(_ path: String) throws(InputError) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            if status.st_mode & S_IFMT == S_IFDIR { throw unwritable(path, EISDIR) }
+            if access(path, W_OK) != 0 { throw unwritable(path, errno) }
+            return
+        }
+        if path.isEmpty { throw unwritable(path, ENOENT) }
+        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? "."
+        if access(String(folder), W_OK | X_OK) != 0 { throw unwritable(path, errno) }
+    }
+
+    private static func unwritable(_ path: String, _ code: Int32) -> InputError {
+        InputError("cannot write \(path): \(String(cString: strerror(code)))")
+    }
+}
+
+/// The text of a file of JSON, to say where in it something is wrong: by file and line, as compilers do.
+struct JSONFile: Sendable {
+    let path: String
+    let text: Data
+
+    init(path: String, text: Data) {
+        self.path = path
+        self.text = text
+    }
+
+    /// Reads it.
+    init(at path: String) throws(InputError) {
+        self.init(path: path, text: Data(try InputFile.bytes(at: path)))
+    }
+
+    /// What it says.
+    func document() throws(InputError) -> JSON {
+        do {
+            return try JSON(parsing: text)
+        } catch {
+            throw InputError("\(path):\(line(of: error.offset)): not JSON: \(error.reason)")
+        }
+    }
+
+    /// Something is wrong with one of its values.
+    func fault(_ place: JSON, _ message: String) -> InputError {
+        let offset = text.withUnsafeBytes { place.offset(in: $0) } ?? 0
+        return InputError("\(path):\(line(of: offset)): \(message)")
+    }
+
+    /// The schema that one of its values is, in the vocabulary of JSON Schema.
+    func schema(_ json: JSON, _ what: String = "") throws(InputError) -> JSONSchema {
+        do {
+            return try JSONSchema(document: json)
+        } catch {
+            let place = json.value(atPointer: error.pointer)
+            let pointer = error.pointer.isEmpty ? "" : " at \(error.pointer)"
+            throw fault(place?[error.keyword] ?? place ?? json, "\(what)\(error.keyword) \(error.message)\(pointer)")
+        }
+    }
+
+    /// Counted from 1.
+    private func line(of offset: Int) -> Int { 1 + text.prefix(offset).count { $0 == UInt8(ascii: "\n") } }
+}
+
+/// A report on one line, fields in alphabetical order. Without the end of the line.
+func jsonLine(_ report: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(report) else { preconditionFailure("a report is always JSON") }
+    return String(decoding: data, as: UTF8.self)
+}
