@@ -129,6 +129,12 @@ void lb__conn_timer(lb_conn *c, uint64_t milliseconds) {
   uv_timer_start(&c->timer, on_timer, milliseconds, 0);
 }
 
+void lb__conn_wait(lb_conn *c, uint64_t milliseconds) {
+  /* libuv's clock is whole milliseconds, rounded down: a timer that is started
+   * late in one of them fires up to a millisecond early. */
+  lb__conn_timer(c, milliseconds ? milliseconds + 1 : 0);
+}
+
 static void on_closed(uv_handle_t *handle) {
   lb_conn *c = handle->data;
   if (--c->handles == 0) lb__conn_recycle(c);

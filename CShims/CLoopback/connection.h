@@ -73,6 +73,8 @@ void lb__conn_shutdown(lb_conn *c);
 void lb__conn_linger(lb_conn *c);
 void lb__conn_take(lb_conn *c, size_t size);
 void lb__conn_timer(lb_conn *c, uint64_t milliseconds);
+/* Likewise, and never less than so long. */
+void lb__conn_wait(lb_conn *c, uint64_t milliseconds);
 
 /* slot.c */
 lb_conn *lb__conn_make(lb_server *s);

@@ -21,7 +21,7 @@ static void route_delay(lb_conn *c, const lb_head *head, lb_slice rest) {
   }
   c->phase = LB_PHASE_REPLY;
   c->waiting = true;
-  lb__conn_timer(c, milliseconds);
+  lb__conn_wait(c, milliseconds);
 }
 
 void lb__route_delayed(lb_conn *c) {

@@ -107,7 +107,7 @@ static int hold(lb_conn *c) {
 static int pause_step(lb_conn *c, const lb_step *step) {
   if (!c->step_begun) {
     c->step_begun = true;
-    lb__conn_timer(c, step->milliseconds);
+    lb__conn_wait(c, step->milliseconds);
   }
   return c->timer_fired ? DONE : blocked(c);
 }

@@ -141,6 +141,18 @@ extension LoopbackTests {
             #expect(start.duration(to: clock.now) >= .milliseconds(60))
         }
 
+        /// A clock of whole milliseconds ends some of so many early.
+        @Test func aDelayIsNeverShorterThanItSays() async throws {
+            let server = try LoopbackServer()
+            let client = try RawClient(port: server.port)
+            let clock = ContinuousClock()
+            for _ in 0..<40 {
+                let start = clock.now
+                #expect(try await client.get("/delay/2").status == 200)
+                #expect(start.duration(to: clock.now) >= .milliseconds(2))
+            }
+        }
+
         @Test func untilCloseEndsWithFIN() async throws {
             let server = try LoopbackServer()
             let answer = try await RawClient(port: server.port).get("/until-close/100000")
