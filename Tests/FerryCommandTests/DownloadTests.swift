@@ -75,6 +75,25 @@ import Testing
         }
     }
 
+    @Test func theLineOfAFileHasTheNameThatWasWritten() async throws {
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let order = try order(server.baseURL + "/bytes/1000", "-o", folder + "/", "-q")
+                await withNetworkAgent { agent in
+                    for name in ["1000", "1000-1"] {
+                        let report = await DownloadReport(of: order.requests[0], order, by: agent, on: nil)
+                        #expect(report.name(instead: "1000") == name)
+                    }
+                }
+                let gone = try self.order(server.baseURL + "/status/404", "-o", folder + "/", "-q")
+                let report = await withNetworkAgent {
+                    await DownloadReport(of: gone.requests[0], gone, by: $0, on: nil)
+                }
+                #expect(report.name(instead: "404") == "404")
+            }
+        }
+    }
+
     @Test func whatWasInterruptedIsGoneOnWith() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in

@@ -40,7 +40,7 @@ final class DownloadBoard: Sendable {
         draw { state in
             guard let index = state.rows.firstIndex(where: { $0.number == report.row }) else { return [] }
             let row = state.rows.remove(at: index)
-            return [ProgressLine.result(row.name, report, width: width)]
+            return [ProgressLine.result(report.name(instead: row.name), report, width: width)]
         }
     }
 

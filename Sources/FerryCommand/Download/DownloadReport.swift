@@ -63,6 +63,12 @@ struct DownloadReport: Sendable {
         nanoseconds = monotonicNanoseconds() - start
     }
 
+    /// What the file is called that was written: the server may name it, and a second one of that name gets a number.
+    /// Without a file the name that was expected.
+    func name(instead expected: String) -> String {
+        path?.split(separator: "/").last.map { Main.oneLine(String($0)) } ?? expected
+    }
+
     /// Why it is not there, and how much of it is; `nil` when it is.
     var faultLine: String? {
         guard let fault else { return nil }
