@@ -80,11 +80,13 @@ import Testing
     }
 
     /// One event loop has several libcurl handles, of 64 transfers each.
-    @Test(arguments: [("100", 100), ("150", 150), ("400", 100)])
-    func noMoreConnectionsAreOpenedThanAskedFor(concurrency: String, connections: Int) async throws {
+    @Test(arguments: [("100", 100), ("150", 150), ("400", 100)], ["automatic", "libcurl"])
+    func noMoreConnectionsAreOpenedThanAskedFor(load: (String, Int), engine: String) async throws {
+        let (concurrency, connections) = load
         try await withLoopbackServer { server in
             let report = try await report(
-                server.baseURL + "/hello", "-n", "6000", "-c", concurrency, "--connections", "\(connections)")
+                server.baseURL + "/hello", "-n", "6000", "-c", concurrency, "--connections", "\(connections)",
+                "--engine", engine)
             #expect(report.ok == 6000 && report.connections <= connections, "\(report.connections)")
             #expect(server.connectionCount <= connections)
         }
