@@ -45,15 +45,17 @@ struct BenchTable {
 
     private var phases: String {
         var text = ""
+        // Those that not every answer had.
+        var rare: [String] = []
         for phase in BenchPhases.Phase.allCases {
             guard let times = report.phases[phase.rawValue] else { continue }
             let cells = BenchReport.percents.map(\.name) + ["max", "mean"]
             let name = phase.rawValue.replacing("_", with: " ")
             let count = UInt64(times["count"] ?? 0)
-            let share = count < report.ok ? "   of \(grouped(count))" : ""
-            let shown = cells.map { times[$0] == nil ? "" : time(times[$0]) }
-            text += String(row("  " + name, shown).dropLast()) + share + "\n"
+            if count < report.ok { rare.append("\(name) \(grouped(count))") }
+            text += row("  " + name, cells.map { times[$0] == nil ? "" : time(times[$0]) })
         }
+        if !rare.isEmpty { text += line("  of fewer", rare.joined(separator: ", ")) }
         return text
     }
 
@@ -108,12 +110,17 @@ struct BenchTable {
 
     private func line(_ name: String, _ text: String) -> String { Self.line(name, text) }
 
+    /// Eight cells of it fit into 80 columns, the last of which is left free.
+    private static let cellWidth = 8
+
     private func row(_ name: String, _ cells: [String]) -> String {
-        "  " + name.padded(to: 13, gap: 1) + cells.map { $0.aligned(right: 9) }.joined() + "\n"
+        "  " + name.padded(to: 13, gap: 1) + cells.map { $0.aligned(right: Self.cellWidth) }.joined() + "\n"
     }
 
     private func time(_ microseconds: Double?) -> String {
-        durationText(nanoseconds: UInt64((microseconds ?? 0) * 1000))
+        let nanoseconds = UInt64((microseconds ?? 0) * 1000)
+        let text = durationText(nanoseconds: nanoseconds)
+        return text.count < Self.cellWidth ? text : "\(nanoseconds / 1_000_000_000) s"
     }
 }
 
