@@ -33,6 +33,18 @@ extension Duration {
 
 /// Text in a page.
 enum HTMLText {
+    /// Rules for tables in a narrow window: a row with heads becomes a block of its cells, and long words break.
+    static let stackedTables = """
+        @media (max-width: 640px) {
+          body { margin: 1rem auto; padding: 0 .8rem; } th, td { white-space: normal; overflow-wrap: anywhere; padding: .3rem; }
+          table.headed th { display: none; } table.headed tr { display: grid; grid-template-columns: repeat(3, 1fr);
+            border-bottom: 1px solid var(--line); padding: .3rem 0; }
+          table.headed td { border: 0; padding: .1rem 0; text-align: left; width: auto; }
+          table.headed td:not([data-head]) { grid-column: 1 / -1; }
+          td[data-head]::before { content: attr(data-head); display: block; color: var(--dim); font-size: 11px; }
+        }
+        """
+
     /// Without meaning to HTML, in an attribute, too; a control is a question mark.
     static func escaped(_ text: some StringProtocol) -> String {
         var escaped = ""

@@ -178,7 +178,7 @@ import Testing
             #expect(json.value(atPointer: "/steps/1/fromCache")?.bool == true)
             #expect(json.value(atPointer: "/steps/1/cache")?.string == "hit")
             let page = PlanPage([report]).html
-            #expect(page.contains("<td>yes</td>") && page.contains("<rect class=\"cache\""))
+            #expect(page.contains("<td data-head=\"cached\">yes</td>") && page.contains("<rect class=\"cache\""))
             #expect(page.contains("a: 200, ") && page.contains(", from the cache"))
         }
     }

@@ -137,6 +137,20 @@ import Testing
         #expect(
             page.contains("<svg") && page.contains("class=\"wait\"") && page.contains("skipped: &#39;b&#39; failed"))
         #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
+        #expect(!page.contains("min-width:") && !page.contains("overflow-x"), "a narrow window cuts nothing")
+        for color in PlanPhase.allCases.map(\.rawValue) + ["cache", "other", "bad"] {
+            #expect(page.contains("<i class=\"\(color)\">"), "no swatch of \(color)")
+            #expect(
+                page.components(separatedBy: "--\(color): #").count == 3, "\(color) is not there for light and dark")
+        }
+    }
+
+    @Test func theTicksOfAWaterfallAreRound() {
+        var row = PlanRow(name: "a", depth: 1)
+        (row.state, row.end) = (.finished, 37_300_000)
+        let page = PlanPage([PlanReport(name: "p", rows: [row], nanoseconds: row.end)]).html
+        for tick in ["0 µs", "10 ms", "20 ms", "30 ms"] { #expect(page.contains(">\(tick)</text>"), "\(tick)") }
+        #expect(!page.contains(">9.3 ms</text>"))
     }
 
     @Test func theLiveLineSaysWhatRuns() {

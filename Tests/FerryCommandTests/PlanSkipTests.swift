@@ -61,7 +61,7 @@ import Testing
         #expect(json.value(atPointer: "/steps/1/reason")?.string == words)
         #expect(json.value(atPointer: "/steps/0/reason")?.isNull == true)
         let page = PlanPage([report]).html
-        #expect(page.components(separatedBy: "skipped: the batch&#39;s deadline of 150 ms had passed").count == 3)
+        #expect(page.components(separatedBy: "skipped: the batch&#39;s deadline of 150 ms had passed").count == 4)
     }
 
     @Test func aRunThatIsCancelledSaysSo() async throws {

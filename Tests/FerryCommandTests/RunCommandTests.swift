@@ -27,7 +27,7 @@ import Testing
         #expect(reports.allSatisfy { $0["ok"]?.bool == true })
         let page = try String(contentsOfFile: folder + "/run.html", encoding: .utf8)
         #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
-        #expect(page.components(separatedBy: "<svg").count == 5, "a waterfall for each plan")
+        #expect(page.components(separatedBy: "<svg").count == 9, "two waterfalls for each plan")
     }
 
     @Test(arguments: [

@@ -4,8 +4,12 @@ internal import Glibc
 /// The charts of a report's page.
 struct BenchCharts {
     private let report: BenchReport
+    private let format: ChartFrame.Format
 
-    init(_ report: BenchReport) { self.report = report }
+    init(_ report: BenchReport, _ format: ChartFrame.Format = .wide) {
+        self.report = report
+        self.format = format
+    }
 
     // MARK: The distribution
 
@@ -14,7 +18,8 @@ struct BenchCharts {
         let bars = report.histogram
         guard let first = bars.first, let last = bars.last, let most = bars.map(\.count).max() else { return "" }
         let frame = ChartFrame(
-            height: 270, x: max(first.from, 0.1)...max(last.to, 1), y: 0...Double(most) * 1.08, xScale: .logarithmic)
+            format, height: 270, x: max(first.from, 0.1)...max(last.to, 1), y: 0...Double(most) * 1.08,
+            xScale: .logarithmic)
         var svg = frame.axes(x: Self.time, y: Self.count)
         for bar in bars where bar.count > 0 {
             let (start, end) = (frame.x(of: bar.from), frame.x(of: bar.to))
@@ -44,7 +49,7 @@ struct BenchCharts {
                 """
             // At the end there is room before the line only. Names that would stand in one another are left out; the
             // table has them all.
-            let isAtEnd = place + 40 > ChartFrame.width
+            let isAtEnd = place + 40 > format.width
             if (isAtEnd ? place - 42 : place) < free { continue }
             let side = isAtEnd ? #" text-anchor="end""# : ""
             let start = frame.number(isAtEnd ? place - 4 : place + 4)
@@ -100,7 +105,7 @@ struct BenchCharts {
         height: Double, _ y: ClosedRange<Double>, _ scale: ChartFrame.Scale = .linear
     ) -> ChartFrame? {
         if end <= 0 { return nil }
-        return ChartFrame(height: height, x: 0...end, y: y, yScale: scale)
+        return ChartFrame(format, height: height, x: 0...end, y: y, yScale: scale)
     }
 
     /// A window's figure lies over all of it, not at one moment.
@@ -114,7 +119,7 @@ struct BenchCharts {
 
     // MARK: Words
 
-    private static func time(_ microseconds: Double) -> String {
+    static func time(_ microseconds: Double) -> String {
         let text = durationText(nanoseconds: UInt64(max(0, microseconds) * 1000))
         return text.replacing(".0 ", with: " ").replacing(".00 ", with: " ")
     }
@@ -135,12 +140,32 @@ struct ChartFrame: Sendable {
         case logarithmic
     }
 
-    static let width = 960.0
-    static let left = 68.0
+    /// How wide it is drawn. Letters grow and shrink with a drawing: one for a wide window cannot be read in a narrow
+    /// one, so a page has both.
+    struct Format: Sendable {
+        /// The class of what holds it; the page's style shows one of the two.
+        let name: String
+        let width: Double
+        let left: Double
+        /// Values along the bottom, at most.
+        let ticks: Int
+
+        static let wide = Format(name: "wide", width: 960, left: 68, ticks: 11)
+        static let slim = Format(name: "slim", width: 400, left: 52, ticks: 4)
+        static let all = [wide, slim]
+
+        /// The rules that show the one that fits.
+        static let style = """
+            .slim { display: none; }
+            @media (max-width: 640px) { .wide { display: none; } .slim { display: block; } }
+            """
+    }
+
     static let right = 20.0
     static let top = 26.0
     static let bottom = 30.0
 
+    let format: Format
     let height: Double
     let x: ClosedRange<Double>
     let y: ClosedRange<Double>
@@ -148,8 +173,10 @@ struct ChartFrame: Sendable {
     let yScale: Scale
 
     init(
-        height: Double, x: ClosedRange<Double>, y: ClosedRange<Double>, xScale: Scale = .linear, yScale: Scale = .linear
+        _ format: Format, height: Double, x: ClosedRange<Double>, y: ClosedRange<Double>, xScale: Scale = .linear,
+        yScale: Scale = .linear
     ) {
+        self.format = format
         self.height = height
         self.x = x
         self.y = y
@@ -160,7 +187,7 @@ struct ChartFrame: Sendable {
     var floor: Double { height - Self.bottom }
 
     func x(of value: Double) -> Double {
-        Self.left + Self.share(value, x, xScale) * (Self.width - Self.left - Self.right)
+        format.left + Self.share(value, x, xScale) * (format.width - format.left - Self.right)
     }
 
     func y(of value: Double) -> Double {
@@ -207,11 +234,12 @@ struct ChartFrame: Sendable {
         for value in Self.ticks(y, yScale, atMost: 5) {
             let place = number(y(of: value))
             svg +=
-                "<line class=\"grid\" x1=\"\(Self.left)\" y1=\"\(place)\" x2=\"\(Self.width - Self.right)\" y2=\"\(place)\"/>"
-            svg += "<text class=\"axis\" x=\"\(Self.left - 8)\" y=\"\(number(y(of: value) + 4))\" text-anchor=\"end\">"
+                "<line class=\"grid\" x1=\"\(format.left)\" y1=\"\(place)\" x2=\"\(format.width - Self.right)\" y2=\"\(place)\"/>"
+            svg +=
+                "<text class=\"axis\" x=\"\(format.left - 8)\" y=\"\(number(y(of: value) + 4))\" text-anchor=\"end\">"
             svg += yText(value) + "</text>\n"
         }
-        for value in Self.ticks(x, xScale, atMost: 11) {
+        for value in Self.ticks(x, xScale, atMost: format.ticks) {
             svg +=
                 "<text class=\"axis\" x=\"\(number(x(of: value)))\" y=\"\(number(floor + 20))\" text-anchor=\"middle\">"
             svg += xText(value) + "</text>\n"
@@ -222,7 +250,7 @@ struct ChartFrame: Sendable {
     /// The whole drawing.
     func drawing(_ label: String, _ content: String) -> String {
         """
-        <svg viewBox="0 0 \(Int(Self.width)) \(Int(height))" role="img" aria-label="\(HTMLText.escaped(label))">
+        <svg viewBox="0 0 \(Int(format.width)) \(Int(height))" role="img" aria-label="\(HTMLText.escaped(label))">
         \(content)</svg>
         """
     }

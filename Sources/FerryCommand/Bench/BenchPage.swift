@@ -4,13 +4,11 @@ internal import FerryMeasurement
 struct BenchPage {
     private let report: BenchReport
     private let ruling: BenchRuling
-    private let charts: BenchCharts
 
     /// The ruling is what the exit code is made of.
     init(_ report: BenchReport, _ ruling: BenchRuling) {
         self.report = report
         self.ruling = ruling
-        charts = BenchCharts(report)
     }
 
     var html: String {
@@ -28,15 +26,16 @@ struct BenchPage {
         \(notices)
         \(tiles)
         <section><h2>How long answers took</h2>\(latencyNote)
-        \(chart(charts.distribution))
+        <p class="legend"><span><i class="one"></i>accepted answers</span><span><i class="two"></i>percentiles</span></p>
+        \(chart(\.distribution))
         \(percentiles)
         </section>
         <section><h2>Over time</h2>
         <p class="legend"><span><i class="one"></i>accepted answers a second</span><span><i class="failed"></i>failed</span></p>
-        \(chart(charts.rate))
+        \(chart(\.rate))
         <p class="legend"><span><i class="one"></i>p50</span><span><i class="two"></i>p99</span>\
         <span><i class="three"></i>max</span></p>
-        \(chart(charts.latencies))
+        \(chart(\.latencies))
         </section>
         <section><h2>Where the time went</h2>
         \(phases)
@@ -107,12 +106,19 @@ struct BenchPage {
 
     private var phases: String {
         let names = ["p50", "p90", "p99", "max", "mean"]
-        let widest = report.phases.values.compactMap { $0["mean"] }.max() ?? 1
+        // Of an average request: what few of them had, like connecting, is a small part of the time, however long.
+        func weight(_ times: [String: Double]) -> Double {
+            (times["mean"] ?? 0) * (times["count"] ?? 0) / Double(max(1, report.requests))
+        }
+        let widest = report.phases.values.map(weight).max() ?? 0
         let rows = BenchPhases.Phase.allCases.compactMap { phase -> [String]? in
             guard let times = report.phases[phase.rawValue] else { return nil }
-            let width = fixed(max(0.5, (times["mean"] ?? 0) / max(widest, 0.1) * 100), 1)
+            let width = fixed(max(0.5, widest > 0 ? weight(times) / widest * 100 : 0), 1)
+            let share = "\(time(weight(times))) of an average request"
             return [phase.rawValue.replacing("_", with: " "), grouped(UInt64(times["count"] ?? 0))]
-                + names.map { time(times[$0]) } + ["<i class=\"share\" style=\"width:\(width)%\"></i>"]
+                + names.map { time(times[$0]) } + [
+                    "<i class=\"share\" style=\"width:\(width)%\" title=\"\(share)\"></i>"
+                ]
         }
         return table(["", "count"] + names + [""], rows)
     }
@@ -148,13 +154,34 @@ struct BenchPage {
     }
 
     private func table(_ head: [String], _ rows: [[String]]) -> String {
-        let cells = rows.map { "<tr>" + $0.map { "<td>\($0)</td>" }.joined() + "</tr>" }
-        let heads = head.allSatisfy(\.isEmpty) ? "" : "<tr>" + head.map { "<th>\($0)</th>" }.joined() + "</tr>\n"
-        return "<div class=\"scroll\"><table>\n\(heads)\(cells.joined(separator: "\n"))\n</table></div>"
+        // A narrow window shows each cell with its head.
+        let cells = rows.map { row in
+            let cells = zip(head, row).map { $0.isEmpty ? "<td>\($1)</td>" : "<td data-head=\"\($0)\">\($1)</td>" }
+            return "<tr>" + cells.joined() + "</tr>"
+        }
+        if head.allSatisfy(\.isEmpty) { return "<table>\n\(cells.joined(separator: "\n"))\n</table>" }
+        let heads = "<tr>" + head.map { "<th>\($0)</th>" }.joined() + "</tr>\n"
+        return "<table class=\"headed\">\n\(heads)\(cells.joined(separator: "\n"))\n</table>"
     }
 
-    private func chart(_ svg: String) -> String {
-        svg.isEmpty ? "<p>Nothing was answered.</p>" : "<div class=\"scroll\">\(svg)</div>"
+    private func chart(_ drawing: KeyPath<BenchCharts, String>) -> String {
+        let charts = ChartFrame.Format.all.compactMap { format -> String? in
+            let svg = BenchCharts(report, format)[keyPath: drawing]
+            return svg.isEmpty ? nil : "<div class=\"\(format.name)\">\(svg)</div>"
+        }
+        return charts.isEmpty ? "<p>\(whyEmpty)</p>" : charts.joined(separator: "\n")
+    }
+
+    /// What there is in place of times: failures have none.
+    private var whyEmpty: String {
+        if report.ok > 0 { return "The load was too short for a chart." }
+        let statuses = report.statuses.filter { $0.value > 0 }.sorted { $0.key < $1.key }
+        var found = statuses.map { "\(grouped($0.value)) of status \($0.key)" }
+        if report.failedBy.body > 0 { found.append("\(grouped(report.failedBy.body)) with a body that does not fit") }
+        let lost = report.failedBy.transfer
+        if lost > 0 { found.append(lost == 1 ? "1 transfer failed" : "\(grouped(lost)) transfers failed") }
+        let head = statuses.isEmpty ? "Nothing was answered" : "No answer was accepted"
+        return HTMLText.escaped(found.isEmpty ? head : "\(head): \(found.joined(separator: ", "))") + "."
     }
 
     /// Without an answer there is none, and 0 would be a good one.
@@ -166,9 +193,9 @@ struct BenchPage {
 
     private static let style = """
         :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d8dee4; --paper: #fff; --soft: #f6f8fa;
-          --one: #2f6fd0; --two: #d9822b; --three: #b8c0cc; --bad: #cf222e; --good: #1a7f37; --warn: #fff8e6; }
+          --one: #2f6fd0; --two: #d9822b; --three: #8590a0; --bad: #cf222e; --good: #1a7f37; --warn: #fff8e6; }
         @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117;
-          --soft: #161b22; --one: #6aa4f5; --two: #eaa253; --three: #4c5562; --bad: #f0656f; --good: #2b8a45; --warn: #2b2410; } }
+          --soft: #161b22; --one: #6aa4f5; --two: #eaa253; --three: #8a95a5; --bad: #f0656f; --good: #2b8a45; --warn: #2b2410; } }
         body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2.5rem auto;
           max-width: 1000px; padding: 0 1.2rem; }
         h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } h1 span { font-weight: 500; }
@@ -182,13 +209,13 @@ struct BenchPage {
         .tiles div { background: var(--soft); border: 1px solid var(--line); border-radius: 10px; padding: .7rem .9rem; }
         .tiles strong { display: block; font-size: 1.45rem; line-height: 1.35; font-variant-numeric: tabular-nums; }
         .tiles .bad strong { color: var(--bad); } small { color: var(--dim); font-size: 12px; }
-        .scroll { overflow-x: auto; } svg { display: block; width: 100%; min-width: 640px; font: 11px system-ui, sans-serif; }
+        svg { display: block; width: 100%; font: 11px system-ui, sans-serif; }
         .axis { fill: var(--dim); } .grid { stroke: var(--line); } .label { fill: var(--ink); font-weight: 600; }
         .bar { fill: var(--one); } .bar:hover { fill: var(--two); } .mark { stroke: var(--two); stroke-dasharray: 3 3; }
         .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .line.one { stroke: var(--one); }
         .line.two { stroke: var(--two); } .line.three { stroke: var(--three); stroke-width: 1.3; }
         .area { fill: var(--one); opacity: .14; } rect.failed { fill: var(--bad); }
-        .legend { margin-top: 1rem; } .legend span { margin-right: 1.2rem; } .legend i { display: inline-block; width: .8rem;
+        .legend { margin-top: 1rem; } .legend span { margin-right: 1.2rem; white-space: nowrap; display: inline-block; } .legend i { display: inline-block; width: .8rem;
           height: .8rem; margin-right: .4rem; border-radius: 2px; vertical-align: -1px; } i.one { background: var(--one); }
         i.two { background: var(--two); } i.three { background: var(--three); } i.failed { background: var(--bad); }
         table { border-collapse: collapse; margin-top: .8rem; width: 100%; } th { color: var(--dim); font-weight: 500; }
@@ -196,5 +223,7 @@ struct BenchPage {
           font-variant-numeric: tabular-nums; } td small { white-space: normal; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
         th:last-child, td:last-child { padding-right: 0; } .narrow { max-width: 520px; } td:has(.share) { width: 26%; text-align: left; }
         .share { display: block; height: .7rem; border-radius: 3px; background: var(--one); }
+        \(HTMLText.stackedTables)
+        \(ChartFrame.Format.style)
         """
 }

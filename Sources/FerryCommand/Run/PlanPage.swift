@@ -33,13 +33,13 @@ struct PlanPage {
             <h1>\(HTMLText.escaped(report.name)) <b class="\(verdict)">\(verdict)</b></h1>
             <p>\(report.finished) of \(report.rows.count) steps in \(durationText(nanoseconds: report.nanoseconds))</p>
             <p class="legend">\(legend.joined())<span><i class="cache"></i>from the cache</span>\
-            <span><i class="other"></i>around it</span></p>
+            <span><i class="other"></i>around it</span><span><i class="bad"></i>failed</span></p>
             \(waterfall(report))
-            <div class="scroll"><table>
+            <table class="headed">
             <tr><th>step</th><th>status</th><th>start</th><th>total</th>\
             \(PlanPhase.allCases.map { "<th>\($0.rawValue)</th>" }.joined())<th>cached</th><th>attempts</th><th></th></tr>
             \(report.rows.map(figures).joined(separator: "\n"))
-            </table></div>
+            </table>
             </section>
             """
     }
@@ -52,49 +52,73 @@ struct PlanPage {
                 "<tr class=\"skipped\"><td>\(HTMLText.escaped(row.name))</td><td colspan=\"10\">\(HTMLText.escaped(row.skipped))</td></tr>"
         }
         let times = PlanPhase.times(of: row)
-        let phases = PlanPhase.allCases.map { "<td>\(times[$0].map { durationText(nanoseconds: $0) } ?? "–")</td>" }
+        let phases = PlanPhase.allCases.map {
+            "<td data-head=\"\($0.rawValue)\">\(times[$0].map { durationText(nanoseconds: $0) } ?? "–")</td>"
+        }
         return """
-            <tr class="\(row.state.rawValue)"><td>\(HTMLText.escaped(row.name))</td><td>\(status)</td>\
-            <td>\(durationText(nanoseconds: row.start))</td><td>\(durationText(nanoseconds: row.nanoseconds))</td>\
-            \(phases.joined())<td>\(row.cached)</td><td>\(row.attempts)</td>\
+            <tr class="\(row.state.rawValue)"><td>\(HTMLText.escaped(row.name))</td><td data-head="status">\(status)</td>\
+            <td data-head="start">\(durationText(nanoseconds: row.start))</td>\
+            <td data-head="total">\(durationText(nanoseconds: row.nanoseconds))</td>\
+            \(phases.joined())<td data-head="cached">\(row.cached)</td><td data-head="attempts">\(row.attempts)</td>\
             <td class="error">\(HTMLText.escaped(error))</td></tr>
             """
     }
 
     // MARK: The waterfall
 
-    private static let rowHeight = 22.0
-    private static let labelWidth = 220.0
-    private static let chartWidth = 700.0
+    /// Where things stand in a waterfall: names before the bars, or, in a narrow window, above them.
+    private struct Measures {
+        let format: ChartFrame.Format
+        let rowHeight: Double
+        let left: Double
+        let chart: Double
+        let bar: Double
+        /// For the names.
+        let room: Double
+
+        static let all = [
+            Measures(format: .wide, rowHeight: 22, left: 220, chart: 700, bar: 4, room: 220),
+            Measures(format: .slim, rowHeight: 38, left: 18, chart: 302, bar: 20, room: 390),
+        ]
+    }
 
     private func waterfall(_ report: PlanReport) -> String {
+        Measures.all.map { measures in
+            "<div class=\"\(measures.format.name)\">\(waterfall(report, measures))</div>"
+        }.joined(separator: "\n")
+    }
+
+    private func waterfall(_ report: PlanReport, _ measures: Measures) -> String {
         let end = Double(max(report.rows.map(\.end).max() ?? 0, 1))
-        let height = Self.rowHeight * Double(report.rows.count)
-        func x(_ nanoseconds: Double) -> Double { Self.labelWidth + nanoseconds / end * Self.chartWidth }
+        let height = measures.rowHeight * Double(report.rows.count)
+        func x(_ nanoseconds: Double) -> Double { measures.left + nanoseconds / end * measures.chart }
         var svg = """
-            <div class="scroll"><svg viewBox="0 0 \(Int(Self.labelWidth + Self.chartWidth) + 90) \(Int(height) + 30)" \
+            <svg viewBox="0 0 \(Int(measures.left + measures.chart) + 90) \(Int(height) + 30)" \
             role="img" aria-label="waterfall of \(HTMLText.escaped(report.name))">
 
             """
-        for tick in 0...4 {
-            let place = x(end * Double(tick) / 4)
+        for tick in ChartFrame.ticks(0...end, .linear, atMost: measures.format.ticks) {
+            let place = x(tick)
             svg += "<line class=\"tick\" x1=\"\(n(place))\" y1=\"0\" x2=\"\(n(place))\" y2=\"\(n(height + 6))\"/>"
             svg += "<text class=\"axis\" x=\"\(n(place))\" y=\"\(n(height + 22))\" text-anchor=\"middle\">"
-            svg += durationText(nanoseconds: UInt64(end) * UInt64(tick) / 4) + "</text>\n"
+            svg += BenchCharts.time(tick / 1000) + "</text>\n"
         }
-        for (index, row) in report.rows.enumerated() { svg += bars(row, y: Double(index) * Self.rowHeight, x) + "\n" }
-        return svg + "</svg></div>"
+        for (index, row) in report.rows.enumerated() {
+            svg += bars(row, y: Double(index) * measures.rowHeight, measures, x) + "\n"
+        }
+        return svg + "</svg>"
     }
 
-    private func bars(_ row: PlanRow, y: Double, _ x: (Double) -> Double) -> String {
+    private func bars(_ row: PlanRow, y: Double, _ measures: Measures, _ x: (Double) -> Double) -> String {
         let indent = 4 + 12 * Double(max(row.depth - 1, 0))
-        let room = max(6, Int((Self.labelWidth - indent) / 7.5))
+        let room = max(6, Int((measures.room - indent) / 7.5))
         let name = row.name.count > room ? row.name.prefix(room - 1) + "…" : row.name
         var svg = "<g class=\"\(row.state.rawValue)\"><title>\(HTMLText.escaped(row.name)): \(title(row))</title>"
         svg += "<text x=\"\(n(indent))\" y=\"\(n(y + 15))\">\(HTMLText.escaped(name))</text>"
+        let y = y + measures.bar - 4
         if row.state == .skipped {
             return svg
-                + "<text class=\"axis\" x=\"\(n(Self.labelWidth + 4))\" y=\"\(n(y + 15))\">\(HTMLText.escaped(row.skipped))</text></g>"
+                + "<text class=\"axis\" x=\"\(n(measures.left + 4))\" y=\"\(n(y + 15))\">\(HTMLText.escaped(row.skipped))</text></g>"
         }
         let (start, end) = (Double(row.start), Double(row.end))
         svg += bar(row.isFromCache ? "cache" : "other", from: x(start), to: max(x(end), x(start) + 1), y)
@@ -128,28 +152,32 @@ struct PlanPage {
     private func n(_ value: Double) -> String { fixed(value, 1) }
 
     private static let style = """
-        :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d0d7de; --paper: #fff; }
-        @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117; } }
+        :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d0d7de; --paper: #fff;
+          --queue: #98a2b0; --connect: #d99a2b; --wait: #3e7fd0; --body: #2f9e62; --cache: #8a63c9; --other: #dde2e8; --bad: #e5707a; }
+        @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117;
+          --queue: #8b95a3; --connect: #e3ad45; --wait: #5b9cf0; --body: #3fb877; --cache: #a583e0; --other: #363e48; --bad: #b8434e; } }
         body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
           max-width: 1040px; padding: 0 1rem; }
         h1 { font-size: 1.4rem; margin: 0; } h1 b { font-size: .8rem; padding: .1rem .5rem; border-radius: 1rem; color: #fff; }
         b.ok { background: #1a7f37; } b.failed { background: #cf222e; }
         section { margin-bottom: 3rem; } p { margin: .3rem 0; color: var(--dim); }
-        .legend span { margin-right: 1.2rem; } .legend i { display: inline-block; width: .8rem; height: .8rem;
+        .legend span { margin-right: 1.2rem; white-space: nowrap; display: inline-block; } .legend i { display: inline-block; width: .8rem; height: .8rem;
           margin-right: .4rem; vertical-align: -1px; border-radius: 2px; }
-        svg { width: 100%; min-width: 720px; font: 12px system-ui, sans-serif; } svg text { fill: var(--ink); }
+        svg { width: 100%; font: 12px system-ui, sans-serif; } svg text { fill: var(--ink); }
         svg .axis { fill: var(--dim); font-size: 11px; } .tick { stroke: var(--line); }
-        .queue { fill: #b8c0cc; background: #b8c0cc; } .connect { fill: #d99a2b; background: #d99a2b; }
-        .wait { fill: #3e7fd0; background: #3e7fd0; } .body { fill: #2f9e62; background: #2f9e62; }
-        .cache { fill: #8a63c9; background: #8a63c9; }
-        .other { fill: #dde2e8; background: #dde2e8; } g.failed .other, g.cancelled .other { fill: #e5707a; }
+        .queue { fill: var(--queue); background: var(--queue); } .connect { fill: var(--connect); background: var(--connect); }
+        .wait { fill: var(--wait); background: var(--wait); } .body { fill: var(--body); background: var(--body); }
+        .cache { fill: var(--cache); background: var(--cache); } .bad { background: var(--bad); }
+        .other { fill: var(--other); background: var(--other); } g.failed .other, g.cancelled .other { fill: var(--bad); }
         g.skipped text { fill: var(--dim); }
-        .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
+        table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
         th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
           font-variant-numeric: tabular-nums; }
         th { color: var(--dim); font-weight: 500; } th:first-child, td:first-child, .error { text-align: left; }
         tr.failed td, tr.cancelled td { color: #cf222e; } tr.skipped td { color: var(--dim); text-align: left; }
-        .error { white-space: normal; }
+        .error { white-space: normal; overflow-wrap: anywhere; }
+        \(HTMLText.stackedTables)
+        \(ChartFrame.Format.style)
         """
 }
 

@@ -274,8 +274,8 @@ extension BenchThreshold {
 
     @Test func chartsAreThereWithTheirFigures() {
         let page = madePage(madeReport(failed: 20))
-        #expect(page.components(separatedBy: "<svg").count == 4)
-        #expect(page.components(separatedBy: "class=\"bar\"").count == 3)
+        #expect(page.components(separatedBy: "<svg").count == 7, "each for wide and for narrow windows")
+        #expect(page.components(separatedBy: "class=\"bar\"").count == 5)
         #expect(page.contains("400, 40.82 %") && page.contains("2 failed until"))
         #expect(!page.contains("nan") && !page.contains("inf\""))
     }
@@ -290,10 +290,42 @@ extension BenchThreshold {
         (report.histogram, report.series, report.phases) = ([], [], [:])
         report.latency = report.latency.mapValues { _ in 0 }
         let page = madePage(report)
-        #expect(page.contains("Nothing was answered.") && page.contains(">failed</b>"))
+        #expect(page.contains("<p>Nothing was answered: 10 transfers failed.</p>") && page.contains(">failed</b>"))
         #expect(page.contains("<strong>–</strong>") && !page.contains(">0 µs<"))
         let row = BenchTable(report).text.split(separator: "\n").first { $0.hasPrefix("  latency ") }
         #expect(row?.split(separator: " ").dropFirst().allSatisfy { $0 == "–" } == true)
+    }
+
+    @Test func answersThatWereNotAcceptedAreToldByStatus() {
+        var report = madeReport(requests: 34_997, failed: 34_997)
+        (report.histogram, report.series, report.phases) = ([], [], [:])
+        (report.statuses, report.failedBy) = (["500": 34_996], .init(transfer: 1, status: 34_996))
+        let page = madePage(report)
+        #expect(page.contains("<p>No answer was accepted: 34,996 of status 500, 1 transfer failed.</p>"))
+        #expect(!page.contains("Nothing was answered"))
+    }
+
+    /// Ten connections of 90 ms are 0.9 ms of each of a thousand requests.
+    @Test func aPhaseCountsByHowManyHadIt() {
+        var report = madeReport()
+        report.phases = ["connect": ["count": 10, "mean": 90_000], "first_byte": ["count": 1000, "mean": 1800]]
+        let page = madePage(report)
+        #expect(page.contains("style=\"width:50.0%\" title=\"900 µs of an average request\""), "\(page)")
+        #expect(page.contains("style=\"width:100.0%\" title=\"1.8 ms of an average request\""))
+    }
+
+    @Test func noRowOfTheTableIsWiderThanATerminal() {
+        var report = madeReport()
+        report.latency = report.latency.mapValues { _ in 12_345_678_000 }
+        let widest = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean"].map { ($0, 99_949.0) }
+        report.phases = Dictionary(
+            uniqueKeysWithValues: BenchPhases.Phase.allCases.map {
+                ($0.rawValue, Dictionary(uniqueKeysWithValues: widest + [("count", 12)]))
+            })
+        let text = BenchTable(report).text
+        let rows = text.split(separator: "\n").filter { $0.contains("99.9 ms") || $0.hasPrefix("  latency") }
+        #expect(rows.count == 8 && rows.allSatisfy { $0.count < 80 }, "\(text)")
+        #expect(text.contains("\n    of fewer   queue 12, name 12, connect 12, "), "\(text)")
     }
 
     @Test(arguments: [
