@@ -3,19 +3,39 @@ internal import Glibc
 
 /// The charts of a report's page.
 struct BenchCharts {
-    private let report: BenchReport
+    /// What is drawn.
+    struct Figures: Sendable {
+        let histogram: [BenchReport.Bar]
+        /// By the names of the percentiles.
+        let latency: [String: Double]
+        let series: [BenchReport.Point]
+
+        /// Of the histogram.
+        var count: UInt64 { histogram.reduce(0) { $0 + $1.count } }
+    }
+
+    private let figures: Figures
     private let format: ChartFrame.Format
 
-    init(_ report: BenchReport, _ format: ChartFrame.Format = .wide) {
-        self.report = report
+    init(_ figures: Figures, _ format: ChartFrame.Format) {
+        self.figures = figures
         self.format = format
+    }
+
+    /// A drawing for wide windows and one for narrow ones, of which the page's style shows one; empty where there is
+    /// nothing to draw.
+    static func both(_ figures: Figures, _ drawing: KeyPath<BenchCharts, String>) -> String {
+        ChartFrame.Format.all.compactMap { format -> String? in
+            let svg = BenchCharts(figures, format)[keyPath: drawing]
+            return svg.isEmpty ? nil : "<div class=\"\(format.name)\">\(svg)</div>"
+        }.joined(separator: "\n")
     }
 
     // MARK: The distribution
 
     /// How many answers took how long, over a logarithmic axis, with the percentiles marked. Empty without answers.
     var distribution: String {
-        let bars = report.histogram
+        let bars = figures.histogram
         guard let first = bars.first, let last = bars.last, let most = bars.map(\.count).max() else { return "" }
         let frame = ChartFrame(
             format, height: 270, x: max(first.from, 0.1)...max(last.to, 1), y: 0...Double(most) * 1.08,
@@ -25,7 +45,7 @@ struct BenchCharts {
             let (start, end) = (frame.x(of: bar.from), frame.x(of: bar.to))
             // What happened once in a million shall be seen, too.
             let top = min(frame.y(of: Double(bar.count)), frame.floor - 1.5)
-            let share = fixed(Double(bar.count) / Double(max(1, report.ok)) * 100, 2)
+            let share = fixed(Double(bar.count) / Double(max(1, figures.count)) * 100, 2)
             svg += """
                 <rect class="bar" x="\(frame.number(start))" y="\(frame.number(top))" \
                 width="\(frame.number(max(end - start - 1, 1)))" height="\(frame.number(frame.floor - top))">\
@@ -40,7 +60,7 @@ struct BenchCharts {
         var svg = ""
         var free = 0.0
         for name in ["p50", "p90", "p99", "p99.9"] {
-            guard let value = report.latency[name] else { continue }
+            guard let value = figures.latency[name] else { continue }
             let place = frame.x(of: value)
             svg += """
                 <line class="mark" x1="\(frame.number(place))" y1="\(ChartFrame.top - 6)" x2="\(frame.number(place))" \
@@ -63,7 +83,7 @@ struct BenchCharts {
 
     /// Accepted answers a second, and where some failed.
     var rate: String {
-        guard let frame = overTime(height: 190, 0...max(1, (report.series.map(\.rps).max() ?? 0) * 1.12)) else {
+        guard let frame = overTime(height: 190, 0...max(1, (figures.series.map(\.rps).max() ?? 0) * 1.12)) else {
             return ""
         }
         let points = steps { $0.rps }
@@ -71,7 +91,7 @@ struct BenchCharts {
         svg += "<path class=\"area\" d=\"\(frame.path([(0, 0)] + points + [(end, 0)]))Z\"/>\n"
         svg += "<path class=\"line one\" d=\"\(frame.path(points))\"/>\n"
         var start = 0.0
-        for point in report.series {
+        for point in figures.series {
             if point.failed > 0 {
                 let (from, to) = (frame.x(of: start), frame.x(of: point.at))
                 svg += """
@@ -88,7 +108,7 @@ struct BenchCharts {
 
     /// Percentiles over a logarithmic axis.
     var latencies: String {
-        let answered = report.series.filter { $0.max > 0 }
+        let answered = figures.series.filter { $0.max > 0 }
         guard let low = answered.map(\.p50).min(), let high = answered.map(\.max).max(),
             let frame = overTime(height: 230, max(low * 0.8, 0.1)...max(high * 1.2, 1), .logarithmic)
         else { return "" }
@@ -99,7 +119,7 @@ struct BenchCharts {
         return frame.drawing("latencies over time", svg)
     }
 
-    private var end: Double { report.series.last?.at ?? 0 }
+    private var end: Double { figures.series.last?.at ?? 0 }
 
     private func overTime(
         height: Double, _ y: ClosedRange<Double>, _ scale: ChartFrame.Scale = .linear
@@ -111,7 +131,7 @@ struct BenchCharts {
     /// A window's figure lies over all of it, not at one moment.
     private func steps(_ figure: (BenchReport.Point) -> Double) -> [(x: Double, y: Double)] {
         var start = 0.0
-        return report.series.flatMap { point in
+        return figures.series.flatMap { point in
             defer { start = point.at }
             return [(start, figure(point)), (point.at, figure(point))]
         }

@@ -67,7 +67,7 @@ enum BenchCommand: Subcommand {
         rps is accepted answers a second: what failed is no throughput, and is counted as attempts.
 
         With --plan go -c, -z, -n, -w, --connections, --loops, --engine, --base, --var, --http-cache, --json,
-        and --fail-if on times, rps and failed, of whole runs; nothing else does: the plan itself says what is
+        --html, and --fail-if on times, rps and failed, of whole runs; nothing else does: the plan itself says what is
         sent and expected.
 
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The

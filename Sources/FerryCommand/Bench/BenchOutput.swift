@@ -23,7 +23,7 @@ struct BenchOutput: Sendable, Equatable {
     func write(_ report: BenchReport, _ ruling: BenchRuling) throws {
         tell(table: BenchTable(report).text, json: report.json, checks: report.checks)
         try save(json: report.json)
-        if let htmlFile { try Self.write(BenchPage(report, ruling).html, to: htmlFile) }
+        try save(page: BenchPage(report, ruling).html)
     }
 
     /// On the terminal; what was missed is said last, and before a file can fail.
@@ -36,6 +36,11 @@ struct BenchOutput: Sendable, Equatable {
 
     func save(json: String) throws {
         if let jsonFile { try Self.write(json + "\n", to: jsonFile) }
+    }
+
+    /// Makes the page only where it is wanted.
+    func save(page: @autoclosure () -> String) throws {
+        if let htmlFile { try Self.write(page(), to: htmlFile) }
     }
 
     private static func writable(_ path: String) throws(InputError) -> String {

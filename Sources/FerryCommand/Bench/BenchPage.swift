@@ -153,7 +153,10 @@ struct BenchPage {
         return "<section><h2>What it was held to</h2>\n" + table(["", "", ""], rows) + "\n</section>\n"
     }
 
-    private func table(_ head: [String], _ rows: [[String]]) -> String {
+    private func table(_ head: [String], _ rows: [[String]]) -> String { Self.table(head, rows) }
+
+    /// Of cells that are HTML.
+    static func table(_ head: [String], _ rows: [[String]]) -> String {
         // A narrow window shows each cell with its head.
         let cells = rows.map { row in
             let cells = zip(head, row).map { $0.isEmpty ? "<td>\($1)</td>" : "<td data-head=\"\($0)\">\($1)</td>" }
@@ -165,11 +168,10 @@ struct BenchPage {
     }
 
     private func chart(_ drawing: KeyPath<BenchCharts, String>) -> String {
-        let charts = ChartFrame.Format.all.compactMap { format -> String? in
-            let svg = BenchCharts(report, format)[keyPath: drawing]
-            return svg.isEmpty ? nil : "<div class=\"\(format.name)\">\(svg)</div>"
-        }
-        return charts.isEmpty ? "<p>\(whyEmpty)</p>" : charts.joined(separator: "\n")
+        let figures = BenchCharts.Figures(
+            histogram: report.histogram, latency: report.latency, series: report.series)
+        let charts = BenchCharts.both(figures, drawing)
+        return charts.isEmpty ? "<p>\(whyEmpty)</p>" : charts
     }
 
     /// What there is in place of times: failures have none.
@@ -191,7 +193,7 @@ struct BenchPage {
         microseconds.map { durationText(nanoseconds: UInt64($0 * 1000)) } ?? "–"
     }
 
-    private static let style = """
+    static let style = """
         :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d8dee4; --paper: #fff; --soft: #f6f8fa;
           --one: #2f6fd0; --two: #d9822b; --three: #8590a0; --bad: #cf222e; --good: #1a7f37; --warn: #fff8e6; }
         @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117;

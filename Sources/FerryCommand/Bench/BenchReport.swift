@@ -150,6 +150,13 @@ struct BenchReport: Codable, Sendable, Equatable {
 }
 
 extension BenchReport {
+    /// As wide as they are drawn.
+    static func bars(_ latencies: Histogram) -> [Bar] {
+        latencies.bars(perDoubling: 8).map { bar in
+            Bar(from: micro(bar.lower), to: micro(bar.upper), count: bar.count)
+        }
+    }
+
     init(_ plan: BenchPlan, _ figures: BenchFigures, date: Date) {
         let totals = figures.totals
         let count = totals.ok + totals.failed
@@ -176,9 +183,7 @@ extension BenchReport {
         attemptsPerSecond = rounded(figures.seconds > 0 ? Double(count) / figures.seconds : 0, 1)
         let latencies = totals.latencies(of: plan.model)
         latency = latencies.percentiles(Self.percents)
-        histogram = latencies.bars(perDoubling: 8).map { bar in
-            Bar(from: micro(bar.lower), to: micro(bar.upper), count: bar.count)
-        }
+        histogram = Self.bars(latencies)
         phases = [:]
         for phase in BenchPhases.Phase.allCases where totals.phases[phase].count > 0 {
             let times = totals.phases[phase]
@@ -214,7 +219,7 @@ extension BenchReport.Model {
 }
 
 extension BenchReport.Point {
-    fileprivate init(_ window: BenchWindow) {
+    init(_ window: BenchWindow) {
         self.init(
             at: rounded(window.end, 3), rps: rounded(window.rate, 1), failed: window.failed,
             p50: micro(window.latencies.percentile(50)), p99: micro(window.latencies.percentile(99)),

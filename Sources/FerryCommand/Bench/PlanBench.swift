@@ -7,7 +7,7 @@ enum PlanBench {
     /// The rest is said by the plan.
     private static let allowed: Set = [
         "plan", "base", "var", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine",
-        "json", "fail-if", "help", "http-cache", "cache-dir",
+        "json", "html", "fail-if", "help", "http-cache", "cache-dir",
     ]
     private static let figures = Set(BenchReport.percents.map(\.name) + ["max", "mean", "rps", "failed"])
 
@@ -40,7 +40,9 @@ enum PlanBench {
         summary.judge(by: load.verdict)
         load.output.tell(table: summary.table, json: summary.json, checks: summary.checks)
         try load.output.save(json: summary.json)
-        return wasInterrupted ? .interrupted : summary.exitCode(load.verdict)
+        let code = wasInterrupted ? ExitCode.interrupted : summary.exitCode(load.verdict)
+        try load.output.save(page: PlanBenchPage(summary, code).html)
+        return code
     }
 
     private static func checkFigures(of verdict: BenchVerdict) throws(UsageError) {
@@ -64,12 +66,35 @@ enum PlanBench {
         let recorder = PlanBenchRecorder(start.plan)
         let begin = monotonicNanoseconds()
         let usage = ProcessUsage.now
+        let watch = watch(recorder, since: begin, duration: load.duration)
         await run(start, load, requests: load.requests, duration: load.duration, by: agent, recorder)
+        let nanoseconds = monotonicNanoseconds() - begin
+        let spent = ProcessUsage.now - usage
+        watch.cancel()
+        var timeline = await watch.value
+        let totals = recorder.totals
+        timeline.finish(totals.latencies, failed: totals.failed, at: Double(nanoseconds) / 1e9)
         let summary = PlanBenchSummary(
-            name: start.plan.name, warmUp: load.warmUp, totals: recorder.totals,
-            nanoseconds: monotonicNanoseconds() - begin, usage: ProcessUsage.now - usage)
+            name: start.plan.name, warmUp: load.warmUp, totals: totals, windows: timeline.windows,
+            nanoseconds: nanoseconds, usage: spent)
         await agent.shutdown(grace: .zero)
         return summary
+    }
+
+    /// Looks ten times a second until it is cancelled.
+    private static func watch(
+        _ recorder: PlanBenchRecorder, since begin: UInt64, duration: Duration?
+    ) -> Task<BenchTimeline, Never> {
+        Task {
+            var timeline = BenchTimeline(seconds: duration.map { Double($0.microseconds) / 1e6 })
+            while true {
+                try? await Task.sleep(for: .milliseconds(100))
+                if Task.isCancelled { return timeline }
+                let totals = recorder.totals
+                timeline.observe(
+                    totals.latencies, failed: totals.failed, at: Double(monotonicNanoseconds() - begin) / 1e9)
+            }
+        }
     }
 
     private static func run(

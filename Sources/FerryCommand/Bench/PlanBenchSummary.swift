@@ -6,17 +6,19 @@ struct PlanBenchSummary: Sendable {
     let name: String
     var warmUp = Duration.zero
     let totals: PlanBenchTotals
+    /// How whole runs went over time.
+    var windows: [BenchWindow] = []
     let nanoseconds: UInt64
     let usage: ProcessUsage
     /// What came of `--fail-if`; `nil` without one.
     private(set) var checks: [BenchCheck]?
 
     var runs: UInt64 { totals.latencies.count + totals.failed }
-    private var accepted: UInt64 { totals.steps.reduce(0) { $0 + $1.latencies.count } }
-    private var attempts: UInt64 { totals.steps.reduce(accepted) { $0 + $1.failed } }
-    private var seconds: Double { Double(nanoseconds) / 1e9 }
+    var accepted: UInt64 { totals.steps.reduce(0) { $0 + $1.latencies.count } }
+    var attempts: UInt64 { totals.steps.reduce(accepted) { $0 + $1.failed } }
+    var seconds: Double { Double(nanoseconds) / 1e9 }
 
-    private func rate(_ count: UInt64) -> Double { seconds > 0 ? Double(count) / seconds : 0 }
+    func rate(_ count: UInt64) -> Double { seconds > 0 ? Double(count) / seconds : 0 }
 
     /// Holds it to the conditions of `--fail-if`.
     mutating func judge(by verdict: BenchVerdict) {

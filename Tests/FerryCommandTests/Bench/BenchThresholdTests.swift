@@ -276,7 +276,7 @@ extension BenchThreshold {
         let page = madePage(madeReport(failed: 20))
         #expect(page.components(separatedBy: "<svg").count == 7, "each for wide and for narrow windows")
         #expect(page.components(separatedBy: "class=\"bar\"").count == 5)
-        #expect(page.contains("400, 40.82 %") && page.contains("2 failed until"))
+        #expect(page.contains("400, 40.00 %") && page.contains("2 failed until"))
         #expect(!page.contains("nan") && !page.contains("inf\""))
     }
 

@@ -196,6 +196,43 @@ import Testing
         }
     }
 
+    @Test func thePageHasChartsAndAllRequests() throws {
+        let file = try TemporaryFile(
+            Array(
+                #"{"name": "<shop>", "requests": {"a": "/hello", "gone": "/status/404"}, "run": {"chain": ["a", "gone"]}}"#
+                    .utf8))
+        let good = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": {"batch": ["a", "a"]}}"#.utf8))
+        func page(_ plan: TemporaryFile, _ code: Int32) throws -> String {
+            let html = try TemporaryFile([])
+            let end = try FerryProgram.run(
+                "bench", "--plan", plan.path, "-n", "6", "-c", "2", "--html", html.path, "--fail-if", "max>60s")
+            #expect(end.code == code, "\(end.output)")
+            let page = try String(contentsOfFile: html.path, encoding: .utf8)
+            #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
+            #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
+            #expect(page.contains("<td>max&gt;60s</td>"))
+            return page
+        }
+        let whole = try page(good, 0)
+        #expect(whole.components(separatedBy: "<svg").count == 7 && whole.contains("<b class=\"good\">ok</b>"))
+        #expect(whole.contains("<td>a</td><td data-head=\"runs\">12</td><td data-head=\"failed\">0</td>"))
+        #expect(whole.contains("<i class=\"failed\">") && whole.contains("6 plans in "))
+        let failed = try page(file, 5)
+        #expect(failed.contains("&lt;shop&gt;") && !failed.contains("<shop>"))
+        #expect(failed.contains("<p>No run of the plan was ok: 6 failed.</p>"))
+        #expect(failed.contains("invalidStatusCode(404)") && failed.contains("<b class=\"bad\">failed</b>"))
+    }
+
+    @Test func theWindowsHoldAllRuns() async throws {
+        let plan = try plan(#"{"requests": {"a": "/hello"}, "run": "a"}"#)
+        try await withLoopbackServer { server in
+            let summary = await PlanBench.perform(
+                try PlanStart(plan, base: server.baseURL), try load("-z", "0.3", "-c", "2"))
+            #expect(summary.windows.reduce(0) { $0 + $1.latencies.count } == summary.runs)
+            #expect(summary.windows.count > 1)
+        }
+    }
+
     @Test func theCommandStartsAServerOfItsOwn() throws {
         let file = try TemporaryFile(
             Array(#"{"requests": {"a": "/hello", "b": "/bytes/10"}, "run": {"batch": ["a", "b"]}}"#.utf8))
