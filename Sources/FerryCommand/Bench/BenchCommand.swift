@@ -22,6 +22,8 @@ enum BenchCommand: Subcommand {
             CommandOption("plan", value: "FILE", "Runs a plan as the unit of load; figures for each of its requests"),
             CommandOption("base", value: "URL", "With --plan: what its paths are joined to, in place of its own"),
             CommandOption("var", value: "N=V", "With --plan: a variable, in place of its own; may be repeated"),
+            CommandOption("har", value: "FILE", "Replays the requests of a HAR file, each at its time"),
+            CommandOption("unpaced", "With --har: -c at once, each after an answer"),
         ])
 
     private static let request = OptionGroup(
@@ -68,7 +70,8 @@ enum BenchCommand: Subcommand {
 
         With --plan go -c, -z, -n, -w, --connections, --loops, --engine, --base, --var, --http-cache, --json,
         --html, and --fail-if on times, rps and failed, of whole runs; nothing else does: the plan itself says what is
-        sent and expected.
+        sent and expected. With --har go --unpaced, --connections, --loops, --engine, -m, --status (200-399),
+        --json, --html, --baseline and --fail-if.
 
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
         manual's article "Measuring" tells what the figures mean. Exit codes: 3 transfers failed, 5 a status
@@ -78,6 +81,8 @@ enum BenchCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let path = arguments.last("plan") { return try await PlanBench.run(path, arguments) }
+        if let path = arguments.last("har") { return try await ArchiveBench.run(path, arguments) }
+        if arguments.has("unpaced") { throw UsageError("--unpaced goes with --har") }
         for name in ["base", "var"] where arguments.has(name) { throw UsageError("--\(name) goes with --plan") }
         var plan = try BenchPlan(arguments)
         let rival = try BenchRival(arguments)
