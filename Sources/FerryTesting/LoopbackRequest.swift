@@ -53,3 +53,94 @@ extension LoopbackHeaders.Field {
         self.init(name: String(decoding: line[..<colon], as: UTF8.self), value: String(decoding: value, as: UTF8.self))
     }
 }
+
+/// The fields of a message, in their order and with duplicates.
+///
+/// ```swift
+/// let headers: LoopbackHeaders = ["Content-Type": "text/plain"]
+/// let type = headers["content-type"]  // "text/plain"
+/// ```
+public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral, CustomStringConvertible {
+    /// One field.
+    public struct Field: Sendable, Equatable {
+        /// The name, in the case of the wire.
+        public var name: String
+        /// The value, without white space around it.
+        public var value: String
+
+        /// Makes a field.
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The fields, in order.
+    public var fields: [Field]
+
+    /// Makes headers of these fields.
+    public init(_ fields: [Field] = []) {
+        self.fields = fields
+    }
+
+    /// Makes headers of names and values; a name may stand there twice.
+    public init(dictionaryLiteral elements: (String, String)...) {
+        fields = elements.map { Field(name: $0.0, value: $0.1) }
+    }
+
+    /// The first value of a name, whose case does not matter. Setting replaces all of that name; nil removes them.
+    public subscript(name: String) -> String? {
+        get { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
+        set {
+            fields.removeAll { $0.name.lowercased() == name.lowercased() }
+            if let newValue { fields.append(Field(name: name, value: newValue)) }
+        }
+    }
+
+    /// All values of a name, in order.
+    public func values(of name: String) -> [String] {
+        fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+    }
+
+    /// `Name: value`, a line each.
+    public var description: String {
+        fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+    }
+}
+
+/// The answer of a handler.
+///
+/// ```swift
+/// LoopbackResponse(status: 201, headers: ["Location": "/orders/7"], text: "made")
+/// ```
+public struct LoopbackResponse: Sendable, Equatable {
+    /// The status, 200 … 999.
+    public var status: Int
+    /// What stands behind the status; nil for the usual words.
+    public var reason: String?
+    /// Fields, sent as they are. `Content-Length` is added unless it or `Transfer-Encoding` is among them, so a handler
+    /// can lie about its body. `Connection: close` closes behind the answer.
+    public var headers: LoopbackHeaders
+    /// The body; left out in the answer to HEAD.
+    public var body: [UInt8]
+
+    /// Makes an answer.
+    public init(status: Int = 200, reason: String? = nil, headers: LoopbackHeaders = [:], body: [UInt8] = []) {
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+        self.body = body
+    }
+
+    /// Makes an answer of text, as `text/plain` unless the headers say otherwise.
+    public init(status: Int = 200, headers: LoopbackHeaders = [:], text: String) {
+        self.init(status: status, headers: headers, body: Array(text.utf8))
+        if headers["Content-Type"] == nil { self.headers["Content-Type"] = "text/plain; charset=utf-8" }
+    }
+
+    /// Makes an answer of JSON text.
+    public init(status: Int = 200, headers: LoopbackHeaders = [:], json: String) {
+        self.init(status: status, headers: headers, body: Array(json.utf8))
+        self.headers["Content-Type"] = "application/json"
+    }
+}

@@ -97,3 +97,138 @@ public final class MemoryCacheStorage: CacheStorage {
         done()
     }
 }
+
+/// Values that are at hand, bounded in bytes; the least recently used goes first.
+///
+/// A value that is looked up costs one lock and one hash.
+package final class MemoryFront<Value: Sendable>: Sendable {
+    private struct Slot {
+        var key: CacheKey
+        var value: Value?
+        var bytes: Int
+        /// Neighbours in the order of use: towards the most recently used, and towards the least.
+        var newer: Int
+        var older: Int
+    }
+
+    private struct State {
+        var places: [CacheKey: Int] = [:]
+        var slots: [Slot] = []
+        var free: [Int] = []
+        var newest = -1
+        var oldest = -1
+        var bytes = 0
+        var removals: UInt64 = 0
+
+        mutating func use(_ place: Int) {
+            if place == newest { return }
+            unlink(place)
+            link(place)
+        }
+
+        mutating func add(_ value: Value, _ key: CacheKey, _ bytes: Int) {
+            let slot = Slot(key: key, value: value, bytes: bytes, newer: -1, older: -1)
+            let place: Int
+            if let reused = free.popLast() {
+                place = reused
+                slots[place] = slot
+            } else {
+                place = slots.count
+                slots.append(slot)
+            }
+            places[key] = place
+            self.bytes += bytes
+            link(place)
+        }
+
+        mutating func remove(_ place: Int) -> [Value] {
+            unlink(place)
+            places[slots[place].key] = nil
+            bytes -= slots[place].bytes
+            free.append(place)
+            slots[place].key = CacheKey([])
+            return slots[place].value.take().map { [$0] } ?? []
+        }
+
+        private mutating func link(_ place: Int) {
+            slots[place].newer = -1
+            slots[place].older = newest
+            if newest >= 0 { slots[newest].newer = place } else { oldest = place }
+            newest = place
+        }
+
+        private mutating func unlink(_ place: Int) {
+            let (newer, older) = (slots[place].newer, slots[place].older)
+            if newer >= 0 { slots[newer].older = older } else { newest = older }
+            if older >= 0 { slots[older].newer = newer } else { oldest = newer }
+        }
+    }
+
+    private let state = Mutex(State())
+    private let maxBytes: Int
+
+    package init(maxBytes: Int) { self.maxBytes = maxBytes }
+
+    /// The value under a key, which is now the most recently used.
+    package func value(for key: CacheKey) -> Value? {
+        state.withLock { state in
+            guard let place = state.places[key] else { return nil }
+            state.use(place)
+            return state.slots[place].value
+        }
+    }
+
+    /// Goes up with every removal: what was read before one and comes after it may be what was to be removed.
+    package var removals: UInt64 { state.withLock { $0.removals } }
+
+    /// Keeps a value, in the place of one that is there.
+    package func insert(_ value: Value, for key: CacheKey, bytes: Int) {
+        insert(value, for: key, bytes: bytes, since: nil) { _ in true }
+    }
+
+    /// Likewise, if nothing was removed since `removals` was asked for, and there is none or one to be replaced.
+    package func insert(
+        _ value: Value, for key: CacheKey, bytes: Int, since removals: UInt64?, replaces: (Value) -> Bool
+    ) {
+        // What is let go may end here, and not under the lock.
+        var old: [Value] = []
+        state.withLock { state in
+            if let removals, removals != state.removals { return }
+            if let place = state.places[key] {
+                if let value = state.slots[place].value, !replaces(value) { return }
+                old += state.remove(place)
+            }
+            if bytes > maxBytes { return }
+            state.add(value, key, bytes)
+            while state.bytes > maxBytes { old += state.remove(state.oldest) }
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    package func remove(_ key: CacheKey) {
+        let old = state.withLock { state in
+            state.removals += 1
+            return state.places[key].map { state.remove($0) }
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    package func removeAll() {
+        let old = state.withLock { state in
+            let old = state
+            state = State()
+            state.removals = old.removals + 1
+            return old
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    package var size: CacheSize {
+        state.withLock { state in
+            var size = CacheSize()
+            size.entries = state.places.count
+            size.bytes = state.bytes
+            return size
+        }
+    }
+}

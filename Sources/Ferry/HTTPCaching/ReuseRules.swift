@@ -1,3 +1,5 @@
+import FerryCache
+
 /// What a stored response that matches a request is worth to it (RFC 9111, 4 and 4.2.4).
 enum ReuseRules {
     /// A stored response, as far as its reuse depends on it. Times are microseconds.
@@ -55,5 +57,134 @@ enum ReuseRules {
             allowance.staleWhileRevalidate, directives.staleWhileRevalidate * Freshness.second)
         if meanwhile > 0 && past <= meanwhile && request.maxAge == nil { return .serveWhileRevalidating }
         return .validate(standsIn: standsIn)
+    }
+}
+
+/// How a stored complete response answers a request for a part (RFC 9111, 4; RFC 9110, 14).
+enum RangeRules {
+    enum Part: Sendable, Equatable {
+        /// All of it: the field asks for nothing that is known here, or its condition does not hold (RFC 9110, 14.2).
+        case whole
+        /// These bytes.
+        case part(Range<Int>)
+        /// The server is asked: several parts, or none of the bytes that are there.
+        case ofServer
+    }
+
+    /// What of a body of so many bytes a request asks for.
+    static func part(_ request: Headers, of count: Int, _ stored: Headers) -> Part {
+        guard let value = request["Range"] else { return .whole }
+        if let condition = request["If-Range"], !holds(condition, stored) { return .whole }
+        let text = value.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(lowercased)
+        let unit = Array("bytes=".utf8)
+        // Another unit is the server's to know.
+        guard text.starts(with: unit), !text.contains(0x2C) else { return .ofServer }
+        let ends = text.dropFirst(unit.count).split(separator: 0x2D, omittingEmptySubsequences: false)
+        guard ends.count == 2 else { return .ofServer }
+        let (first, last) = (number(ends[0]), number(ends[1]))
+        if ends[0].isEmpty {
+            guard let last, last > 0, count > 0 else { return .ofServer }
+            return .part(max(0, count - last)..<count)
+        }
+        guard let first, first < count, last != nil || ends[1].isEmpty else { return .ofServer }
+        if let last, last < first { return .ofServer }
+        return .part(first..<min(count, (last ?? count) &+ 1))
+    }
+
+    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5): only the strong comparison will do.
+    private static func holds(_ condition: String, _ stored: Headers) -> Bool {
+        guard let tag = Validators(stored).tag else { return false }
+        return tag.stronglyMatches(EntityTag(text: condition))
+    }
+
+    /// At most 2⁴⁰: what is longer is no length of a body.
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
+        guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        var value = 0
+        for digit in digits { value = min(value * 10 + Int(digit - 0x30), 1 << 40) }
+        return value
+    }
+
+    /// The fields of the response with this part of a stored one (RFC 9110, 15.3.7).
+    static func fields(_ stored: Headers, _ part: Range<Int>, of count: Int) -> Headers {
+        var headers = stored
+        headers["Content-Range"] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(count)"
+        headers["Content-Length"] = String(part.count)
+        return headers
+    }
+}
+
+/// Which of the stored responses of a URL answers a request (RFC 9111, 4.1; RFC 9110, 12.5.5).
+enum VaryRules {
+    /// More names are taken for `*`: each look-up would have to read all of these fields.
+    static let most = 64
+
+    /// The variance of a request that matches no stored response.
+    static let unknown = CacheDigest(of: "a variance that is not known")
+
+    /// The names that `Vary` lists, in lower case and each once; `nil` where it holds `*`, which no request matches, or
+    /// more names than ``most``.
+    static func names(_ headers: Headers) -> [String]? {
+        var names: [String] = []
+        for value in headers.values(of: "Vary") {
+            for name in fieldNames(value) where !names.contains(name) {
+                if name == "*" || names.count == most { return nil }
+                names.append(name)
+            }
+        }
+        return names
+    }
+
+    /// What a stored response varies by. Codings that were undone do not count; one that was not is only for those who
+    /// ask for it, whatever the server says.
+    static func storedNames(_ response: Headers, isDecoded: Bool) -> [String] {
+        var names = (names(response) ?? []).filter { $0 != "accept-encoding" }
+        let codings = response["Content-Encoding"].map(fieldNames) ?? []
+        if codings.contains(where: { $0 != "identity" }) && !isDecoded { names.append("accept-encoding") }
+        return names
+    }
+
+    /// A digest of the values that a request has for these names, after they are made the same where they mean the
+    /// same. Only the digest is kept: a value may be secret.
+    static func variance(of names: [String], _ value: (String) -> String?) -> CacheDigest {
+        if names.isEmpty { return .none }
+        var bytes: [UInt8] = []
+        for name in names {
+            bytes.appendCounted(name)
+            let value = value(name).map { normalized($0, of: name) }
+            bytes.append(value == nil ? 0 : 1)
+            bytes.appendCounted(value ?? "")
+        }
+        return CacheDigest(of: bytes)
+    }
+
+    /// A value as it is compared (RFC 9111, 4.1): several lines are one list, and white space around the commas of a
+    /// list means nothing. Of languages neither case nor the order of those with the same weight does.
+    static func normalized(_ value: String, of name: String) -> String {
+        var members: [[UInt8]] = []
+        var member: [UInt8] = []
+        var isQuoted = false
+        for byte in value.utf8 {
+            if byte == 0x22 { isQuoted.toggle() }
+            if byte == 0x2C && !isQuoted {
+                members.append(trimmed(member))
+                member = []
+            } else {
+                member.append(byte)
+            }
+        }
+        members.append(trimmed(member))
+        members.removeAll { $0.isEmpty }
+        if name == "accept-language" || name == "accept-encoding" || name == "accept-charset" {
+            members = members.map { $0.filter { $0 != 0x20 && $0 != 0x09 }.map(lowercased) }
+            members.sort { $0.lexicographicallyPrecedes($1) }
+        }
+        return String(decoding: Array(members.joined(separator: [0x2C])), as: UTF8.self)
+    }
+
+    private static func trimmed(_ bytes: [UInt8]) -> [UInt8] {
+        var bytes = bytes.drop { $0 == 0x20 || $0 == 0x09 }
+        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        return Array(bytes)
     }
 }
