@@ -65,6 +65,8 @@ let package = Package(
         .systemLibrary(name: "Chiredis", path: "CShims/Chiredis", providers: [.apt(["libhiredis-dev"])]),
         // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
+        // Neither are extended attributes of files: `sys/xattr.h`.
+        .systemLibrary(name: "Cxattr", path: "CShims/Cxattr"),
         // `preadv2` of `sys/uio.h` is not there either.
         .systemLibrary(name: "Cuio", path: "CShims/Cuio"),
 
@@ -88,7 +90,8 @@ let package = Package(
         .target(name: "FerryCache", dependencies: ["Csqlite3", "COpenSSL"], swiftSettings: strict),
         .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
         .target(
-            name: "Ferry", dependencies: ["FerryTransport", "FerryJSON", "FerryCache", "Cnetlink", "Cuio", "COpenSSL"],
+            name: "Ferry",
+            dependencies: ["FerryTransport", "FerryJSON", "FerryCache", "Cnetlink", "Cuio", "Cxattr", "COpenSSL"],
             swiftSettings: strict),
         .target(
             name: "FerryOTLP", dependencies: ["Ferry", "FerryJSON", "FerryTransport"], swiftSettings: strict),
@@ -152,7 +155,7 @@ let package = Package(
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryCache", "FerryJSON",
+                "CAllocations", "CResolver", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryCache", "FerryJSON",
                 "FerryMeasurement", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryTransport", "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),

@@ -15,6 +15,7 @@ import Testing
         var bytes: Int64
         var total: Int64?
         var resumedFrom: Int64
+        var unchanged: Bool
         var error: Fault?
 
         struct Fault: Decodable {
@@ -75,10 +76,30 @@ import Testing
         }
     }
 
+    @Test func aFileThatIsCompleteIsNotLoadedAgain() async throws {
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let line = #""$0" download "$1/bytes/1000" -o "$2/" --json"#
+                for (isUnchanged, options) in [(false, ""), (true, ""), (false, " --restart")] {
+                    let end = try run(line + options, server.baseURL, folder)
+                    let report = try #require(try reports(end.output).first)
+                    #expect(end.code == 0 && report.ok && report.unchanged == isUnchanged && report.bytes == 1000)
+                    #expect(report.status == (isUnchanged ? 304 : 200))
+                    #expect(report.path?.hasSuffix(options.isEmpty ? "/1000" : "/1000-1") == true)
+                }
+                let order = try order(server.baseURL + "/bytes/1000", "-o", folder + "/", "-q")
+                let report = await withNetworkAgent {
+                    await DownloadReport(of: order.requests[0], order, by: $0, on: nil)
+                }
+                #expect(ProgressLine.result("1000-1", report, width: 80).contains("already complete, 1.00 kB"))
+            }
+        }
+    }
+
     @Test func theLineOfAFileHasTheNameThatWasWritten() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in
-                let order = try order(server.baseURL + "/bytes/1000", "-o", folder + "/", "-q")
+                let order = try order(server.baseURL + "/chunked/1000", "-o", folder + "/", "-q")
                 await withNetworkAgent { agent in
                     for name in ["1000", "1000-1"] {
                         let report = await DownloadReport(of: order.requests[0], order, by: agent, on: nil)

@@ -155,6 +155,7 @@ extension Download {
             if plan.options.segments > 1, plan.isGet, !question.isRanged, !state.hasRestarted {
                 question = DownloadMachine.Question(end: plan.options.minimumSegmentSize, isFirst: true)
             }
+            if question.offset == 0 && !state.hasRestarted { question.complete = state.completed?.validator }
             return question
         }
     }
@@ -206,6 +207,38 @@ extension Download {
                 .responseTooLarge, phase: .body, message: "the file has \(total) bytes, and \(most) are the most",
                 response: head)
         }
+    }
+
+    /// The server still has the complete file that is here.
+    func isUnchanged() {
+        let length = state.withLock { state in
+            guard let file = state.completed else { preconditionFailure("no complete file was asked for") }
+            (state.isComplete, state.isUnchanged, state.resumedFrom) = (true, true, file.length)
+            return file.length
+        }
+        meter.begin(at: length, resumedFrom: length, total: length, isResumable: true)
+    }
+
+    /// Whether the file of this answer is here already: the server may have left the condition out of account, or only
+    /// now have said what the file is called.
+    func isUnchanged(_ head: Response, total: Int64?) async throws(RequestError) -> Bool {
+        let (place, hasRestarted) = state.withLock { ($0.place, $0.hasRestarted) }
+        guard plan.options.skipsUnchanged, plan.isGet, let place, !hasRestarted,
+            let validator = ResumeValidator(head.headers)
+        else { return false }
+        let (plan, part) = (plan, part)
+        let name =
+            place.name
+            ?? SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
+        let found = try await onDisk(.body) { () throws(FileFault) in
+            plan.completed(name, in: part.directory, isNumbered: place.name == nil) { file in
+                file.validator == validator && total ?? file.length == file.length
+            }
+        }
+        guard let found else { return false }
+        state.withLock { $0.completed = found }
+        isUnchanged()
+        return true
     }
 
     /// What an answer with the beginning of a file is good for.

@@ -23,6 +23,9 @@ final class Download: Sendable {
         /// Bytes from the start on, of a part that is not in segments.
         var received: Int64 = 0
         var resumedFrom: Int64 = 0
+        /// One that is in its place already, and that the server may still have.
+        var completed: CompletedFile?
+        var isUnchanged = false
         var isComplete = false
         var hasRestarted = false
         /// Segments that somebody works at, or has.
@@ -71,7 +74,7 @@ final class Download: Sendable {
         let deadline = call.groupDeadline
         do throws(RequestError) {
             try plan.checkOptions()
-            try await open()
+            try await open(unless: { control.end != nil || deadline.isOver })
             let response = try await load(call, control, by: core, &answer)
             let file = try await conclude(response, control, until: deadline)
             return (answer, .success(file))
@@ -113,7 +116,7 @@ final class Download: Sendable {
     // MARK: The part
 
     /// Opens the part, and finds out what of it can be gone on with.
-    private func open() async throws(RequestError) {
+    private func open(unless hasEnded: @escaping @Sendable () -> Bool) async throws(RequestError) {
         let plan = plan
         try await onDisk(.preparing) { () throws(FileFault) in
             let place = try DownloadPlan.Place(plan.target)
@@ -125,7 +128,12 @@ final class Download: Sendable {
             // Without a part they say nothing.
             if length == 0 { try part.removeMetadata() }
             let found = length > 0 ? try part.readMetadata() : nil
+            let name = place.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
+            let completed = plan.completed(
+                name, in: part.directory, isNumbered: place.name == nil, unless: hasEnded
+            ) { _ in true }
             self.state.withLock { state in
+                state.completed = completed
                 (state.isFresh, state.isOurs) = (length == 0, found?.validator == nil)
                 guard let known = found, known.isOf(url: plan.url, length: length), plan.options.resumes, plan.isGet
                 else { return }
@@ -203,11 +211,18 @@ extension Download {
     ) async throws(RequestError) -> DownloadedFile {
         let (part, place, known) = state.withLock { ($0.part, $0.place, $0.metadata) }
         guard let part, let place else { preconditionFailure("a download ends before it began") }
+        if let file = state.withLock({ $0.isUnchanged ? $0.completed : nil }) {
+            await leaveBehind()
+            return DownloadedFile(
+                path: path(of: file.name, place), length: file.length, resumedFrom: file.length, isUnchanged: true,
+                response: response)
+        }
         let options = plan.options
         let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
         let (length, digest, taken) = try await onDisk(.processing) { end in
             self.place(
-                part, as: name, replaces: place.name != nil, unless: { control.end != nil || deadline.isOver },
+                part, as: name, replaces: place.name != nil, response,
+                unless: { control.end != nil || deadline.isOver },
                 then: end)
         }
         guard let taken else {
@@ -222,10 +237,14 @@ extension Download {
             throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
         }
         let resumedFrom = state.withLock { $0.resumedFrom }
-        var path = place.path(of: taken)
-        if case .file(let given) = plan.target { path = given }
         return DownloadedFile(
-            path: path, length: length, resumedFrom: resumedFrom, response: response)
+            path: path(of: taken, place), length: length, resumedFrom: resumedFrom, isUnchanged: false,
+            response: response)
+    }
+
+    /// That of a file target as it was given.
+    private func path(of name: String, _ place: DownloadPlan.Place) -> String {
+        if case .file(let given) = plan.target { given } else { place.path(of: name) }
     }
 
     /// The name is `nil` of one that is not in its place.
@@ -233,17 +252,21 @@ extension Download {
 
     /// Puts the part in its place if it is the right one. Where waiting for the disk does no harm.
     private func place(
-        _ part: PartFile, as name: String, replaces: Bool, unless hasEnded: () -> Bool,
+        _ part: PartFile, as name: String, replaces: Bool, _ response: Response, unless hasEnded: () -> Bool,
         then end: @escaping @Sendable (Result<End, FileFault>) -> Void
     ) {
         let options = plan.options
         do throws(FileFault) {
-            let digest = options.sha256 == nil ? nil : try part.sha256(while: { !hasEnded() })
+            let digest =
+                options.sha256 == nil ? nil : try PartFile.sha256(part.descriptor, part.partPath) { !hasEnded() }
             let length = try part.length()
             let isRight =
                 options.expectedLength ?? length == length
                 && (options.sha256.map { expected in digest.map { equalNames(expected, $0) } ?? false } ?? true)
             guard isRight && !hasEnded() else { return end(.success((length, digest, nil))) }
+            if options.skipsUnchanged, plan.isGet, let validator = validator(behind: response) {
+                CompletedFile.mark(part.descriptor, url: plan.url, validator)
+            }
             let taken = try part.place(as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted })
             // It is the file now, also if the disk refuses its name.
             state.withLock { $0.part = nil }
@@ -251,6 +274,11 @@ extension Download {
         } catch {
             end(.failure(error))
         }
+    }
+
+    /// What the server tells the version of the file by; `nil` when it does not say so for certain.
+    private func validator(behind response: Response) -> ResumeValidator? {
+        state.withLock { $0.metadata.validator } ?? (response.status == 200 ? ResumeValidator(response.headers) : nil)
     }
 
     /// What came is not to be gone on with.

@@ -112,7 +112,7 @@ extension ResumeValidator: JSONConvertible {
         }
     }
 
-    fileprivate var json: JSON {
+    var json: JSON {
         switch self {
         case .entityTag(let tag): ["entityTag": ["_0": JSON(tag)]]
         case .lastModified(let date): ["lastModified": ["_0": JSON(date)]]

@@ -80,6 +80,21 @@ struct DownloadPlan: Sendable {
         }
     }
 
+    /// The file of an earlier run that may be what this one is to load; `nil` unless that is asked for.
+    func completed(
+        _ name: String, in directory: OpenDirectory, isNumbered: Bool, unless hasEnded: () -> Bool = { false },
+        where isWanted: (CompletedFile) -> Bool
+    ) -> CompletedFile? {
+        guard options.skipsUnchanged, isGet else { return nil }
+        return CompletedFile.find(name, in: directory, url: url, isNumbered: isNumbered) { file, descriptor in
+            guard isWanted(file), options.expectedLength ?? file.length == file.length, file.length <= most ?? .max
+            else { return false }
+            guard let sha256 = options.sha256 else { return true }
+            let digest = try? PartFile.sha256(descriptor, file.name) { !hasEnded() }
+            return digest.map { equalNames($0, sha256) } ?? false
+        }
+    }
+
     /// Why the status or the type of an answer is not a file's; `nil` when they are. Who accepts 200 need not know of
     /// the 206 that comes in its place.
     func refusal(of head: Response, bodyLength: Int64?, to question: DownloadMachine.Question) -> RequestError? {
@@ -108,6 +123,8 @@ enum DownloadMachine {
         var validator: ResumeValidator?
         /// What the file's length was when it began; `nil` when that was not known.
         var total: Int64?
+        /// Of a complete file that is here, which went along as `If-None-Match` or `If-Modified-Since`.
+        var complete: ResumeValidator?
 
         /// Whether a `Range` was sent.
         var isRanged: Bool { offset > 0 || end != nil }
@@ -124,6 +141,8 @@ enum DownloadMachine {
         case take(from: Int64, length: Int64?, total: Int64?)
         /// All of it is here.
         case complete
+        /// The complete file that is here is the server's.
+        case unchanged
         /// It is not what was asked for: ask for the whole file.
         case restart(Mismatch)
         /// Nor would that help.
@@ -148,6 +167,9 @@ enum DownloadMachine {
     static func answered(
         status: Int, _ headers: Headers, contentLength: Int64?, to question: Question, isAccepted: Bool
     ) -> Action {
+        if status == 304, let complete = question.complete {
+            return complete.isContradicted(by: headers) ? .restart(.otherVersion) : .unchanged
+        }
         if status == 416 && question.isRanged { return unsatisfiable(headers, question) }
         guard isAccepted, !(300..<400).contains(status) else { return .other }
         if status == 206 { return part(headers, contentLength, question) }
@@ -257,6 +279,14 @@ enum ResumeValidator: Sendable, Hashable {
     var field: String {
         switch self {
         case .entityTag(let text), .lastModified(let text): text
+        }
+    }
+
+    /// The field by which a server is asked whether it still has this version (RFC 9110, 13.1.2 and 13.1.3).
+    var condition: (name: String, value: String) {
+        switch self {
+        case .entityTag(let tag): ("If-None-Match", tag)
+        case .lastModified(let date): ("If-Modified-Since", date)
         }
     }
 

@@ -21,7 +21,8 @@ extension NetworkAgent {
     /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the
     /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a
     /// server compresses nevertheless, it is decoded, and cannot be resumed. A bound is only the request's own
-    /// ``Request/maxBodyBytes``. `Range`, `If-Range` and `Accept-Encoding` are the download's to set.
+    /// ``Request/maxBodyBytes``. `Range`, `If-Range` and `Accept-Encoding` are the download's to set, and
+    /// with ``DownloadOptions/skipsUnchanged`` `If-None-Match` and `If-Modified-Since`.
     ///
     /// Of two runs to one target at once, in any processes, the second fails with `fileIO` and `EBUSY`.
     ///

@@ -89,6 +89,13 @@ public struct DownloadOptions: Sendable, Hashable {
     /// Whether what an earlier run has left is gone on with. The default is `true`; with `false` it begins anew.
     public var resumes = true
 
+    /// Whether a file that an earlier download has completed stays where it is when the server says that it has not
+    /// changed: `If-None-Match` or `If-Modified-Since` goes along, and on a 304 nothing is loaded
+    /// (``DownloadedFile/isUnchanged``). The earlier download must have had this option, too: it notes the strong
+    /// validator in an extended attribute of the file, where the file system has those. A file that was changed since
+    /// is loaded anew. The default is `false`.
+    public var skipsUnchanged = false
+
     /// Bytes that the file must have; another length fails the run with `contentMismatch(.length)`, as soon as the
     /// server tells it. The default is `nil`, any.
     public var expectedLength: Int64?
@@ -134,6 +141,10 @@ public struct DownloadedFile: Sendable {
 
     /// How many of them were there from an earlier run; 0 when it began anew.
     public let resumedFrom: Int64
+
+    /// Whether it is the file of an earlier download, as the server still has it, and nothing was loaded; see
+    /// ``DownloadOptions/skipsUnchanged``.
+    public let isUnchanged: Bool
 
     /// The last answer: its head and what was measured. Its body is the file, and is empty here.
     public let response: Response

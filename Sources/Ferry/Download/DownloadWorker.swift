@@ -64,12 +64,20 @@ final class DownloadWorker: BodyCarrier {
             current?.run.abandon(expecting: head.result.contentLength)
             download.isWhole(question.offset)
             return .ended(head.result)
+        case .unchanged:
+            current?.run.abandon(expecting: head.result.contentLength)
+            download.isUnchanged()
+            return .ended(head.result)
         case .restart(let why):
             return try restart(why, head)
         case .fail(let why): throw mismatch(why, head)
         case .take(let offset, let length, let total):
             try download.checkLength(total, head)
             if offset == 0 && (question.end == nil || question.isFirst) {
+                if try await download.isUnchanged(head, total: total) {
+                    current?.run.abandon(expecting: head.result.contentLength)
+                    return .ended(head.result)
+                }
                 // One that sends the whole file instead is the only one who does, and may do so as fast as all of them.
                 if question.isFirst && head.status != 206 && download.plan.options.bytesPerSecond != nil {
                     return try restart(.ignoredRange, head)
@@ -225,7 +233,8 @@ extension TransferRequest {
         acceptedEncodings = .these("identity")
         let fields = Headers(headers)
         var block = HeaderBlock()
-        for field in fields where !Self.isOurs(field.name) { block.append(field.name, field.value) }
+        for field in fields where !Self.isOurs(field.name, question) { block.append(field.name, field.value) }
+        if let (name, value) = question.complete?.condition { block.append(name, value) }
         if let range = question.range {
             block.append("Range", range)
             if let validator = question.validator { block.append("If-Range", validator.field) }
@@ -233,7 +242,9 @@ extension TransferRequest {
         headers = block
     }
 
-    private static func isOurs(_ name: String) -> Bool {
+    private static func isOurs(_ name: String, _ question: DownloadMachine.Question) -> Bool {
         ["Range", "If-Range", "Accept-Encoding"].contains { equalNames($0, name) }
+            || question.complete != nil
+                && ["If-None-Match", "If-Modified-Since"].contains { equalNames($0, name) }
     }
 }

@@ -196,15 +196,17 @@ final class PartFile: Sendable {
     /// Lets others at it, from here on and not from when the last reference goes.
     func unlock() { _ = flock(descriptor, LOCK_UN) }
 
-    /// The SHA-256 of all of it; `nil` when `goesOn` said no.
-    func sha256(while goesOn: () -> Bool) throws(FileFault) -> String? {
+    /// The SHA-256 of all of an open file; `nil` when `goesOn` said no.
+    static func sha256(
+        _ descriptor: Int32, _ path: String, while goesOn: () -> Bool
+    ) throws(FileFault) -> String? {
         var digest = SHA256()
         var space = [UInt8](repeating: 0, count: 256 * 1024)
         var offset: Int64 = 0
         while goesOn() {
             let count = pread(descriptor, &space, space.count, off_t(offset))
             if count < 0 && errno == EINTR { continue }
-            if count < 0 { throw FileFault(partPath) }
+            if count < 0 { throw FileFault(path) }
             if count == 0 { return digest.hexadecimal() }
             space.withUnsafeBytes { digest.add(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
             offset += Int64(count)

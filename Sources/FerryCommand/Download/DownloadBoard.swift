@@ -95,6 +95,7 @@ enum ProgressLine {
             let part = report.isResumable ? "  (\(bytesText(report.bytes)) kept)" : ""
             return row(name, what + part, width: width)
         }
+        if report.isUnchanged { return row(name, "already complete, \(bytesText(report.bytes))", width: width) }
         let fresh = Double(report.bytes - report.resumedFrom) * 1e9 / Double(max(report.nanoseconds, 1))
         var text = "\(bytesText(report.bytes)) in \(durationText(nanoseconds: report.nanoseconds))"
         text += ", \(bytesText(Int64(max(fresh, 0))))/s"

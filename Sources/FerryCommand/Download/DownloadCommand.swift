@@ -9,7 +9,8 @@ enum DownloadCommand: Subcommand {
     static let synopsis = "URL... [OPTIONS]"
     static let notes = """
         A file is loaded beside its place, as NAME.ferry-part, and takes it when it is whole. Run again, ferry asks
-        for what is missing, if the file is still the same. The first ctrl-C keeps what is there and says how much.
+        for what is missing, if the file is still the same; a complete file that the server has not changed stays,
+        and nothing is loaded. The first ctrl-C keeps what is there and says how much.
         In a directory nothing is replaced: a second x.zip is x-1.zip. What -o names is replaced.
         Standard output gets the path of each file, standard error the progress, on a terminal only.
         """
@@ -123,6 +124,7 @@ struct DownloadOrder: Sendable {
         options.segments = try arguments.integer("segments", in: 1...64) ?? 1
         options.bytesPerSecond = try arguments.bytes("limit-rate")
         options.resumes = !arguments.has("restart")
+        options.skipsUnchanged = options.resumes
         atOnce = try arguments.integer("at-once", in: 1...1000) ?? 4
         configuration = try NetworkConfiguration(arguments)
         let retries = try arguments.integer("retries", in: 0...10_000) ?? 5

@@ -11,6 +11,8 @@ struct DownloadReport: Sendable {
     let bytes: Int64
     let total: Int64?
     let resumedFrom: Int64
+    /// Whether it was there already, and is still as the server has it.
+    let isUnchanged: Bool
     /// Whether the same command goes on with a part that is there.
     let isResumable: Bool
     let sha256: String?
@@ -36,7 +38,7 @@ struct DownloadReport: Sendable {
             path = file.path
             status = file.status
             (bytes, total, resumedFrom) = (file.length, file.length, file.resumedFrom)
-            isResumable = false
+            (isResumable, isUnchanged) = (false, file.isUnchanged)
             sha256 = order.options.sha256
             attempts = file.attempts
             (fault, exitCode) = (nil, .success)
@@ -47,6 +49,7 @@ struct DownloadReport: Sendable {
             let progress = latest.value
             (bytes, total) = (progress?.received ?? 0, progress?.total)
             resumedFrom = progress?.resumedFrom ?? 0
+            isUnchanged = false
             isResumable = (progress?.isResumable ?? false) && !(.contentMismatch ~= error.code)
             sha256 = nil
             attempts = error.attempts
@@ -84,7 +87,7 @@ struct DownloadReport: Sendable {
 
 extension DownloadReport: Encodable {
     private enum Key: String, CodingKey {
-        case ok, status, url, path, bytes, total, resumedFrom, sha256, attempts, microseconds, error
+        case ok, status, url, path, bytes, total, resumedFrom, unchanged, sha256, attempts, microseconds, error
     }
 
     /// Every field is always there; what there is nothing to say of is `null`.
@@ -97,6 +100,7 @@ extension DownloadReport: Encodable {
         try object.encode(bytes, forKey: .bytes)
         try object.encode(total, forKey: .total)
         try object.encode(resumedFrom, forKey: .resumedFrom)
+        try object.encode(isUnchanged, forKey: .unchanged)
         try object.encode(sha256, forKey: .sha256)
         try object.encode(attempts, forKey: .attempts)
         try object.encode(nanoseconds / 1000, forKey: .microseconds)

@@ -26,6 +26,13 @@ import Testing
         return file.length
     }
 
+    private func loadOnce(_ agent: NetworkAgent, _ folder: String) async throws {
+        var options = DownloadOptions()
+        options.skipsUnchanged = true
+        let file = try await agent.download(Image(id: "map.png"), to: .directory(folder), options: options)
+        print(file.isUnchanged ? "already complete" : "downloaded", file.path)
+    }
+
     private func watch(_ agent: NetworkAgent, _ folder: String) async -> RunState {
         let task = agent.download(Image(id: "2.jpg"), to: .directory(folder)) { result in
             switch result {
@@ -53,6 +60,10 @@ import Testing
             #expect(path == folder + "/1.jpg")
             let wrong = String(repeating: "0", count: 64)
             await #expect(throws: RequestError.self) { try await loadChecked(agent, folder + "/disk.img", wrong) }
+            try await loadOnce(agent, folder)
+            try await loadOnce(agent, folder)
+            #expect(FileManager.default.contents(atPath: folder + "/map.png")?.count == 10_000)
+            #expect(!FileManager.default.fileExists(atPath: folder + "/map-1.png"))
             let state = await watch(agent, folder)
             #expect(state == .finished || state == .finishing || state == .running)
             await agent.shutdown()
