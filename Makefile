@@ -47,7 +47,8 @@ test: build ## Runs all tests that need no servers, those of transfers on both e
 	@.ci/setup tests
 	@rm -f $(NOTES)
 	@.ci/groups \
-	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\."' \
+	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\." --skip "^FerryTests\..*($(ENGINE))"' \
+	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
 	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
