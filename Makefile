@@ -47,10 +47,10 @@ test: build ## Runs all tests that need no servers, those of transfers on both e
 	@.ci/setup tests
 	@rm -f $(NOTES)
 	@.ci/groups \
+	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\." --skip "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
-	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
 	@$(MAKE) --no-print-directory test-package
