@@ -51,8 +51,13 @@ import Testing
         let before = try Self.residentBytes()
         let json = try JSON(parsing: text)
         let after = try Self.residentBytes()
-        // The string itself, and little else.
-        #expect(after - before < 100 << 20, "\((after - before) >> 20) MiB")
+        // The string itself, and little else. The sanitizer notes on every eighth byte what it is.
+        #if FERRY_ASAN
+        let bound = 130 << 20
+        #else
+        let bound = 100 << 20
+        #endif
+        #expect(after - before < bound, "\((after - before) >> 20) MiB")
         #expect(json[1]?[2]?["a"]?.bool == true)
         #expect(json[0]?.string?.utf8.count == 64 << 20)
     }

@@ -39,10 +39,19 @@ struct DecodingWay: Equatable {
 
     @inline(never)
     private static func find<T: Decodable>(_ type: T.Type) -> DecodingWay {
-        let way = all[ObjectIdentifier(type)] ?? (type as? any ReadWithoutContainer.Type).map { DecodingWay($0.reader) }
-        let known = ferry_json_know_type(
-            unsafeBitCast(type, to: UnsafeRawPointer.self), (way ?? .itself).bits)
-        return DecodingWay(known)
+        if let way = all[ObjectIdentifier(type)] { return know(type, way) }
+        guard let type = type as? any ReadWithoutContainer.Type else { return know(type, .itself) }
+        let reader = Unmanaged.passRetained(type.reader)
+        let own = DecodingWay(UInt(bitPattern: reader.toOpaque()))
+        let way = know(type, own)
+        // Another thread was first.
+        if way != own { reader.release() }
+        return way
+    }
+
+    /// The way that stands from now on: the first that was found.
+    private static func know(_ type: Any.Type, _ way: DecodingWay) -> DecodingWay {
+        DecodingWay(ferry_json_know_type(unsafeBitCast(type, to: UnsafeRawPointer.self), way.bits))
     }
 
     private static let all: [ObjectIdentifier: DecodingWay] = [
@@ -54,10 +63,6 @@ struct DecodingWay: Equatable {
         ObjectIdentifier(Date.self): date, ObjectIdentifier(Data.self): data, ObjectIdentifier(URL.self): url,
         ObjectIdentifier(UUID.self): uuid, ObjectIdentifier(Decimal.self): decimal, ObjectIdentifier(JSON.self): json,
     ]
-
-    private init(_ reader: AnyObject) {
-        bits = UInt(bitPattern: Unmanaged.passRetained(reader).toOpaque())
-    }
 
     /// Only for a way that is none of the constants, and for the type that it was found for.
     @inline(__always)
