@@ -130,6 +130,8 @@ struct BenchPlan: Sendable {
     var duration: Duration?
     var warmUp: Duration
     var connections: Int
+    /// Whether the command line says so.
+    let namesConnections: Bool
     var loops: Int
     var bodies: BodyCheck.Rule
     var output: BenchOutput
@@ -143,6 +145,7 @@ struct BenchPlan: Sendable {
         warmUp = try arguments.seconds("warm-up", allowingZero: true) ?? .zero
         model = try Self.model(arguments)
         connections = try arguments.integer("connections", in: 1...100_000) ?? Self.usualConnections(model)
+        namesConnections = arguments.has("connections")
         loops = try arguments.integer("loops", in: 1...256) ?? 1
         bodies = try BodyCheck.Rule(arguments)
         output = try BenchOutput(arguments)
@@ -184,6 +187,14 @@ struct BenchPlan: Sendable {
             max(1, min(concurrency, mostConnections, descriptors - spareDescriptors))
         case .open: 1000
         }
+    }
+
+    /// For plans: one for each request that its senders may have on their way at once, unless the command line says
+    /// how many.
+    func connections(of root: PlanNode) -> Int {
+        if namesConnections { return connections }
+        let (atOnce, isTooMany) = concurrency.multipliedReportingOverflow(by: root.width)
+        return Self.usualConnections(.closed(concurrency: isTooMany ? .max : atOnce))
     }
 
     private static func model(_ arguments: ParsedArguments) throws(UsageError) -> Model {

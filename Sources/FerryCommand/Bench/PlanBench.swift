@@ -38,7 +38,7 @@ enum PlanBench {
         try start.checkBase()
         var (summary, wasInterrupted) = try await interruptible { await perform(start, load) }
         summary.judge(by: load.verdict)
-        load.output.tell(table: summary.table, json: summary.json, checks: summary.checks)
+        load.output.tell(table: summary.table(columns: Console.outColumns), json: summary.json, checks: summary.checks)
         try load.output.save(json: summary.json)
         let code = wasInterrupted ? ExitCode.interrupted : summary.exitCode(load.verdict)
         try load.output.save(page: PlanBenchPage(summary, code).html)
@@ -57,8 +57,9 @@ enum PlanBench {
         var configuration = start.configuration
         configuration.eventLoopCount = load.loops
         configuration.engine = load.order.configuration.engine
-        configuration.limits.transfersPerHost = load.connections
-        configuration.limits.maxConcurrentTransfers = max(load.connections, configuration.limits.maxConcurrentTransfers)
+        let connections = load.connections(of: start.plan.root)
+        configuration.limits.transfersPerHost = connections
+        configuration.limits.maxConcurrentTransfers = max(connections, configuration.limits.maxConcurrentTransfers)
         let agent = NetworkAgent(configuration: configuration)
         if load.warmUp > .zero {
             await run(start, load, requests: nil, duration: load.warmUp, by: agent, PlanBenchRecorder(start.plan))

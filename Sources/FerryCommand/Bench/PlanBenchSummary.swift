@@ -31,21 +31,25 @@ struct PlanBenchSummary: Sendable {
         return totals.failed == 0 || verdict.decides(on: "failed") ? .success : totals.firstFailure
     }
 
-    /// For people: a line for the plan and one for each request.
-    var table: String {
-        let plan = Main.oneLine(name)
-        let names = totals.steps.map { Main.oneLine($0.name) }
-        let width = max(4, names.map(\.count).max() ?? 0, plan.count)
-        let percents = BenchReport.percents.map(\.name)
-        func line(_ name: String, _ count: String, _ failed: String, _ times: [String]) -> String {
-            let cells = [count, failed] + times
-            return "  " + name.padded(to: width) + cells.map { $0.aligned(right: 11) }.joined() + "\n"
+    /// For people: a line for the plan and one for each request, as wide as the terminal has columns. Where there are
+    /// few of them, long names are cut and some percentiles are left out.
+    func table(columns: Int) -> String {
+        let names = ([name] + totals.steps.map(\.name)).map { TerminalText.cut(Main.oneLine($0), to: columns * 3 / 10) }
+        let width = max(4, names.map(TerminalText.width).max() ?? 0)
+        // The last column is left free: some terminals go to the next line as soon as it is written to.
+        let room = (columns - 1 - 2 - width - 2 * Self.countWidth) / Self.timeWidth
+        let shown = Set(["max", "p50", "p99", "p90", "p95", "p75", "p99.9"].prefix(room))
+        let percents = BenchReport.percents.filter { shown.contains($0.name) }
+        func line(_ name: String, _ counts: [String], _ times: [String]) -> String {
+            let cells =
+                counts.map { $0.aligned(right: Self.countWidth) } + times.map { $0.aligned(right: Self.timeWidth) }
+            return "  " + name + blanks(width - TerminalText.width(name)) + cells.joined() + "\n"
         }
         func line(_ name: String, _ latencies: Histogram, _ failed: UInt64) -> String {
-            let times = BenchReport.percents.map { latencies.percentile($0.percent) } + [latencies.maximum]
+            let times = percents.map { latencies.percentile($0.percent) } + [latencies.maximum]
             // Without an answer there is no time to tell, and 0 would be a good one.
             return line(
-                name, grouped(latencies.count + failed), grouped(failed),
+                name, [grouped(latencies.count + failed), grouped(failed)],
                 times.map { latencies.count == 0 ? "–" : durationText(nanoseconds: $0) })
         }
         let cutOff = totals.unfinished
@@ -56,13 +60,16 @@ struct PlanBenchSummary: Sendable {
                 + "\(durationText(nanoseconds: cutOff.maximum)); the figures are without them\n"
         let warmedUp = warmUp > .zero ? ", after \(fixed(Double(warmUp.microseconds) / 1e6, 1)) s of warm-up" : ""
         let cpu = (usage.user + usage.system) / Double(max(1, attempts))
-        return line("", "runs", "failed", percents + ["max"])
-            + Console.bold(line(plan, totals.latencies, totals.failed))
-            + zip(names, totals.steps).map { line($0, $1.latencies, $1.failed) }.joined()
+        return line("", ["runs", "failed"], percents.map(\.name) + ["max"])
+            + Console.bold(line(names[0], totals.latencies, totals.failed))
+            + zip(names.dropFirst(), totals.steps).map { line($0, $1.latencies, $1.failed) }.joined()
             + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s\(warmedUp): \(fixed(rate(totals.latencies.count), 1)) "
             + "a second that were ok, \(fixed(cpu, 1)) µs of CPU a request\n"
             + BenchTable.errors(totals.errors.named, totals.errors.samples) + BenchTable.checks(checks) + warning
     }
+
+    private static let countWidth = 10
+    private static let timeWidth = 9
 
     /// One line, fields in alphabetical order, as `Schemas/plan-bench-report.schema.json` says.
     var json: String { jsonLine(self) }

@@ -87,6 +87,17 @@ struct PlanNode: Sendable {
         }
     }
 
+    /// How many of its requests may be on their way at once.
+    var width: Int {
+        switch kind {
+        case .request: 1
+        case .batch(let nodes, let atMost, _, _):
+            nodes.map(\.width).sorted(by: >).prefix(atMost ?? .max).reduce(0, +)
+        case .chain(let nodes, _): nodes.map(\.width).max() ?? 0
+        case .repeated(let node, _): node.width
+        }
+    }
+
     /// The names of the requests, in the order written.
     var names: [String] {
         var names: [String] = []

@@ -56,12 +56,48 @@ import Testing
             }
             #expect(
                 (json.value(atPointer: "/steps/1/latency_us/p50")?.double ?? 0) >= 20_000, "the server waits so long")
-            let lines = summary.table.split(separator: "\n").map { $0.split(separator: " ") }
+            let lines = summary.table(columns: 80).split(separator: "\n").map { $0.split(separator: " ") }
             #expect(lines.count == 5)
             #expect(lines[0].prefix(2) == ["runs", "failed"] && lines[0].last == "max")
             #expect(lines[2].prefix(3) == ["quick", "40", "0"] && lines[3].prefix(3) == ["slow", "10", "0"])
             #expect(lines[4].prefix(2) == ["10", "plans"])
         }
+    }
+
+    @Test func membersOfABatchHaveAConnectionEach() async throws {
+        let plan = try plan(
+            #"""
+            {"requests": {"a": "/hello", "b": "/hello", "c": "/hello"},
+             "run": {"chain": ["a", {"batch": ["b", {"chain": ["a", {"batch": ["b", "c"]}]}, "c"]}, {"repeat": 9, "request": "c"}]}}
+            """#)
+        #expect(plan.root.width == 4)
+        #expect(try load("-n", "1", "-c", "3").connections(of: plan.root) == 12)
+        #expect(try load("-n", "1", "-c", "3", "--connections", "2").connections(of: plan.root) == 2)
+        #expect(try load("-n", "1", "-c", "1000000").connections(of: plan.root) <= 10_000)
+        let bounded = try self.plan(
+            #"{"requests": {"a": "/hello"}, "run": {"batch": ["a", "a", "a"], "atMost": 2}}"#)
+        #expect(bounded.root.width == 2)
+        try await withLoopbackServer { server in
+            let start = try PlanStart(
+                self.plan(#"{"requests": {"a": "/delay/20"}, "run": {"batch": ["a", "a"]}}"#), base: server.baseURL)
+            _ = await PlanBench.perform(start, try load("-n", "1", "-c", "1"))
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test(arguments: [80, 120, 200]) func theTableIsAsWideAsTheTerminal(columns: Int) throws {
+        let names = ["a", "a request whose name says at length what it is for and what it needs", "名前の長いリクエスト、とても長い"]
+        var steps = names.map { PlanBenchTotals.Step(name: $0) }
+        for index in steps.indices { steps[index].latencies.record(123_456_789_012) }
+        var totals = PlanBenchTotals(steps: steps)
+        totals.latencies.record(123_456_789_012)
+        let summary = PlanBenchSummary(
+            name: "a plan", totals: totals, nanoseconds: 1_000_000_000, usage: ProcessUsage.now)
+        let lines = summary.table(columns: columns).split(separator: "\n").prefix(5)
+        #expect(lines.allSatisfy { TerminalText.width(String($0)) < columns }, "\(lines)")
+        let head = lines[0].split(separator: " ")
+        #expect(head.first == "runs" && head.last == "max" && head.contains("p50") && head.contains("p99"))
+        #expect(head.contains("p99.9") == (columns > 150))
     }
 
     @Test func whatFailsIsCountedWhereItFailed() async throws {
@@ -92,7 +128,8 @@ import Testing
             let summary = await PlanBench.perform(start, try load("-n", "3", "-c", "1"))
             #expect(summary.totals.errors.named == ["connect(refused)": 3, "invalidStatusCode(404)": 3])
             #expect(
-                summary.table.contains("\n  error        connect(refused)  3: Failed to connect"), "\(summary.table)")
+                summary.table(columns: 80).contains("\n  error        connect(refused)  3: Failed to connect"),
+                "\(summary.table(columns: 80))")
             let json = try JSON(parsing: summary.json)
             #expect(json.value(atPointer: "/errors/connect(refused)")?.int == 3)
             #expect(json["error_messages"]?["invalidStatusCode(404)"]?.string?.isEmpty == false)
@@ -117,7 +154,7 @@ import Testing
             let start = try PlanStart(plan, base: server.baseURL)
             let summary = await PlanBench.perform(start, try load("-n", "5", "-c", "1", "-w", "0.1"))
             #expect(summary.runs == 5 && server.requestCount > 5)
-            #expect(summary.table.contains(" s, after 0.1 s of warm-up: "))
+            #expect(summary.table(columns: 80).contains(" s, after 0.1 s of warm-up: "))
         }
     }
 
