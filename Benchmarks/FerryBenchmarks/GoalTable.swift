@@ -17,7 +17,7 @@ struct GoalTable {
         return columns(lines) + sum + "\n"
     }
 
-    /// The same for the README, of those that were measured.
+    /// The same for the manual, of those that were measured.
     var markdown: String {
         let shown = goals.filter { $0.measured != nil }
         if shown.isEmpty { return "" }

@@ -30,7 +30,7 @@ struct JSONFigures: Codable, Sendable {
         }.joined()
     }
 
-    /// The table of the README.
+    /// The table of the manual.
     var markdown: String {
         let samples = JSONSample.all.filter { sample in rows.contains { $0.sample == sample.name } }
         var lines = [

@@ -1,6 +1,6 @@
 internal import FerryMeasurement
 
-/// The tables of the README: CPU and rate of each rival, at few and at many requests at once, JSON, and all goals.
+/// The tables of the manual: CPU and rate of each rival, at few and at many requests at once, JSON, and all goals.
 struct MarkdownTable {
     let table: ResultTable
 

@@ -25,7 +25,7 @@ struct Options {
           --server KIND       nginx (where installed) or loopback
           --scale F           F times the requests (1)
           --output FOLDER     where the dated JSON goes (Benchmarks/Results); none: nowhere
-          --markdown          prints the README's table, too
+          --markdown          prints the tables of the manual, too
           --list              names the cases
           --help              prints this
 

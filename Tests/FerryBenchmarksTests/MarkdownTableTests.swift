@@ -2,7 +2,7 @@ import Testing
 
 @testable import FerryBenchmarks
 
-/// On the tables that are made for the README.
+/// On the tables that are made for the manual.
 @Suite struct MarkdownTableTests {
     private static func measurement(_ microseconds: Double) -> Measurement {
         var measurement = Measurement()

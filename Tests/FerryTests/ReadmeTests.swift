@@ -9,12 +9,12 @@ struct Weather: Decodable, Sendable {
     let celsius: Double
 }
 
-struct Forecast: Request {  // say only what differs
-    typealias Value = Weather  // made from the JSON of the answer
+struct Forecast: Request {  // only what differs from the defaults
+    typealias Value = Weather  // decoded from the JSON response
     let city: String
     var path: String { "/weather" }
     var arguments: Arguments { ["city": .string(city)] }
-    var deadline: Duration? { .seconds(2) }  // for all of it, retries too
+    var deadline: Duration? { .seconds(2) }  // for the whole run, retries included
 }
 
 func forecast(for city: String, by agent: NetworkAgent) async throws(RequestError) -> String {
@@ -22,12 +22,12 @@ func forecast(for city: String, by agent: NetworkAgent) async throws(RequestErro
         let weather = try await agent.send(Forecast(city: city)).value
         return "\(weather.celsius) °C in \(weather.city)"
     } catch {
-        if error.is(.invalidStatusCode(404)) { return "no such place" }
+        if error.is(.invalidStatusCode(404)) { return "unknown city" }
         throw error
     }
 }
 
-/// An agent has threads and connections of its own: one for the whole program, which is shut down at the end of this.
+/// An agent has its own threads and connections, so one is enough for a program. This one is shut down at the end.
 func printForecast(from base: String) async throws {
     try await withNetworkAgent(configuration: NetworkConfiguration(baseURL: base)) { agent in
         print(try await forecast(for: "Oslo", by: agent))
@@ -77,7 +77,7 @@ func greeting(in cities: [String], by agent: NetworkAgent) async throws(RequestE
             .map { here, there in "\(here.celsius) °C, elsewhere up to \(there.map(\.celsius).max() ?? 0) °C" })
 }
 
-/// One that fails ends a batch, unless all are to be collected: then each has a result of its own.
+/// A failure ends a batch unless all results are collected. Then each request has its own result.
 func celsius(in cities: [String], by agent: NetworkAgent) async throws(RequestError) -> [Double?] {
     let results = try await agent.send(batch: cities.map(Forecast.init), .collectAll, atMost: 8)
     return results.map { try? $0.get().celsius }
@@ -85,7 +85,7 @@ func celsius(in cities: [String], by agent: NetworkAgent) async throws(RequestEr
 
 func fetchImage(_ sha256: String, by agent: NetworkAgent, to folder: String) async throws(RequestError) -> String {
     struct DiskImage: Request { var path: String { "/images/disk.img" } }
-    let options = DownloadOptions(sha256: sha256, segments: 4)  // or contentMismatch(.sha256), and no file
+    let options = DownloadOptions(sha256: sha256, segments: 4)  // else contentMismatch(.sha256)
     let file = try await agent.download(DiskImage(), to: .directory(folder), options: options) { progress in
         print(progress.fraction ?? 0, progress.remaining ?? .zero)
     }
@@ -96,7 +96,7 @@ struct Scores: Request {
     typealias Value = [String: Int]
     static let schema: JSONSchema = .dictionary(of: .integer(in: 0...100))
     var path: String { "/scores" }
-    var jsonSchema: JSONSchema? { Self.schema }  // or schemaMismatch: $.kim: expected integer in 0...100, found string
+    var jsonSchema: JSONSchema? { Self.schema }  // else: $.kim: expected integer in 0...100, found string
 }
 
 struct Exchange: Request {
@@ -116,7 +116,7 @@ func careful() -> NetworkConfiguration {
     return configuration
 }
 
-struct Timings: RequestObserver {  // of a configuration, or of one request
+struct Timings: RequestObserver {  // for an agent, or for one request
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
         print(run.url, metrics.connect ?? .zero, metrics.tls ?? .zero, metrics.firstByte ?? .zero, metrics.total)
     }
@@ -128,9 +128,9 @@ func judge(_ url: String, by agent: NetworkAgent) async -> String {
         return "status \(try await agent.send(Page(path: url)).status)"
     } catch {
         switch error.code {
-        case .tls(.untrusted): return "no known authority stands behind the certificate"
-        case .tls(.expired): return "the certificate is of another time"
-        case .timeout(.deadline): return "too late"
+        case .tls(.untrusted): return "no trusted authority has signed the certificate"
+        case .tls(.expired): return "the certificate has expired or is not yet valid"
+        case .timeout(.deadline): return "the deadline has passed"
         default: return "\(error)"  // one line, without secrets
         }
     }
@@ -145,7 +145,7 @@ func judge(_ url: String, by agent: NetworkAgent) async -> String {
         }
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         #expect(try await forecast(for: "Oslo", by: agent) == "4.5 °C in Oslo")
-        #expect(try await forecast(for: "Nowhere", by: agent) == "no such place")
+        #expect(try await forecast(for: "Nowhere", by: agent) == "unknown city")
         #expect(try await celsius(in: ["Oslo", "Nowhere"], by: agent) == [4.5, nil])
         try await printForecast(from: server.baseURL)
         #expect(server.requests.last?.query == "city=Oslo")
@@ -179,8 +179,8 @@ func judge(_ url: String, by agent: NetworkAgent) async -> String {
     }
 
     @Test(arguments: [
-        (ServerCertificate.Kind.expired, "the certificate is of another time"),
-        (.untrusted, "no known authority stands behind the certificate"),
+        (ServerCertificate.Kind.expired, "the certificate has expired or is not yet valid"),
+        (.untrusted, "no trusted authority has signed the certificate"),
     ]) func trustIsJudged(kind: ServerCertificate.Kind, verdict: String) async throws {
         var options = LoopbackServer.Options()
         let certificate = try ServerCertificate(kind)
