@@ -1,6 +1,7 @@
 internal import Ferry
 internal import FerryMeasurement
 internal import FerryTesting
+internal import Glibc
 
 /// What a service uses besides requests: server-sent events, and the trace context of each request.
 enum ServiceCase {
@@ -41,31 +42,53 @@ enum ServiceCase {
 
     // MARK: Trace context
 
-    /// What a run costs with a context and without one, in microseconds. Without a network: its cost hides in the noise
-    /// of one.
+    /// What a run costs with a context and without one, in microseconds: the median of the differences of rounds that
+    /// are next to each other. All of a run is on the loop's thread, whose time alone counts: neither the server's, nor
+    /// that of threads that sleep and wake.
     private static func trace() async throws -> [String: Double] {
         var plain: [Double] = []
         var traced: [Double] = []
-        for _ in 0..<4 {
-            plain.append(try await cpu())
-            traced.append(try await TraceContext.$current.withValue(TraceContext()) { try await cpu() })
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.engine = .automatic
+        let agent = NetworkAgent(configuration: configuration)
+        _ = try await cpu(agent)
+        for round in 0..<21 {
+            // In turns the first and the second.
+            if round.isMultiple(of: 2) { plain.append(try await cpu(agent)) }
+            traced.append(try await TraceContext.$current.withValue(TraceContext()) { try await cpu(agent) })
+            if !round.isMultiple(of: 2) { plain.append(try await cpu(agent)) }
         }
-        // The least of each: what is above it is the machine's.
-        let (least, most) = (plain.min() ?? .nan, traced.min() ?? .nan)
-        return ["cpu_us_untraced": least, "cpu_us_traced": most, "trace_us": most - least]
+        await agent.shutdown()
+        let differences = zip(traced, plain).map { $0 - $1 }
+        return [
+            "cpu_us_untraced": ResultTable.median(plain) ?? .nan, "cpu_us_traced": ResultTable.median(traced) ?? .nan,
+            "trace_us": ResultTable.median(differences) ?? .nan,
+        ]
     }
 
-    private static func cpu() async throws -> Double {
-        // One for each figure, as a stub keeps all requests.
-        let agent = NetworkAgent(
-            configuration: NetworkConfiguration(baseURL: "http://127.0.0.1"),
-            stub: StubTransport(always: .response(body: "hello, world")))
-        let count = 20_000
-        let request = HTTPRequest(.get, "/prices")
-        let before = ProcessUsage.now
-        for _ in 0..<count { _ = try await agent.send(request) }
-        let used = ProcessUsage.now - before
-        await agent.shutdown()
-        return (used.user + used.system) / Double(count)
+    private static func cpu(_ agent: NetworkAgent) async throws -> Double {
+        let (atOnce, each) = (64, 100)
+        let loop = agent.taskExecutor
+        let request = HTTPRequest(.get, "/bytes/12")
+        return try await withTaskExecutorPreference(loop) {
+            let before = threadNanoseconds()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<atOnce {
+                    group.addTask(executorPreference: loop) {
+                        for _ in 0..<each { _ = try await agent.send(request) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            return Double(threadNanoseconds() - before) / 1000 / Double(atOnce * each)
+        }
+    }
+
+    /// CPU time of the calling thread.
+    private static func threadNanoseconds() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 }

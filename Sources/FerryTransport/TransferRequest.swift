@@ -197,13 +197,28 @@ package struct HeaderBlock: Sendable, Equatable {
         var value = value
         name.withUTF8 { name in
             value.withUTF8 { value in
-                bytes.reserveCapacity(bytes.count + 8 + name.count + value.count)
-                appendLength(name.count)
-                appendLength(value.count)
-                bytes.append(contentsOf: name)
+                begin(name, value.count)
                 bytes.append(contentsOf: value)
             }
         }
+    }
+
+    /// A field whose value of so many bytes is written here.
+    package mutating func append(
+        _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
+    ) {
+        name.withUTF8Buffer { begin($0, count) }
+        bytes.append(contentsOf: repeatElement(0, count: count))
+        bytes.withUnsafeMutableBufferPointer { write(UnsafeMutableBufferPointer(rebasing: $0.suffix(count))) }
+    }
+
+    private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {
+        let needed = bytes.count + 8 + name.count + count
+        // Asked for exactly what is needed, an array would move for each field.
+        if bytes.capacity < needed { bytes.reserveCapacity(max(needed, 2 * bytes.capacity, 128)) }
+        appendLength(name.count)
+        appendLength(count)
+        bytes.append(contentsOf: name)
     }
 
     private mutating func appendLength(_ length: Int) {
