@@ -26,7 +26,7 @@ LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-long test-package test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
+.PHONY: help setup build run test test-long test-package check-traits test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test-long: build ## Runs the tests that repeat something many times, with all re
 
 test-package: setup ## Builds and runs the examples, copied out of the tree
 	@Tests/Examples/run
+
+check-traits: setup ## Tests the adapters behind the package's traits, with clones in FERRY_PACKAGES=DIR or a network
+	@.ci/check-traits
 
 test-integration: ## Tests against nginx, squid and other real servers; installs and starts them
 	@.ci/setup integration

@@ -43,7 +43,29 @@ let package = Package(
         .library(name: "FerryXML", targets: ["FerryXML"]),
         .library(name: "FerryRedis", targets: ["FerryRedis"]),
         .library(name: "FerryTesting", targets: ["FerryTesting"]),
+        .library(name: "FerryLogging", targets: ["FerryLogging"]),
+        .library(name: "FerryMetrics", targets: ["FerryMetrics"]),
+        .library(name: "FerryTracing", targets: ["FerryTracing"]),
+        .library(name: "FerryHTTPTypes", targets: ["FerryHTTPTypes"]),
+        .library(name: "FerryOpenAPI", targets: ["FerryOpenAPI"]),
         .executable(name: "ferry", targets: ["FerryCommand"]),
+    ],
+    traits: [
+        // All are off by default. What is off is neither fetched nor looked at: the package then has no dependencies.
+        .trait(name: "Logging", description: "FerryLogging: a log sink that writes to a Logger of swift-log"),
+        .trait(name: "Metrics", description: "FerryMetrics: an observer that records into swift-metrics"),
+        .trait(name: "Tracing", description: "FerryTracing: an observer that makes spans of swift-distributed-tracing"),
+        .trait(name: "HTTPTypes", description: "FerryHTTPTypes: conversions from and to swift-http-types"),
+        .trait(
+            name: "OpenAPI", description: "FerryOpenAPI: a ClientTransport of swift-openapi-runtime",
+            enabledTraits: ["HTTPTypes"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.5.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.2.0"),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.0.0"),
+        .package(url: "https://github.com/apple/swift-openapi-runtime.git", from: "1.7.0"),
     ],
     targets: [
         // System libraries: Debian packages with pkg-config files.
@@ -100,6 +122,44 @@ let package = Package(
         // Of its own, so that Ferry does not bring hiredis along.
         .target(name: "FerryRedis", dependencies: ["Chiredis", "FerryCache"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
+
+        // What joins Ferry to packages of the Swift ecosystem: each is empty while its trait is off.
+        .target(
+            name: "FerryLogging",
+            dependencies: [
+                "Ferry", .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "FerryMetrics",
+            dependencies: [
+                "Ferry", .product(name: "CoreMetrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "FerryTracing",
+            dependencies: [
+                "Ferry",
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "FerryHTTPTypes",
+            dependencies: [
+                "Ferry",
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "FerryOpenAPI",
+            dependencies: [
+                "Ferry", "FerryHTTPTypes",
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["OpenAPI"])),
+                .product(
+                    name: "OpenAPIRuntime", package: "swift-openapi-runtime", condition: .when(traits: ["OpenAPI"])),
+            ],
+            swiftSettings: strict),
 
         // The command. `getopt.h` is in glibc, but not in Swift's Glibc module.
         .systemLibrary(name: "Cgetopt", path: "CShims/Cgetopt"),
@@ -213,11 +273,20 @@ if Context.environment["FERRY_FUZZ"] != nil {
     package.targets.removeAll { $0.type == .test || ["FerryCommand", "FerryBenchmarks"].contains($0.name) }
     package.targets += [
         .target(
-            name: "FerryCommand", dependencies: ["Ferry", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            name: "FerryCommand",
+            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
             exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
             name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",
             exclude: ["Dictionaries", "SeedTests.swift", "Seeds", "run"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])]),
     ]
+}
+
+// `swift package dump-symbol-graph` looks at all traits, and would fetch what they need: the manual is built without.
+if Context.environment["FERRY_DOCS"] != nil {
+    let adapters = Set(package.traits.map { "Ferry" + $0.name })
+    package.targets.removeAll { adapters.contains($0.name) }
+    package.products.removeAll { adapters.contains($0.name) }
+    (package.dependencies, package.traits) = ([], [])
 }

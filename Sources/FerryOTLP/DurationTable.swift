@@ -86,15 +86,7 @@ extension DurationTable.Series {
 extension OTLPAttribute {
     /// `server.address` and `server.port` of an authority.
     static func server(_ authority: String, isSecure: Bool) -> [OTLPAttribute] {
-        var host = authority[...]
-        var port = isSecure ? 443 : 80
-        // The colons within the brackets are the address's own.
-        if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]"),
-            let number = Int(authority[authority.index(after: colon)...])
-        {
-            (host, port) = (authority[..<colon], number)
-        }
-        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        return [OTLPAttribute("server.address", String(host)), OTLPAttribute("server.port", port)]
+        let (host, port) = RunSpan.Attempt.server(authority, isSecure: isSecure)
+        return [OTLPAttribute("server.address", host), OTLPAttribute("server.port", port)]
     }
 }

@@ -16,6 +16,10 @@ public protocol RequestObserver: Sendable {
 
     /// [callback queue, or the caller's task for `await`] What was measured of a run, once for each.
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics)
+
+    /// [callback queue, or the caller's task for `await`] The same together with the outcome, once for each run, for
+    /// those who record both. Comes before ``willStop(_:_:)``. The default is to call ``metrics(_:_:)``.
+    func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics)
 }
 
 extension RequestObserver {
@@ -27,6 +31,8 @@ extension RequestObserver {
     public func didStop(_ run: RunInfo, _ outcome: RunOutcome) {}
     /// Nothing.
     public func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {}
+    /// Calls ``RequestObserver/metrics(_:_:)``.
+    public func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) { self.metrics(run, metrics) }
 }
 
 /// Which run an observer is told of. Nothing in it is secret but what the application put into ``userInfo`` itself.

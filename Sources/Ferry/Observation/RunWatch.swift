@@ -70,7 +70,7 @@ final class RunWatch: Sendable {
     func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
         log?.ended(info, outcome, metrics)
         if let span, let tracer { tracer.end(span, of: info, outcome, metrics) }
-        for observer in observers { observer.metrics(info, metrics) }
+        for observer in observers { observer.ended(info, outcome, metrics) }
         for observer in observers { observer.willStop(info, outcome) }
     }
 
@@ -176,6 +176,12 @@ package protocol RunTracer: RequestObserver {
     func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics)
 }
 
+/// Makes the spans of one run's attempts in the place of Ferry.
+package protocol SpanNumbering: AnyObject, Sendable {
+    /// [before an attempt leaves] The header fields that carry its span, by their names.
+    func begin(_ method: String) -> [(String, String)]
+}
+
 /// The span of a run, and below it those of its attempts.
 package final class RunSpan: Sendable {
     /// One transfer of a run. A redirect, a retry and an answered challenge begin another.
@@ -202,6 +208,24 @@ package final class RunSpan: Sendable {
         package var shownURL: String { Redaction.url(url) }
         /// `h`, `h:8443`; empty where the URL has no host.
         package var authority: String { HostKey.authority(of: url) }
+        /// The host, without the brackets of an address, and its port.
+        package var server: (host: String, port: Int) {
+            Self.server(authority, isSecure: url.hasPrefix("https:"))
+        }
+
+        /// Those of an authority like `h`, `h:8443`, `[::1]:8080`.
+        package static func server(_ authority: String, isSecure: Bool) -> (host: String, port: Int) {
+            var host = authority[...]
+            var port = isSecure ? 443 : 80
+            // The colons within the brackets are the address's own.
+            if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]"),
+                let number = Int(authority[authority.index(after: colon)...])
+            {
+                (host, port) = (authority[..<colon], number)
+            }
+            if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+            return (String(host), port)
+        }
         /// The failure's code, of which there are few.
         package var failureLabel: String? { failure.map { RequestError($0, url: url).code.label } }
     }
@@ -213,12 +237,18 @@ package final class RunSpan: Sendable {
     /// Nanoseconds since 1970; 0 when nothing is recorded.
     package let start: UInt64
     package let isRecorded: Bool
+    /// Who numbers the spans, where Ferry does not.
+    package let numbering: (any SpanNumbering)?
     private let recorded = Mutex<[Attempt]>([])
     /// A run that is sent again without end is not recorded without end.
     private static let most = 128
 
     /// A span that is recorded, or only tells the servers that it is not.
-    package init(_ context: TraceContext, below parent: UInt64, isRecorded: Bool) {
+    package init(
+        _ context: TraceContext, below parent: UInt64, isRecorded: Bool,
+        numbering: (any SpanNumbering)? = nil
+    ) {
+        self.numbering = numbering
         self.context = context
         self.parent = parent
         start = isRecorded ? wallClock() : 0

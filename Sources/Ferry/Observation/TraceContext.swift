@@ -226,7 +226,11 @@ extension BuiltRequest {
     mutating func beginSpan(of watch: RunWatch?, isSent: Bool = true) {
         if let watch, let span = watch.span {
             let attempt = span.begin(transfer)
-            if isSent, watch.sendsTrace { append(attempt) }
+            let fields = span.numbering?.begin(transfer.method)
+            guard isSent, watch.sendsTrace else { return }
+            guard let fields else { return append(attempt) }
+            let present = Headers(transfer.headers)
+            for (name, value) in fields where !present.contains(name) { transfer.headers.append(name, value) }
         } else if isSent, let context = trace?.context {
             append(context.child())
         }
