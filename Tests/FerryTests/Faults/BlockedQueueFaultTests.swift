@@ -78,7 +78,8 @@ import Testing
             let began = ContinuousClock.now
             let error = await run(kind, by: agent, folder.path, deadline: .milliseconds(300))
             let took = ContinuousClock.now - began
-            #expect(error?.code == .timeout(.deadline) && took >= .milliseconds(300), "\(error as Any)")
+            // The loop counts in whole milliseconds, and may begin to within one.
+            #expect(error?.code == .timeout(.deadline) && took > .milliseconds(298), "\(took) \(error as Any)")
             #expect(took < FaultSetup().bound || !ProcessHoldings.isAlone, "\(took)")
         }
     }
