@@ -1,7 +1,7 @@
 package import FerryTransport
 
 extension RequestError {
-    /// What the transport refused, before anything was sent.
+    /// An error of the transport before anything was sent.
     init(_ failure: TransferFailure, url: String) {
         var facts = Facts(code: Code(failure), phase: .preparing)
         facts.url = Redaction.url(url, isBroken: failure.code == .invalidURL)
@@ -11,7 +11,7 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// A transfer that ended badly.
+    /// The error of a transfer that failed.
     init(_ failure: TransferFailure, of result: TransferResult, url: String, origin: ResponseOrigin? = nil) {
         var code = Code(failure)
         if failure.code == .incompleteBody {
@@ -29,7 +29,7 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// An answer that was not accepted, as a whole or, in the phase `body`, by what its head announced.
+    /// A response that was not accepted, either complete or, in the phase `body`, because of its head.
     package init(
         _ code: Code, phase: RequestPhase = .processing, message: String, cause: (any Error)? = nil, response: Response,
         body: [UInt8]? = nil
@@ -49,7 +49,7 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// A fault of Ferry's own, before anything was handed over.
+    /// An error that Ferry found before anything was handed to the transport.
     init(preparing code: Code, message: String, url: String = "", isBroken: Bool = false, cause: (any Error)? = nil) {
         var facts = Facts(code: code, phase: .preparing)
         facts.url = Redaction.url(url, isBroken: isBroken)
@@ -62,7 +62,7 @@ extension RequestError {
         RequestError(preparing: .queueFull, message: "as many runs wait as may", url: url)
     }
 
-    /// The cancel of a run that was about to end with this: what is known of it stays true.
+    /// The cancel of a run that was about to end with this error; it keeps what is known of the run.
     var cancelled: RequestError {
         var facts = facts
         let failure = TransferFailure(.cancelled)
@@ -71,7 +71,7 @@ extension RequestError {
         return RequestError(facts)
     }
 
-    /// libcurl's words, or ours where it had none.
+    /// libcurl's message, or Ferry's if libcurl has none.
     private static func words(_ failure: TransferFailure) -> String {
         failure.message.isEmpty ? Code(failure).sentence : failure.message
     }
@@ -95,7 +95,7 @@ extension RequestPhase {
 }
 
 extension RequestError.Code {
-    /// The core's code and detail in the words of the public face.
+    /// The public code for the code and detail of the core.
     package init(_ failure: TransferFailure) {
         let detail = failure.detail
         self =
@@ -166,7 +166,7 @@ extension RequestError.Code {
 }
 
 extension RequestError.Code {
-    /// What happened, for the faults that the core finds without libcurl's having words for them.
+    /// The message of errors that the core finds itself and for which libcurl has no message.
     var sentence: String {
         switch word {
         case .invalidURL: "this is not a URL"
