@@ -4,8 +4,8 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
 
     init(secondsSince1970: Int64) { self.secondsSince1970 = secondsSince1970 }
 
-    /// Parses all three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6
-    /// 08:49:37 1994`. `nil` for any other text; a wrong day of the week is ignored.
+    /// Parses all three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
+    /// `Sun Nov  6 08:49:37 1994`. `nil` for any other text; a wrong day of the week is ignored.
     ///
     /// A year with two digits is the one that is at most 50 years ahead of `now`. A cache parses dates without regard
     /// to case (RFC 9111, 4.2): `ignoresCase`.
