@@ -158,7 +158,7 @@ final class StreamSource: BodySource {
     /// Refuses a length that exceeds what HTTP can express.
     static func check(_ length: UInt64?) throws(BodyFault) {
         if let length, length > UInt64(Int64.max) {
-            throw BodyFault(code: .invalidRequest(.body), message: "no body has \(length) bytes")
+            throw BodyFault(code: .invalidRequest(.body), message: "\(length) bytes is not a valid length of a body")
         }
     }
 }

@@ -86,7 +86,7 @@ final class BytePipe: Sendable {
         end { [announced] written in
             if let announced, written < announced {
                 return .failed(
-                    BodyFault(message: "the stream ended after \(written) of the \(announced) bytes announced"))
+                    BodyFault(message: "the stream ended after \(written) of \(announced) announced bytes"))
             }
             return .finished
         }
@@ -130,7 +130,7 @@ extension BytePipe.State {
     fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer, _ announced: UInt64?) -> Int? {
         guard case .open = end else { return nil }
         if let announced, announced - written < bytes.count {
-            end = .failed(BodyFault(message: "the stream gives more than the \(announced) bytes announced"))
+            end = .failed(BodyFault(message: "the stream has more than the \(announced) announced bytes"))
             return nil
         }
         if ring.isEmpty, !bytes.isEmpty {

@@ -253,6 +253,6 @@ extension BodyFault {
     /// A file that was opened and then could not be sent, with the system's reason, or 0 if the file has become
     /// shorter.
     fileprivate static func sending(_ path: String, errno code: Int32) -> BodyFault {
-        code == 0 ? BodyFault(message: "\(path) became shorter while it was sent") : BodyFault(file: path, errno: code)
+        code == 0 ? BodyFault(message: "\(path) became shorter during the upload") : BodyFault(file: path, errno: code)
     }
 }

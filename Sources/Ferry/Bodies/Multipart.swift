@@ -121,7 +121,7 @@ extension Multipart: PulledBody {
 
     func makeSource() throws(BodyFault) -> any BodySource {
         guard (1...70).contains(boundary.utf8.count), boundary.utf8.allSatisfy(ByteSet.boundary.contains) else {
-            throw BodyFault(code: .invalidRequest(.body), message: "the boundary is not one of RFC 2046")
+            throw BodyFault(code: .invalidRequest(.body), message: "the multipart boundary is invalid (RFC 2046)")
         }
         var sources: [any BodySource] = []
         // Heads and small parts are joined: a source object for each would be larger than its bytes.
@@ -161,7 +161,7 @@ extension Multipart.Part {
         for field in headers {
             if equalNames(field.name, "Content-Disposition") || equalNames(field.name, "Content-Type") {
                 throw BodyFault(
-                    code: .invalidRequest(.headerName), message: "\(field.name) of a part is not among its headers")
+                    code: .invalidRequest(.headerName), message: "\(field.name) cannot be set in the headers of a part")
             }
             try bytes.append(field: field.name, field.value)
         }
@@ -191,12 +191,12 @@ extension [UInt8] {
     fileprivate mutating func append(field name: String, _ value: String) throws(BodyFault) {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw BodyFault(
-                code: .invalidRequest(.headerName), message: "the name of a part's header field is not a token")
+                code: .invalidRequest(.headerName), message: "the name of a header field of a part is not a token")
         }
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw BodyFault(
                 code: .invalidRequest(.headerValue),
-                message: "the value of the part's header field \(name) has a control character in it")
+                message: "the value of the header field \(name) of a part has a control character")
         }
         append(text: "\(name): \(value)\r\n")
     }

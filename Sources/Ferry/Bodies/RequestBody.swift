@@ -144,7 +144,7 @@ struct FileBody: PulledBody {
         let size = UInt64(clamping: status.st_size)
         let range = range ?? 0..<size
         if range.upperBound > size {
-            throw BodyFault(message: "\(path) has \(size) bytes, and \(range.upperBound) were to be sent")
+            throw BodyFault(message: "\(path) has \(size) bytes, but the range ends at \(range.upperBound)")
         }
         return range
     }
@@ -208,7 +208,7 @@ final class OnceBody: PulledBody {
         try StreamSource.check(length)
         guard isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else {
-            throw BodyFault(code: .bodyNotReplayable, message: "the stream of the body can be read once only")
+            throw BodyFault(code: .bodyNotReplayable, message: "the body can be read only once")
         }
         return StreamSource(length: length, whenUnread: { self.isTaken.store(false, ordering: .releasing) }, pump)
     }

@@ -124,7 +124,9 @@ final class AgentCore: TransferReceiver {
             if state.isClosed && !goesOn && !state.letsIn(run.group != nil || isRefreshing) {
                 return .failure(RequestError(TransferFailure(.shutdown), url: run.url))
             }
-            if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
+            if state.table.count + state.resting >= maxRuns && !goesOn {
+                return .failure(.queueFull(limit: configuration.limits.queueLength, url: run.url))
+            }
             if goesOn { state.resting -= 1 }
             if state.table.count == 0 { state.keep = self }
             run.lastCancel = state.cancels.number
@@ -291,7 +293,9 @@ extension AgentCore {
             if state.isClosed && !state.letsIn(control.group != nil || control.isRefresh) {
                 return RequestError(TransferFailure(.shutdown), url: url)
             }
-            if state.table.count + state.resting >= maxRuns { return .queueFull(url: url) }
+            if state.table.count + state.resting >= maxRuns {
+                return .queueFull(limit: configuration.limits.queueLength, url: url)
+            }
             state.enter(control, self)
             return nil
         }

@@ -199,12 +199,13 @@ extension Download {
         guard let total else { return }
         if let expected = plan.options.expectedLength, expected != total {
             throw RequestError(
-                .contentMismatch(.length), phase: .body, message: "the file has \(total) bytes, and not \(expected)",
+                .contentMismatch(.length), phase: .body,
+                message: "expected \(expected) bytes, but the file has \(total)",
                 response: head)
         }
         if let most = plan.most, most < total {
             throw RequestError(
-                .responseTooLarge, phase: .body, message: "the file has \(total) bytes, and \(most) are the most",
+                .responseTooLarge, phase: .body, message: "the file has \(total) bytes, more than the limit of \(most)",
                 response: head)
         }
     }

@@ -232,7 +232,7 @@ extension Download {
                 throw RequestError(failure, of: response.result, url: response.url, origin: response.origin)
             }
             if let expected = options.expectedLength, expected != length {
-                throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
+                throw mismatch(.length, "expected \(expected) bytes, but the file has \(length)", response)
             }
             throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
         }

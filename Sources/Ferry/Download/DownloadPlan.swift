@@ -76,7 +76,7 @@ struct DownloadPlan: Sendable {
             options.minimumSegmentSize > 0
         else {
             throw RequestError(
-                preparing: .invalidRequest, message: "the options of the download make no sense", url: url)
+                preparing: .invalidRequest, message: "the download options are invalid", url: url)
         }
     }
 
@@ -153,14 +153,14 @@ enum DownloadMachine {
 
     /// Why a part cannot be used.
     enum Mismatch: String, Sendable {
-        case unreadable = "the answer does not say which bytes came"
-        case otherRange = "other bytes came than were asked for"
-        case otherTotal = "the file's length is another one now"
-        case otherVersion = "the file is another one now"
-        case encoded = "a part of an encoded file came"
-        case contradiction = "the range of the answer is not the length of its body"
-        case unsatisfiable = "the server has no such bytes"
-        case ignoredRange = "the server sent the whole file for a piece of it"
+        case unreadable = "the response has no valid Content-Range"
+        case otherRange = "the response has a different range than requested"
+        case otherTotal = "the size of the file has changed"
+        case otherVersion = "the file has changed"
+        case encoded = "the response is a part of an encoded file"
+        case contradiction = "the Content-Range does not match the length of the body"
+        case unsatisfiable = "the server does not have the requested range"
+        case ignoredRange = "the server sent the whole file instead of a range"
     }
 
     /// `isAccepted` is whether the request's validation accepts status and content type.

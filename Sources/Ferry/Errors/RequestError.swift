@@ -176,7 +176,7 @@ public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
 
 extension RequestError.RejectedResponse: CustomStringConvertible, CustomReflectable {
     /// Status and sizes, without content.
-    public var description: String { "\(status), \(headers.count) header fields, \(body.count) bytes of the body" }
+    public var description: String { "\(status), \(headers.count) header fields, \(body.count) body bytes" }
 
     /// Status and sizes, without content.
     public var customMirror: Mirror {

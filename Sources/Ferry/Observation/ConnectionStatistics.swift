@@ -93,17 +93,17 @@ extension AgentStatistics {
             text.family(name, name.hasSuffix("_total") ? .counter : .gauge, help)
             for (origin, one) in all { text.sample(one[keyPath: path], ("origin", origin)) }
         }
-        text.family("ferry_connections_closed_total", .counter, "Connections closed, by the reason.")
+        text.family("ferry_connections_closed_total", .counter, "Connections closed, by reason.")
         for (origin, one) in all {
             for (reason, count) in one.closed.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
                 text.sample(count, ("origin", origin), ("reason", reason.rawValue))
             }
         }
-        text.family("ferry_connection_wait_seconds_total", .counter, "How long exchanges have waited for a connection.")
+        text.family("ferry_connection_wait_seconds_total", .counter, "Time that exchanges waited for a connection.")
         for (origin, one) in all {
             text.seconds(UInt64(clamping: one.waitingTime.microseconds), ("origin", origin))
         }
-        text.family("ferry_lookups_total", .counter, "Names looked up.")
+        text.family("ferry_lookups_total", .counter, "Name lookups.")
         text.sample(lookups)
         text.family(
             "ferry_lookup_refresh_faults_total", .counter,
@@ -114,11 +114,11 @@ extension AgentStatistics {
 
     private static var families: [(String, String, KeyPath<ConnectionStatistics, UInt64>)] {
         [
-            ("ferry_connections_open", "Connections that are open.", \.open),
-            ("ferry_connections_idle", "Open connections that carry no exchange.", \.idle),
+            ("ferry_connections_open", "Open connections.", \.open),
+            ("ferry_connections_idle", "Open connections without an exchange.", \.idle),
             ("ferry_connections_pending", "Exchanges that wait for a connection.", \.pending),
             ("ferry_connections_opened_total", "Connections opened.", \.opened),
-            ("ferry_connections_reused_total", "Exchanges over a connection that was there before.", \.reused),
+            ("ferry_connections_reused_total", "Exchanges over a kept connection.", \.reused),
             ("ferry_connections_failed_total", "Connections that could not be opened.", \.failed),
         ]
     }

@@ -82,18 +82,18 @@ extension MetricsSnapshot {
         text.outcomes(chains, ("kind", "chain"))
 
         for (name, help, count) in [
-            ("ferry_request_retries_total", "Sendings beyond the first of each request.", retries),
-            ("ferry_request_redirects_total", "Redirects followed.", redirects),
-            ("ferry_request_cache_hits_total", "Requests answered from the cache.", fromCache),
+            ("ferry_request_retries_total", "Attempts beyond the first of each request.", retries),
+            ("ferry_request_redirects_total", "Redirects that were followed.", redirects),
+            ("ferry_request_cache_hits_total", "Requests whose response came from the cache.", fromCache),
             ("ferry_request_reused_connections_total", "Requests over a kept connection.", reusedConnections),
         ] {
             text.family(name, .counter, help)
             text.sample(count)
         }
-        text.family("ferry_request_bytes_total", .counter, "Bytes of requests and answers, heads included.")
+        text.family("ferry_request_bytes_total", .counter, "Bytes of requests and responses, including heads.")
         text.sample(bytesSent, ("direction", "sent"))
         text.sample(bytesReceived, ("direction", "received"))
-        text.family("ferry_request_duration_seconds", .histogram, "How long requests took.")
+        text.family("ferry_request_duration_seconds", .histogram, "Duration of requests.")
         text.histogram(latency)
         appendHosts(to: &text)
         return text.text
@@ -112,7 +112,7 @@ extension MetricsSnapshot {
             let runs = Runs(finished: host.finished, failed: host.failed, cancelled: host.cancelled)
             text.outcomes(runs, ("host", name))
         }
-        text.family("ferry_host_request_duration_seconds", .histogram, "How long requests took, by host.")
+        text.family("ferry_host_request_duration_seconds", .histogram, "Duration of requests, by host.")
         for (name, host) in byName { text.histogram(host.latency, ("host", name)) }
     }
 }

@@ -88,7 +88,7 @@ extension NetworkConfiguration {
     func checkedTransport() throws(TransferFailure) -> TransportConfiguration {
         var made = transport
         if let unixSocket, !(1...107).contains(unixSocket.utf8.count) || unixSocket.utf8.contains(0) {
-            throw unusable("unixSocket: a path has 1 to 107 bytes, not \(unixSocket.utf8.count)")
+            throw unusable("unixSocket: a path must have 1 to 107 bytes, not \(unixSocket.utf8.count)")
         }
         for (key, addresses) in hostOverrides {
             made.hostOverrides.append(try hostOverride(key, addresses))
@@ -100,7 +100,9 @@ extension NetworkConfiguration {
         _ key: String, _ addresses: [String]
     ) throws(TransferFailure) -> TransportConfiguration.HostOverride {
         // libcurl does not support one.
-        guard key.first != "[" else { throw unusable("hostOverrides: \"\(key)\" is an address of IPv6") }
+        guard key.first != "[" else {
+            throw unusable("hostOverrides: \"\(key)\" is an IPv6 address, which is not supported")
+        }
         guard let colon = key.lastIndex(of: ":"), isName(key[..<colon]),
             let port = port(key[key.index(after: colon)...])
         else { throw unusable("hostOverrides: \"\(key)\" is not a host and a port") }

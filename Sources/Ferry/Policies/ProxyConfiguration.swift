@@ -89,7 +89,7 @@ public struct ProxyConfiguration: Sendable, Hashable {
 
     /// The same proxies, except for these hosts, in the forms that the variadic method lists.
     public func except(_ hosts: [String]) -> ProxyConfiguration {
-        adding(hosts) { ProxyConfigurationFault("this is not an exception to a proxy: \(Redaction.url($0))") }
+        adding(hosts) { ProxyConfigurationFault("invalid proxy exception: \(Redaction.url($0))") }
     }
 
     /// Adds exceptions. An invalid one is ignored if `fault` returns `nil`.
@@ -288,7 +288,7 @@ extension ProxyRoute {
         if let mark = rest.firstRange(of: "://") {
             guard let known = Kind(rawValue: rest[..<mark.lowerBound].lowercased()) else {
                 throw ProxyConfigurationFault(
-                    "a proxy is spoken to by http, socks5 or socks5h: \(Self.shown(text))")
+                    "the scheme of a proxy must be http, socks5 or socks5h: \(Self.shown(text))")
             }
             kind = known
             rest = rest[mark.upperBound...]
@@ -306,7 +306,7 @@ extension ProxyRoute {
     /// Creates a route from its parts.
     init(_ kind: Kind, host: String, port: Int, credential: Credential?) throws(ProxyConfigurationFault) {
         let isBareV6 = host.contains(":") && host.first != "["
-        guard port > 0, port <= 65535 else { throw ProxyConfigurationFault("\(port) is not the port of a proxy") }
+        guard port > 0, port <= 65535 else { throw ProxyConfigurationFault("invalid proxy port \(port)") }
         let authority = (isBareV6 ? "[\(host)]" : host) + ":\(port)"
         try self.init(kind, authority: Substring(authority), credential: credential, text: authority)
     }
@@ -320,7 +320,7 @@ extension ProxyRoute {
         else { throw Self.notAProxy(text) }
         if let credential, !credential.isUsable || credential.user.utf8.contains(0x3A) {
             throw ProxyConfigurationFault(
-                "a user with a colon or a control character cannot be told to the proxy \(parts.host)")
+                "the user for proxy \(parts.host) contains a colon or a control character")
         }
         let afterHost = authority.last == ":" ? nil : authority.lastIndex(of: ":")
         let hasPort = afterHost.map { !authority[$0...].contains("]") } ?? false
@@ -336,7 +336,7 @@ extension ProxyRoute {
         if userinfo.isEmpty { return nil }
         let colon = userinfo.firstIndex(of: ":") ?? userinfo.endIndex
         guard let user = unescaped(userinfo[..<colon]), let password = unescaped(userinfo[colon...].dropFirst()) else {
-            throw ProxyConfigurationFault("user and password are not UTF-8: \(shown(text))")
+            throw ProxyConfigurationFault("user and password of the proxy are not UTF-8: \(shown(text))")
         }
         return Credential(user: user, password: password)
     }
@@ -346,7 +346,7 @@ extension ProxyRoute {
     }
 
     private static func notAProxy(_ text: String) -> ProxyConfigurationFault {
-        ProxyConfigurationFault("this is not the URL of a proxy: \(shown(text))")
+        ProxyConfigurationFault("invalid proxy URL: \(shown(text))")
     }
 
     /// Everything before an `@` may be a password.

@@ -63,11 +63,12 @@ struct RedirectMachine: Sendable {
         guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
         guard let location = locations.first, !location.isEmpty else { return .deliver }
         guard history.count < limit else {
-            return .fail(.tooManyRedirects, message: "\(limit) were followed, and the answer points elsewhere again")
+            return .fail(.tooManyRedirects, message: "more than \(limit) redirects")
         }
         // Two different targets: the destination must not depend on which one a parser takes.
         guard locations.allSatisfy({ $0 == location }) else {
-            return .fail(.redirectForbidden(.invalidLocation), message: "the answer points to two places at once")
+            return .fail(
+                .redirectForbidden(.invalidLocation), message: "the response has two different Location fields")
         }
         let source: URLParts
         let target: URLParts
@@ -77,32 +78,36 @@ struct RedirectMachine: Sendable {
         } catch {
             let redacted = Self.shown(Redaction.url(String(decoding: location, as: UTF8.self), isBroken: true))
             return error.code == .unsupportedScheme
-                ? .fail(.redirectForbidden(.scheme), message: "only http and https are followed, not \(redacted)")
+                ? .fail(.redirectForbidden(.scheme), message: "the redirect to \(redacted) is neither http nor https")
                 : .fail(
-                    .redirectForbidden(.invalidLocation), message: "the answer points to \(redacted), which is no URL")
+                    .redirectForbidden(.invalidLocation), message: "the redirect target \(redacted) is not a valid URL")
         }
         let redacted = Self.shown(Redaction.url(target.text))
         if target.isLocal, !target.isSameOrigin(as: source) {
-            return .fail(.redirectForbidden(.scheme), message: "no redirect leads to a socket, as \(redacted)")
+            return .fail(
+                .redirectForbidden(.scheme), message: "redirects to a Unix socket are not followed: \(redacted)")
         }
         if source.isSecure, !target.isSecure, !policy.allowsDowngrade {
             return .fail(
-                .redirectForbidden(.downgrade), message: "from https to http is not followed, to \(redacted)")
+                .redirectForbidden(.downgrade), message: "the redirect from https to http is not allowed: \(redacted)")
         }
         let (method, keepsBody) = follow(status, asked)
         let hop = RedirectHop(
             number: history.count + 1, status: status, method: method, source: source, target: target)
         switch policy.decide?(hop) ?? .follow {
         case .deliver: return .deliver
-        case .refuse: return .fail(.redirectForbidden(.policy), message: "the policy refused \(redacted)")
+        case .refuse: return .fail(.redirectForbidden(.policy), message: "the redirect policy refused \(redacted)")
         case .follow: break
         }
         if asked.hasBody, keepsBody, !asked.isBodyReplayable {
-            return .fail(.bodyNotReplayable, message: "\(redacted) is to have the body, which can be made only once")
+            return .fail(
+                .bodyNotReplayable,
+                message: "the redirect to \(redacted) needs the body again, which can be read only once")
         }
         if asked.hasBody, keepsBody, asked.isBodyBound, dropsSecrets || !hop.isSameOrigin {
             return .fail(
-                .redirectForbidden(.policy), message: "\(redacted) is to have a body that was made for another server")
+                .redirectForbidden(.policy),
+                message: "the redirect to \(redacted) would send it a body that was made for another server")
         }
         if !hop.isSameOrigin { dropsSecrets = true }
         history.append(Redirect(status: status, source: source.text, target: target.text))

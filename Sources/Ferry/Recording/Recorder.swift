@@ -184,7 +184,7 @@ struct RecordedExchange: Sendable {
         if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
             (content.text, content.encoding) = recorder.shown(body, type: content.mimeType ?? "")
         } else if content.size > 0 {
-            content.comment = result.succeeded ? "too large, or written to a file" : "the exchange failed"
+            content.comment = result.succeeded ? "not recorded: too large, or written to a file" : "the exchange failed"
         }
         var response = HTTPArchive.Response(
             status: result.status, headers: recorder.shown(fields), content: content)
@@ -207,7 +207,7 @@ extension HTTPArchive.Entry {
         guard response.content.text != nil, response.content.size != 0 else { return }
         response.content.text = nil
         response.content.encoding = nil
-        response.content.comment = "beyond what is recorded of all bodies together"
+        response.content.comment = "not recorded: the limit for all bodies is reached"
     }
 }
 

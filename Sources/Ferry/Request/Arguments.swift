@@ -216,7 +216,7 @@ extension Arguments.Value: JSONConvertible {
         if let integer = json.int {
             self = .integer(integer)
         } else if json.uint != nil {
-            throw json.mismatch(expected: "a number that Int or Double can hold")
+            throw json.mismatch(expected: "a number that fits in Int or Double")
         } else {
             self = .number(try json.asDouble())
         }

@@ -224,7 +224,7 @@ final class RequestBuilder: Sendable {
         // After a response to CONNECT the connection no longer carries HTTP (RFC 9110, 9.3.6).
         if method.rawValue == "CONNECT" {
             throw RequestError(
-                preparing: .invalidRequest(.method), message: "CONNECT is spoken to proxies only", url: url)
+                preparing: .invalidRequest(.method), message: "CONNECT cannot be sent as a request", url: url)
         }
     }
 
@@ -244,7 +244,8 @@ final class RequestBuilder: Sendable {
         if case .none = built.transfer.body { return contentType }
         if method == .head {
             throw RequestError(
-                preparing: .invalidRequest(.framing), message: "HEAD carries no body", url: built.transfer.url)
+                preparing: .invalidRequest(.framing), message: "a HEAD request cannot have a body",
+                url: built.transfer.url)
         }
         return contentType
     }
@@ -265,7 +266,8 @@ final class RequestBuilder: Sendable {
             case .json:
                 guard let json = arguments.jsonEncoded() else {
                     throw RequestError(
-                        preparing: .invalidRequest(.arguments), message: "a number that is not finite is not JSON",
+                        preparing: .invalidRequest(.arguments),
+                        message: "JSON cannot represent a number that is not finite",
                         url: built.transfer.url)
                 }
                 built.transfer.body = .bytes(json)
@@ -339,7 +341,7 @@ final class RequestBuilder: Sendable {
         if !built.opensBody, case .pull = built.transfer.body { return }
         guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(
-                preparing: .invalidRequest(.framing), message: "Content-Length is not the length of the body",
+                preparing: .invalidRequest(.framing), message: "Content-Length does not match the length of the body",
                 url: built.transfer.url)
         }
     }
@@ -348,7 +350,7 @@ final class RequestBuilder: Sendable {
 extension RequestError {
     /// Otherwise something else than intended would be sent.
     static func unusableCredential(url: String) -> RequestError {
-        RequestError(preparing: .invalidRequest, message: "a control character stands in a credential", url: url)
+        RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)
     }
 }
 
@@ -377,11 +379,12 @@ extension HeaderBlock {
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw RequestError(
                 preparing: .invalidRequest(.headerValue),
-                message: "the value of the header field \(name) has a control character in it", url: url)
+                message: "the value of the header field \(name) has a control character", url: url)
         }
         if equalNames(name, "Transfer-Encoding") || equalNames(name, "Content-Length") {
             throw RequestError(
-                preparing: .invalidRequest(.framing), message: "\(name) is not the caller's to set", url: url)
+                preparing: .invalidRequest(.framing), message: "the header field \(name) cannot be set by the caller",
+                url: url)
         }
         append(name, value)
     }

@@ -77,12 +77,12 @@ extension RequestError {
     init(_ fault: URLFault, text: String) {
         switch fault {
         case .invalid:
-            self.init(preparing: .invalidURL, message: "this is not a URL", url: text, isBroken: true)
+            self.init(preparing: .invalidURL, message: "not a valid URL", url: text, isBroken: true)
         case .unsupportedScheme:
             self.init(
-                preparing: .unsupportedScheme, message: "only http and https are carried", url: text, isBroken: true)
+                preparing: .unsupportedScheme, message: "the scheme is not http or https", url: text, isBroken: true)
         case .noCDN:
-            self.init(preparing: .invalidURL, message: "it is to go to the CDN, and there is none", url: text)
+            self.init(preparing: .invalidURL, message: "usesCDN is set but no CDN URL is configured", url: text)
         }
     }
 }

@@ -60,7 +60,7 @@ extension RequestBuilder {
         let type = response.headers["Content-Type"].flatMap(MediaType.init)
         if let type, contentTypes.contains(where: { type.matches($0) }) { return }
         throw RequestError(
-            .invalidContentType, message: "a body of type \(type?.description ?? "none") was not asked for",
+            .invalidContentType, message: "the content type \(type?.description ?? "(none)") is not accepted",
             response: response)
     }
 

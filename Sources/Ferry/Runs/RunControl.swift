@@ -299,7 +299,9 @@ extension RequestError {
         case is CancellationError:
             RequestError(preparing: .cancelled, message: "the run was cancelled", url: url, cause: error)
         default:
-            RequestError(preparing: .applicationError, message: "\(type(of: error)) was thrown", url: url, cause: error)
+            RequestError(
+                preparing: .applicationError, message: "the application's code threw \(type(of: error))", url: url,
+                cause: error)
         }
     }
 }
