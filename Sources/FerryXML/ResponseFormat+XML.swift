@@ -1,11 +1,11 @@
 public import Ferry
 
 extension ResponseFormat {
-    /// XML: well-formed, and within the defaults of `XMLLimits`. Anything else is `decoding`, with the `XMLReadError`
-    /// beneath.
+    /// XML: the body must be well-formed and within the default `XMLLimits`. Any other body is `decoding`, with an
+    /// `XMLReadError` as its cause.
     public static let xml = xml(limits: XMLLimits())
 
-    /// Likewise, within bounds of one's own.
+    /// XML with your own limits.
     public static func xml(limits: XMLLimits) -> ResponseFormat {
         ResponseFormat("xml") { response throws(RequestError) in
             do {
@@ -18,9 +18,9 @@ extension ResponseFormat {
 }
 
 extension Response {
-    /// Tells the handler what stands in the body, and gives it back. For ``Request/value(from:)``.
+    /// Parses the body with a handler, and returns the handler. For ``Request/value(from:)``.
     ///
-    /// What is not XML, or beyond the limits, is `decoding`; what the handler throws is passed on as it is.
+    /// A body that is not XML or exceeds the limits is `decoding`. Errors of the handler are thrown unchanged.
     public func readXML<Handler: XMLHandler>(by handler: Handler, limits: XMLLimits = XMLLimits()) throws -> Handler {
         var handler = handler
         do {

@@ -1,14 +1,14 @@
-/* ferry_codes.h - what became of a transfer, and how far it had come. */
+/* ferry_codes.h - result codes, details and phases of transfers. */
 #ifndef CFERRY_CODES_H
 #define CFERRY_CODES_H
 
 #include "ferry_base.h"
 
-/* What became of a transfer. `detail` says more: FERRY_D_…, below. */
+/* The result of a transfer. `detail` has more: FERRY_D_…, below. */
 enum {
   FERRY_OK = 0,
   FERRY_E_MEMORY = -1,             /* out of memory */
-  FERRY_E_INTERNAL = -2, /* libuv, libcurl or the system (os_errno) refused */
+  FERRY_E_INTERNAL = -2, /* libuv, libcurl or a system call (os_errno) failed */
   FERRY_E_INVALID_URL = -3,        /* libcurl's parser rejects it */
   FERRY_E_UNSUPPORTED_SCHEME = -4, /* neither http nor https */
   FERRY_E_INVALID_REQUEST = -5,    /* FERRY_D_… method, header, framing */
@@ -17,10 +17,10 @@ enum {
   FERRY_E_TLS = -8,                /* FERRY_D_TLS_… */
   FERRY_E_TIMEOUT = -9,            /* FERRY_D_TIMEOUT_… */
   FERRY_E_CONNECTION_RESET = -10,  /* RST, or EPIPE while sending */
-  FERRY_E_CONNECTION_CLOSED = -11, /* closed before a whole head came */
-  FERRY_E_INCOMPLETE_BODY = -12,   /* closed inside the body */
+  FERRY_E_CONNECTION_CLOSED = -11, /* closed before a complete head */
+  FERRY_E_INCOMPLETE_BODY = -12,   /* closed within the body */
   FERRY_E_MALFORMED_RESPONSE = -13, /* FERRY_D_… part of the message */
-  FERRY_E_HEAD_TOO_LARGE = -14,    /* head bytes, fields or 1xx answers */
+  FERRY_E_HEAD_TOO_LARGE = -14,    /* head bytes, fields or 1xx responses */
   FERRY_E_BODY_TOO_LARGE = -15,    /* more than max_body (decoded) bytes */
   FERRY_E_CONTENT_DECODING = -16,  /* FERRY_D_DECODING_… */
   FERRY_E_HTTP2_STREAM = -17,      /* FERRY_D_HTTP2_… */
@@ -30,18 +30,18 @@ enum {
   FERRY_E_SHUTDOWN = -21,          /* the loop has been stopped */
   FERRY_E_PROXY = -22,             /* FERRY_D_PROXY_… */
   FERRY_E_ADDRESS_FORBIDDEN = -23, /* FERRY_PUBLIC_ONLY; nothing was sent */
-  /* A challenge was answered, and what was pulled cannot be pulled again. */
+  /* A challenge requires the body again; a pulled body cannot be repeated. */
   FERRY_E_BODY_NOT_REPLAYABLE = -24,
 };
 
-/* The finer cause, where the code has one; 0 otherwise. */
+/* The detail, if the code has one; 0 otherwise. */
 enum {
   FERRY_D_NONE = 0,
   /* FERRY_E_INVALID_REQUEST */
   FERRY_D_METHOD,
   FERRY_D_HEADER_NAME,
   FERRY_D_HEADER_VALUE,
-  FERRY_D_FRAMING, /* Content-Length or Transfer-Encoding of the caller's */
+  FERRY_D_FRAMING, /* a Content-Length or Transfer-Encoding of the caller */
   /* FERRY_E_DNS */
   FERRY_D_DNS_NOT_FOUND,
   FERRY_D_DNS_TEMPORARY,
@@ -56,15 +56,15 @@ enum {
   FERRY_D_TLS_UNTRUSTED,
   FERRY_D_TLS_PIN_MISMATCH,
   FERRY_D_TLS_HANDSHAKE,
-  FERRY_D_TLS_CONFIGURATION, /* CA file unreadable, and the like */
+  FERRY_D_TLS_CONFIGURATION, /* for example an unreadable CA file */
   /* FERRY_E_TIMEOUT */
-  FERRY_D_TIMEOUT_QUEUE, /* the deadline passed while it waited */
+  FERRY_D_TIMEOUT_QUEUE, /* the deadline passed in the queue */
   FERRY_D_TIMEOUT_DNS,
   FERRY_D_TIMEOUT_CONNECT,
   FERRY_D_TIMEOUT_TLS,
   FERRY_D_TIMEOUT_WRITE, /* the peer stopped reading */
   FERRY_D_TIMEOUT_RESPONSE_HEAD,
-  FERRY_D_TIMEOUT_READ, /* the peer stopped inside the body */
+  FERRY_D_TIMEOUT_READ, /* the peer stopped within the body */
   FERRY_D_TIMEOUT_LOW_SPEED,
   FERRY_D_TIMEOUT_TOTAL,
   FERRY_D_TIMEOUT_DEADLINE,
@@ -76,18 +76,18 @@ enum {
   FERRY_D_TRANSFER_ENCODING,
   FERRY_D_CHUNK,
   FERRY_D_TRAILER,
-  FERRY_D_UPGRADE, /* 101, which nobody asked for */
+  FERRY_D_UPGRADE, /* an unsolicited 101 */
   /* FERRY_E_HEAD_TOO_LARGE */
   FERRY_D_HEAD_BYTES,
-  FERRY_D_INFORMATIONAL, /* too many 1xx answers */
+  FERRY_D_INFORMATIONAL, /* too many 1xx responses */
   /* FERRY_E_CONTENT_DECODING */
   FERRY_D_DECODING_TRUNCATED,
   FERRY_D_DECODING_CORRUPT,
   /* FERRY_E_PROXY */
-  FERRY_D_PROXY_AUTH_REQUIRED, /* 407, or no method of SOCKS agreed on */
+  FERRY_D_PROXY_AUTH_REQUIRED, /* 407, or no common SOCKS method */
   FERRY_D_PROXY_REFUSED,       /* CONNECT got another status: see status */
-  FERRY_D_PROXY_UNREACHABLE,   /* its name, its port, the way there */
-  FERRY_D_PROXY_HANDSHAKE,     /* it broke off, or SOCKS refused */
+  FERRY_D_PROXY_UNREACHABLE,   /* its name, its port or the route to it */
+  FERRY_D_PROXY_HANDSHAKE,     /* it closed the connection, or SOCKS refused */
   /* FERRY_E_HTTP2_STREAM: the code of RFC 9113, 7 */
   FERRY_D_HTTP2_REFUSED, /* certainly not processed */
   FERRY_D_HTTP2_CANCEL,
@@ -103,7 +103,7 @@ enum {
   FERRY_PHASE_CONNECT,
   FERRY_PHASE_TLS,
   FERRY_PHASE_SEND,      /* request head and body */
-  FERRY_PHASE_WAIT_HEAD, /* all sent, or nothing of the answer yet */
+  FERRY_PHASE_WAIT_HEAD, /* all sent, no byte of the response yet */
   FERRY_PHASE_HEAD,
   FERRY_PHASE_BODY,
   FERRY_PHASE_DONE,

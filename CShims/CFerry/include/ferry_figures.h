@@ -1,4 +1,4 @@
-/* ferry_figures.h - gauges and counters, and what this machine has. */
+/* ferry_figures.h - gauges and counters, and features of this machine. */
 #ifndef CFERRY_FIGURES_H
 #define CFERRY_FIGURES_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 /* ---- Figures ------------------------------------------------------------- */
 
-/* Gauges and counters of a loop; each is exact, together they may differ by
+/* Gauges and counters of a loop. Each is exact; together they may differ by
  * a turn. */
 typedef struct ferry_statistics {
   uint64_t waiting;     /* in the rings */
@@ -55,8 +55,8 @@ enum {
   FERRY_CLOSED_REASONS
 };
 
-/* The connections of one scheme, host and port; a proxy's count for the origin
- * that they lead to. opened = open + all of closed. */
+/* The connections of one scheme, host and port; those through a proxy count
+ * for the origin that they lead to. opened = open + all of closed. */
 typedef struct ferry_origin_figures {
   const char *_Nonnull origin; /* "http://name:port"; "" = see below */
   uint64_t open;    /* gauges: connected */
@@ -69,8 +69,8 @@ typedef struct ferry_origin_figures {
   uint64_t closed[FERRY_CLOSED_REASONS];
 } ferry_origin_figures;
 
-/* [any thread], until ferry_loop_free(). Those in use, or not unused for longer
- * than idle_ms. The first entry has the sums of all that have been forgotten.
+/* [any thread], until ferry_loop_free(). The origins in use, or not unused
+ * for longer than idle_ms. The first entry has the sums of all removed ones.
  * The list is one block, for ferry_origins_free(). FERRY_OK or
  * FERRY_E_MEMORY. */
 int ferry_loop_origins(ferry_loop *_Nonnull loop,
@@ -80,7 +80,7 @@ void ferry_origins_free(ferry_origin_figures *_Nullable figures);
 
 /* ---- What this machine has ----------------------------------------------- */
 
-/* What the libcurl of this machine was built for. */
+/* The features of this machine's libcurl. */
 enum {
   FERRY_FEATURE_HTTP2 = 1u << 0,
   FERRY_FEATURE_NTLM = 1u << 1,
@@ -90,8 +90,8 @@ enum {
 /* [any thread] FERRY_FEATURE_… */
 unsigned ferry_features(void);
 
-/* [any thread] 1 when FERRY_PUBLIC_ONLY connects to this address ("1.2.3.4",
- * "::1", "[::1]"), 0 when it does not, -1 when it is not an address. */
+/* [any thread] 1 if FERRY_PUBLIC_ONLY permits this address ("1.2.3.4",
+ * "::1", "[::1]"), 0 if not, -1 if it is not an address. */
 int ferry_address_is_public(const char *_Nonnull text);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
-/* ferry_request.h - what a transfer is to send and to receive. */
+/* ferry_request.h - what a transfer sends and receives. */
 #ifndef CFERRY_REQUEST_H
 #define CFERRY_REQUEST_H
 
 #include "ferry_base.h"
 
-/* The three rings of waiting transfers. */
+/* The three queues of waiting transfers. */
 enum { FERRY_LOW = 0, FERRY_NORMAL = 1, FERRY_HIGH = 2 };
 
-/* ---- Words of a request -------------------------------------------------- */
+/* ---- Types of a request -------------------------------------------------- */
 
 enum {
   FERRY_BODY_NONE = 0, /* and no Content-Length; see FERRY_BODY_BYTES */
@@ -23,34 +23,34 @@ enum {
 };
 
 enum {
-  /* May be sent a second time when a kept connection turns out to be dead
-   * before any byte of an answer (RFC 9110, 9.2.2). Without it never, and
-   * never once a part of its body was pulled. */
+  /* May be sent a second time if a kept connection turns out to be dead
+   * before the first byte of a response (RFC 9110, 9.2.2). Without it never,
+   * and never after a part of its body was pulled. */
   FERRY_IDEMPOTENT = 1u << 0,
-  /* Undo Content-Encoding gzip, deflate, br and zstd. */
+  /* Decode Content-Encoding gzip, deflate, br and zstd. */
   FERRY_DECODE = 1u << 1,
   /* Call on_started when the transfer leaves the queue. */
   FERRY_NOTIFY_START = 1u << 2,
   /* Call on_head for FERRY_DESCRIPTOR too. */
   FERRY_NOTIFY_HEAD = 1u << 3,
-  /* Connect to addresses of the public internet only. What counts is the
-   * address connected to, whatever its name or its spelling, on a kept
-   * connection too; of several only the public ones are tried. With a proxy
-   * the proxy's own address is exempt, and what the proxy looks up is out of
-   * sight: then a target that is a private address itself, or localhost, is
-   * refused, and with FERRY_PROXY_SOCKS5 and FERRY_PROXY_SOCKS4 the names that
-   * we look up are held to it. */
+  /* Connect to addresses of the public internet only. The address of the
+   * connection counts, whatever its name or notation, also on a kept
+   * connection; of several addresses only public ones are tried. The proxy's
+   * own address is exempt, and names that the proxy resolves cannot be
+   * checked: then a target that is itself a private address or localhost is
+   * refused. With FERRY_PROXY_SOCKS5 and FERRY_PROXY_SOCKS4, names are
+   * resolved here and checked. */
   FERRY_PUBLIC_ONLY = 1u << 4,
   /* With FERRY_STREAM: after on_head the body waits for ferry_resume(), and
    * then goes to on_body, or for ferry_write_to(). */
   FERRY_HOLD_BODY = 1u << 5,
-  /* Sends nothing: the transfer ends well when there is a connection, which is
-   * kept for others. Never carried by libcurl: there it is
+  /* Sends nothing: the transfer succeeds when there is a connection, which
+   * is kept for others. libcurl does not support it: there it is
    * FERRY_E_INVALID_REQUEST. See ferry_request.connections. */
   FERRY_CONNECT = 1u << 6,
 };
 
-/* ---- What few requests say ----------------------------------------------- */
+/* ---- Rarely used settings ------------------------------------------------ */
 
 enum {
   FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
@@ -63,8 +63,8 @@ enum {
 /* Strings end with a NUL and are copied. */
 typedef struct ferry_proxy {
   const char *_Nonnull address; /* "name:port", "[::1]:port" */
-  /* NULL = none. Without `schemes` they are sent at once, without a challenge,
-   * and `user` has no colon. */
+  /* NULL = none. Without `schemes` they are sent at once, without a
+   * challenge, and `user` must not contain a colon. */
   const char *_Nullable user;
   const char *_Nullable password;
   uint8_t kind;    /* FERRY_PROXY_… */
@@ -78,15 +78,17 @@ enum {
   FERRY_SCHEME_NEGOTIATE = 1u << 3,
 };
 
-/* What challenges of the server (401) are answered with, within the transfer:
- * the best of these schemes that is asked for. Nothing of them is sent before,
- * and the body goes out again after a challenge. One that is pulled cannot:
- * it is held back for the best scheme of all, Basic being sent at once; where
- * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Likewise those of a
- * proxy (407) with its own user and schemes; a tunnel stands before the body
- * leaves, so that there nothing is held back, and nothing sent unasked.
- * Refused when libcurl was built for none of the schemes (ferry_features()).
- * The result is the last answer's, and `attempts` does not count the rounds. */
+/* The credentials for challenges of the server (401), within the transfer:
+ * the best of these schemes that the server requests is used. Nothing is
+ * sent before a challenge, and the body is sent again after it. A pulled
+ * body cannot be sent again: it is held back for the best scheme, and Basic
+ * is sent at once; if the server requests more, the transfer fails with
+ * FERRY_E_BODY_NOT_REPLAYABLE. The same applies to a proxy (407) with its
+ * own user and schemes. A tunnel is established before the body is sent, so
+ * that nothing is held back there, and nothing is sent without a challenge.
+ * Refused if libcurl supports none of the schemes (ferry_features()). The
+ * result is that of the last response, and `attempts` does not count the
+ * rounds. */
 typedef struct ferry_credentials {
   const char *_Nonnull user;
   const char *_Nonnull password;
@@ -99,7 +101,7 @@ enum {
   FERRY_ENCODINGS_THESE, /* `encodings` */
 };
 
-/* What few requests say. */
+/* Rarely used settings. */
 typedef struct ferry_extras {
   const ferry_proxy *_Nullable proxy;
   const ferry_credentials *_Nullable credentials;
@@ -110,14 +112,14 @@ typedef struct ferry_extras {
 /* ---- A request ----------------------------------------------------------- */
 
 typedef struct ferry_request {
-  /* Not 0, and not one that is still unanswered: that ends the process. */
+  /* Not 0, and not the id of an unfinished transfer: that ends the process. */
   uint64_t id;
   const char *_Nullable url; /* absolute, escaped; a fragment is left out */
   size_t url_length;
   const char *_Nullable method; /* HEAD takes no body; CONNECT is refused */
   size_t method_length;
-  /* Fields, packed: for each one uint32_t name length, uint32_t value
-   * length (native byte order, unaligned), name, value. */
+  /* Packed fields: for each one uint32_t name length, uint32_t value length
+   * (native byte order, unaligned), name, value. */
   const void *_Nullable headers;
   size_t headers_length;
   const void *_Nullable body;
@@ -125,39 +127,39 @@ typedef struct ferry_request {
   uint8_t body_kind;     /* FERRY_BODY_… */
   uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
   uint8_t response_kind; /* FERRY_COLLECT … */
-  /* FERRY_DESCRIPTOR. It stays the caller's, who must not close it before
-   * the result. Threads of its device write, through a duplicate of it, so that
-   * it may block; EAGAIN is a fault. The result comes when nothing is written
-   * any more. But a cancel, the deadline and the end of the loop wait no
-   * longer than 0.1 s for a write that is under way: FERRY_RESULT_WRITING then
-   * says that it goes on without the transfer. It owns its bytes and the
-   * duplicate until it returns, if ever: the file's lock is held so long, and
-   * bytes of this body may appear in their place in the file. No other write
-   * of this transfer follows it. */
+  /* For FERRY_DESCRIPTOR. Owned by the caller, who must not close it before
+   * the result. Threads for its device write through a duplicate, so it may
+   * block; EAGAIN is an error. The result is delivered when no write is
+   * active. However, a cancel, the deadline and the end of the loop wait at
+   * most 0.1 s for an active write: FERRY_RESULT_WRITING then says that it
+   * continues without the transfer. The write owns its bytes and the
+   * duplicate until it returns, if ever: the file's lock is held until then,
+   * and bytes of this body may still appear in their place in the file. No
+   * other write of this transfer follows. */
   int32_t fd;
   int64_t offset; /* of the first byte in it; -1 = wherever it stands */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
   /* Milliseconds, 0 = none. deadline_ms counts from the submit, or from when
-   * the loop hears of it where it is held; the others from the start. Time in
-   * which a callback holds the loop does not count, but for the deadline: one
-   * that passes meanwhile does so up to 0.2 s after it. idle_ms: no byte in
-   * either direction, and no answer of the resolver; of HTTP/2 those of the
-   * stream count. It stands still while the transfer is paused, but for an
-   * answer that is whole while its source has nothing to give: that is
-   * delivered then. */
+   * the blocked loop receives the transfer; the others count from the start.
+   * Time in which a callback blocks the loop does not count, except for the
+   * deadline: one that passes meanwhile takes effect up to 0.2 s later.
+   * idle_ms: no byte in either direction, and no reply of the resolver; with
+   * HTTP/2 the bytes of the stream count. The clock stops while the transfer
+   * is paused, unless a response is complete while its source has nothing to
+   * provide: then the response is delivered. */
   uint32_t connect_ms;
   uint32_t idle_ms;
   uint32_t total_ms;
   uint32_t deadline_ms;
-  /* Fault when fewer than low_speed_bytes a second came over low_speed_ms. */
+  /* Error if slower than low_speed_bytes per second over low_speed_ms. */
   uint32_t low_speed_bytes;
   uint32_t low_speed_ms;
   uint32_t max_head; /* bytes of all heads, 1xx and trailers included; 0 =
                       * 64 KiB. 1,000 fields are the most in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
   uint64_t max_rate; /* bytes received a second, on average; 0 = no bound */
-  /* FERRY_CONNECT: none is opened where so many are unused, or being opened,
-   * already. */
+  /* FERRY_CONNECT: no connection is opened if this many are already unused
+   * or being opened. */
   uint32_t connections;
   const ferry_extras *_Nullable extras;
 } ferry_request;

@@ -1,4 +1,4 @@
-/* ferry_url.h - URLs, as libcurl reads them. */
+/* ferry_url.h - URLs, as libcurl parses them. */
 #ifndef CFERRY_URL_H
 #define CFERRY_URL_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* A URL, taken apart by libcurl's parser: what it takes for the host is the
- * host. `host` points into `text`; neither ends in a NUL. */
+/* A URL parsed by libcurl, which also makes the connection: its host is the
+ * host. `host` points into `text`; neither ends with a NUL. */
 typedef struct ferry_url {
   const char *_Nonnull text; /* the whole, without user and password and
                               * without a default port */
@@ -24,16 +24,16 @@ typedef struct ferry_url {
   uint8_t has_userinfo; /* user or password stood in it; for tests */
 } ferry_url;
 
-/* [any thread] Takes an absolute URL apart. FERRY_E_INVALID_URL,
- * FERRY_E_UNSUPPORTED_SCHEME (also without any), FERRY_E_MEMORY. */
+/* [any thread] Parses an absolute URL. FERRY_E_INVALID_URL,
+ * FERRY_E_UNSUPPORTED_SCHEME (also without a scheme), FERRY_E_MEMORY. */
 int ferry_url_parts(const char *_Nonnull url, size_t length,
                     ferry_url *_Nullable *_Nonnull out);
 
 /* [any thread] Resolves a reference against an absolute base (RFC 3986, 5),
- * as a Location is (RFC 9110, 10.2.2): a fragment is inherited. Space and
- * bytes beyond ASCII are escaped, control characters are refused, and so is
- * what parsers disagree about. Codes as above; `has_userinfo` speaks of the
- * reference alone. */
+ * like a Location (RFC 9110, 10.2.2): the fragment is inherited. Spaces and
+ * bytes beyond ASCII are escaped. Control characters, and text that parsers
+ * disagree about, are refused. Same codes as above; `has_userinfo` refers to
+ * the reference only. */
 int ferry_url_resolve(const char *_Nonnull base, size_t base_length,
                       const char *_Nonnull reference, size_t reference_length,
                       ferry_url *_Nullable *_Nonnull out);

@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Glibc
 
-/// `ferry download`: files, several at once, each gone on with where an earlier run ended.
+/// `ferry download`: several files at once, each resumed where an earlier run ended.
 enum DownloadCommand: Subcommand {
     static let name = "download"
     static let summary = "Download files, and resume partial downloads"
@@ -22,7 +22,7 @@ enum DownloadCommand: Subcommand {
         return wasInterrupted ? .interrupted : code
     }
 
-    /// The exit code of the first that did not go well counts.
+    /// Returns the exit code of the first download that failed.
     static func perform(_ order: DownloadOrder) async -> ExitCode {
         let board = order.showsProgress ? DownloadBoard() : nil
         let agent = NetworkAgent(configuration: order.configuration)
