@@ -59,9 +59,9 @@ import Testing
             (#"{"$anchor":"/a"}"#, #"$["$anchor"]"#, "must be a name"),
             (
                 #"{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}"#, #"$["$defs"].b["$anchor"]"#,
-                "stands twice in the document"
+                "appears twice in the document"
             ),
-            (#"{"$defs":{"a":{"$id":"x"},"b":{"$id":"x"}}}"#, #"$["$defs"].b["$id"]"#, "stands twice in the document"),
+            (#"{"$defs":{"a":{"$id":"x"},"b":{"$id":"x"}}}"#, #"$["$defs"].b["$id"]"#, "appears twice in the document"),
             (
                 #"{"properties":{"properties":{"pattern":"(?=a)"}}}"#, "$.properties.properties.pattern",
                 "look-ahead is not supported"

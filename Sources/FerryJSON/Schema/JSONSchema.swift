@@ -10,7 +10,7 @@ internal import Synchronization
 /// Every named key is required unless it is `optional`. Null passes only where the schema is `nullable`. Keys that are
 /// not named are ignored unless the object is `closed`. Every element of an array is checked. Booleans are not numbers,
 /// and a whole number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in
-/// a `static let`. A check creates no objects. It allocates memory only for patterns, for keys that stand twice in a
+/// a `static let`. A check creates no objects. It allocates memory only for patterns, for keys that appear twice in a
 /// wide object, and for a few keywords of JSON Schema.
 public struct JSONSchema: Sendable {
     /// One reference, so that a schema costs a request no more to name than any other of its members.

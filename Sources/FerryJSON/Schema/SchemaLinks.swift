@@ -70,7 +70,7 @@ final class SchemaLinks {
         let document = ExactText(address.document)
         // The outermost schema may be called by its name or by none.
         guard resources[document].map({ $0 == pointer }) ?? true else {
-            throw JSONSchemaError(pointer: pointer, keyword: "$id", message: "stands twice in the document")
+            throw JSONSchemaError(pointer: pointer, keyword: "$id", message: "appears twice in the document")
         }
         resources[document] = pointer
         return address
@@ -80,7 +80,7 @@ final class SchemaLinks {
         throws(JSONSchemaError)
     {
         guard anchors.updateValue(node, forKey: ExactText(base.document + "#" + anchor)) == nil else {
-            throw JSONSchemaError(pointer: pointer, keyword: keyword, message: "stands twice in the document")
+            throw JSONSchemaError(pointer: pointer, keyword: keyword, message: "appears twice in the document")
         }
     }
 

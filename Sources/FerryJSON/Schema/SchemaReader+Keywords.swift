@@ -19,7 +19,7 @@ extension SchemaReader {
 
     func object(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [(key: String, value: JSON)] {
         guard let object = value.object else { throw error(keyword, "must be an object") }
-        // Of a key that stands twice the last value counts.
+        // Of a key that appears twice the last value counts.
         var places: [ExactText: Int] = [:]
         var members: [(key: String, value: JSON)] = []
         for (key, value) in object {

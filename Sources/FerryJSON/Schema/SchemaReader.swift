@@ -8,7 +8,7 @@ final class SchemaReader {
     let links: SchemaLinks
     var base: SchemaAddress
     var shape = SchemaShape(.any)
-    /// Of a keyword that stands twice the last value counts.
+    /// Of a keyword that appears twice the last value counts.
     var members: [ExactText: JSON] = [:]
 
     static let deepest = 64

@@ -3,7 +3,7 @@ internal import CFerryJSON
 /// A JSON value (RFC 8259): a view of one value in a document that was parsed or built.
 ///
 /// A value is copied or converted only when it is read. All values of a document share its memory and can be used from
-/// any thread. If a key stands twice in an object, its last value counts.
+/// any thread. If a key appears twice in an object, its last value counts.
 ///
 ///     let user = try JSON(parsing: body)
 ///     let name = user["name"]?.string  // String?

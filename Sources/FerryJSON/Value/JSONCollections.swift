@@ -66,7 +66,7 @@ public struct JSONArray: Sendable, Collection {
     }
 }
 
-/// The members of a JSON object, in the order of the document. The collection contains a key twice if it stands twice
+/// The members of a JSON object, in the order of the document. The collection contains a key twice if it appears twice
 /// in the object; `subscript(key:)` finds the last value.
 public struct JSONObject: Sendable, Collection {
     let document: JSONDocument
