@@ -1,7 +1,7 @@
-/// Keeps entries in a database (SQLite, with a write-ahead log) that several processes may share.
+/// Stores entries in a database (SQLite, with a write-ahead log) that several processes may share.
 ///
-/// Nothing is opened before it is first used, and nothing on the caller's thread. What was written is there after the
-/// process was killed; after a loss of power the last of it may be missing, and never damaged.
+/// Nothing is opened before its first use, and never on the caller's thread. Written entries survive the end of the
+/// process; after a loss of power the latest ones may be missing, but never damaged.
 package final class SQLiteCacheStore: CacheStorage {
     private let readers: CacheReaderPool
     private let writing: CacheWritingQueue
@@ -22,8 +22,7 @@ package final class SQLiteCacheStore: CacheStorage {
         self.readers = CacheReaderPool(readers) { key, finding, used in
             switch finding {
             case .found:
-                // The number of a damaged row is anything; one from the future was written before the clock was set
-                // back.
+                // A damaged row may have any number; one from the future was written before the clock was set back.
                 let (age, overflow) = options.clock().subtractingReportingOverflow(used)
                 if overflow || age.magnitude > options.touchTime { writing.touch(key) }
             case .missing(.corrupt):
@@ -60,7 +59,7 @@ package final class SQLiteCacheStore: CacheStorage {
     }
 
     package func close(_ done: @escaping @Sendable () -> Void) {
-        // The writer last: the last connection tidies the log up.
+        // The writer last, because the last connection cleans up the log.
         let (writing, removals) = (writing, removals)
         readers.close {
             writing.close {

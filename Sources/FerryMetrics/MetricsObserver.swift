@@ -3,26 +3,25 @@ public import CoreMetrics
 public import Ferry
 internal import Synchronization
 
-/// An observer that records the runs of agents into a backend of swift-metrics.
+/// An observer that records the metrics of agents in a swift-metrics backend.
 ///
 ///     configuration.observers.append(MetricsObserver())
 ///
-/// | metric | kind | what it counts |
+/// | metric | kind | meaning |
 /// |---|---|---|
 /// | `http.client.request.duration` | timer | from the start of a run to its outcome |
 /// | `ferry.runs` | counter | runs that ended |
 /// | `ferry.bytes_sent`, `ferry.bytes_received` | counter | bytes on the wire, of all attempts |
-/// | `ferry.attempts` | counter | attempts: more than there are runs, where requests are sent again |
-/// | `http.client.active_requests` | meter | runs under way; without dimensions |
+/// | `ferry.attempts` | counter | attempts; more than runs if requests are sent again |
+/// | `http.client.active_requests` | meter | active runs; without dimensions |
 ///
 /// The dimensions are those of the semantic conventions for HTTP clients: `http.request.method`, `server.address` (with
-/// its port, unless that is the scheme's own), `http.response.status_code` and `error.type`, each where it is known. A
-/// run that the cache has answered counts as a run, and is not timed. Batches and chains are not counted, their members
-/// are.
+/// its port, unless it is the scheme's default), `http.response.status_code` and `error.type`, each if it is known. A
+/// run whose response came from the cache is counted but not timed. Batches and chains are not counted, but their
+/// members are.
 ///
-/// One observer may serve several agents. A backend keeps what it has made for each set of dimensions, so that these
-/// are bounded: beyond ``init(maxSeries:factory:)`` sets, runs are recorded with the dimension
-/// `otel.metric.overflow`.
+/// One observer may serve several agents. A backend keeps the metrics of each set of dimensions, so their number is
+/// limited: beyond ``init(maxSeries:factory:)`` sets, runs are recorded with the dimension `otel.metric.overflow`.
 public final class MetricsObserver: RequestObserver {
     /// The dimensions of a series.
     private struct Key: Hashable {
@@ -54,24 +53,24 @@ public final class MetricsObserver: RequestObserver {
     private let series = Mutex<[Key?: Series]>([:])
     private let active: Meter
 
-    /// An observer that records into `factory`, by default that of the process, which must have been bootstrapped
-    /// before. `maxSeries` bounds the sets of dimensions; the default is 1,000.
+    /// Creates an observer that records in `factory`, by default that of the process, which must have been bootstrapped
+    /// before. `maxSeries` limits the sets of dimensions; the default is 1,000.
     public init(maxSeries: Int = 1000, factory: any MetricsFactory = MetricsSystem.factory) {
         self.factory = factory
         self.maxSeries = max(maxSeries, 1)
         active = Meter(label: "http.client.active_requests", factory: factory)
     }
 
-    /// Counts a run that begins.
+    /// Counts a run that starts.
     public func willStart(_ run: RunInfo) { if run.kind == .request { active.increment() } }
 
-    /// Records a run that is over.
+    /// Records a run that has ended.
     public func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) {
         guard run.kind == .request else { return }
         active.decrement()
         let series = series(of: run, outcome)
         series.runs.increment()
-        // Nobody was asked: its time says nothing of a server.
+        // Nothing was sent, so the duration says nothing about a server.
         guard metrics.attempts > 0 else { return }
         series.duration.record(duration: metrics.total)
         series.attempts.increment(by: metrics.attempts)

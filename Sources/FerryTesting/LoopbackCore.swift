@@ -1,11 +1,11 @@
 internal import CLoopback
 internal import Synchronization
 
-/// Owns the C server: made once, freed once.
+/// Owns the C server: created once, freed once.
 ///
-/// `@unchecked Sendable` is true because the pointer never changes and every function of CLoopback.h but the last
-/// one, `loopback_free`, may be called from any thread; that one is called by `deinit`, when no other call can be
-/// under way.
+/// `@unchecked Sendable` is correct because the pointer never changes, and every function of CLoopback.h except
+/// `loopback_free` may be called from any thread. `loopback_free` is called by `deinit`, when no other call can be
+/// active.
 final class LoopbackHandle: @unchecked Sendable {
     let pointer: OpaquePointer
     private let callbacks: LoopbackCallbacks
@@ -26,7 +26,7 @@ final class LoopbackHandle: @unchecked Sendable {
                     record_body_limit: UInt32(clamping: options.recordedBodyBytes),
                     max_body: UInt64(clamping: options.maximumBodyBytes))
                 let result = loopback_start(&c, &made)
-                // A server that did not start calls nothing, so it does not give the context back.
+                // A server that did not start makes no calls, so it does not return the context.
                 if result != 0 { releaseContext(c.context) }
                 return result
             }
@@ -38,13 +38,13 @@ final class LoopbackHandle: @unchecked Sendable {
     }
 
     deinit {
-        // Handlers may still be at work; their answers are nothing from here on.
+        // Handlers may still be active; their responses are ignored from here on.
         callbacks.attach(0)
         loopback_free(pointer)
     }
 }
 
-/// What the C callbacks find: handlers by number, those who wait by watch. It outlives the server's thread.
+/// The context of the C callbacks: handlers by number, waiting tasks by watch. It outlives the server's thread.
 final class LoopbackCallbacks: Sendable {
     typealias Continuation = CheckedContinuation<Void, any Error>
 
@@ -62,8 +62,8 @@ final class LoopbackCallbacks: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The address of the C server, 0 before it is made and once it is about to be freed. Held while an answer is
-    /// given, so that no answer meets a freed server.
+    /// The address of the C server; 0 before it is created and when it is about to be freed. The lock is held while a
+    /// response is passed on, so that no response reaches a freed server.
     private let server = Mutex<UInt>(0)
 
     func attach(_ address: UInt) {
@@ -110,7 +110,7 @@ final class LoopbackCallbacks: Sendable {
         }
     }
 
-    /// False when the watch has ended already; the continuation is resumed then.
+    /// Returns `false` if the watch has already ended; the continuation is resumed then.
     func begin(watch: UInt64, _ continuation: Continuation) -> Bool {
         let failure: (any Error)? = state.withLock { state in
             if case .cancelled = state.watches[watch] {
@@ -142,8 +142,8 @@ final class LoopbackCallbacks: Sendable {
         if case .waiting(let continuation) = ended { continuation.resume(throwing: CancellationError()) }
     }
 
-    /// The server's thread ends: nobody will be told anything any more, and handlers let go of what they hold, outside
-    /// the lock, as that may be the server itself.
+    /// The server's thread ends: nothing more is reported, and handlers release what they hold. This happens outside
+    /// the lock, because that may be the server itself.
     func stop() {
         let old = state.withLock { state in
             let old = state
@@ -178,7 +178,7 @@ private func callbacks(_ context: UnsafeMutableRawPointer?) -> LoopbackCallbacks
     return Unmanaged<LoopbackCallbacks>.fromOpaque(context).takeUnretainedValue()
 }
 
-/// Never blocks the server: the handler runs in a task of its own, and answers from there.
+/// Never blocks the server: the handler runs in a task of its own, and responds from there.
 func loopbackOnRequest(
     _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ number: UInt64, _ request: UnsafePointer<loopback_request>
 ) {
@@ -213,7 +213,8 @@ private func loopbackOnVisit(_ context: UnsafeMutableRawPointer?, _ request: Uns
     context?.assumingMemoryBound(to: [LoopbackRequest].self).pointee.append(LoopbackRequest(request.pointee))
 }
 
-/// Lays the steps of a script out for C: all their bytes in one array, so that pointers into it hold together.
+/// Lays out the steps of a script for C, with all their bytes in one array, so that pointers into it stay valid
+/// together.
 struct LoopbackStepArena {
     private var bytes: [UInt8] = []
     private var steps: [(step: loopback_step, offset: Int)] = []
@@ -259,7 +260,7 @@ struct LoopbackStepArena {
         bytes += content
     }
 
-    /// The steps with their pointers, which hold while `body` runs.
+    /// The steps with their pointers, which are valid while `body` runs.
     func withSteps(_ body: (UnsafeBufferPointer<loopback_step>) -> Void) {
         bytes.withUnsafeBytes { all in
             let laid = steps.map { item in

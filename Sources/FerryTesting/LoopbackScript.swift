@@ -12,84 +12,84 @@ public import FoundationEssentials
 /// ])
 /// ```
 ///
-/// A sending step ends when all its bytes were handed to the system. When the steps run out, the connection stays open
-/// and silent until the client closes it. A client that goes away while a step waits for it or for the time ends the
-/// script.
+/// A sending step ends when all its bytes were handed to the system. After the last step, the connection stays open and
+/// silent until the client closes it. If the client disconnects while a step waits for it or for time, the script ends.
 ///
-/// On a server that speaks TLS the handshake comes before the first step; unless that is `.plain`, `.stallHandshake`
-/// or `.closeHandshake`, or there is a `.startTLS`: then it is there.
+/// On a server with TLS the handshake comes before the first step, unless that is `.plain`, `.stallHandshake` or
+/// `.closeHandshake`. If there is a `.startTLS`, the handshake happens there.
 ///
-/// Scripts are read from JSON too, see ``Step`` and ``Rule``.
+/// Scripts can also be read from JSON, see ``Step`` and ``Rule``.
 public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     /// The steps, in order.
     public var steps: [Step]
 
-    /// Makes a script of these steps.
+    /// Creates a script.
     public init(_ steps: [Step]) {
         self.steps = steps
     }
 
-    /// Makes a script of these steps.
+    /// Creates a script.
     public init(arrayLiteral elements: Step...) {
         steps = elements
     }
 
     /// One step.
     ///
-    /// In JSON a step is a string, `"expectHead"`, or an object whose first word is the step's:
-    /// `{"send": "text"}`, `{"sendBase64": "…"}`, either with `"times": 200000`;
-    /// `{"expectBytes": 100}`, `{"pattern": 1000}`, `{"drip": "text", "interval": 50, "chunk": 1}`,
-    /// `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`. Times are milliseconds.
+    /// In JSON a step is a string, like `"expectHead"`, or an object with the name of the step: `{"send": "text"}`,
+    /// `{"sendBase64": "…"}`, either with `"times": 200000`; `{"expectBytes": 100}`, `{"pattern": 1000}`,
+    /// `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`. Times are
+    /// in milliseconds.
     public enum Step: Sendable, Equatable {
-        /// Reads a request up to its empty line; it is counted and recorded.
+        /// Reads a request up to its empty line, counts and records it.
         case expectHead
         /// Reads the body that the last head announced, by length or in chunks.
         case expectBody
-        /// Reads so many bytes.
+        /// Reads this many bytes.
         case expectBytes(Int)
         /// Reads until the client closes its side.
         case expectClose
-        /// Sends text as it stands.
+        /// Sends text unchanged.
         case send(String)
         /// Sends bytes.
         case sendBytes([UInt8])
-        /// Sends text so many times, without ever holding it so many times.
+        /// Sends text repeatedly, without holding all repetitions in memory.
         case repeating(String, times: Int)
-        /// Sends bytes so many times, likewise.
+        /// Sends bytes repeatedly, without holding all repetitions in memory.
         case repeatingBytes([UInt8], times: Int)
-        /// Sends so many bytes of ``LoopbackServer/pattern(_:)``.
+        /// Sends this many bytes of ``LoopbackServer/pattern(_:)``.
         case pattern(bytes: Int)
-        /// Sends text in pieces of `chunk` bytes, one each interval.
+        /// Sends text in pieces of `chunk` bytes, one per interval.
         case drip(String, interval: Duration, chunk: Int = 1)
-        /// Waits; whole milliseconds.
+        /// Waits, in whole milliseconds.
         case pause(Duration)
-        /// Waits until ``LoopbackServer/signal(_:)`` was called with this name.
+        /// Waits until ``LoopbackServer/signal(_:)`` is called with this name.
         case wait(String)
-        /// Lets ``LoopbackServer/waitForMark(_:count:)`` of this name return.
+        /// Lets ``LoopbackServer/waitForMark(_:count:)`` for this name return.
         case mark(String)
-        /// Closes with FIN; on TLS with close_notify before it.
+        /// Closes with FIN; with TLS after close_notify.
         case close
-        /// Closes with FIN, on TLS without close_notify.
+        /// Closes with FIN; with TLS without close_notify.
         case drop
         /// Closes with RST.
         case reset
-        /// Sends FIN, and goes on reading.
+        /// Sends FIN, and continues to read.
         case halfClose
-        /// Leaves the socket unread from here on.
+        /// Stops reading the socket.
         case stopReading
-        /// Stays open and silent until the client closes, as at the end.
+        /// Stays open and silent until the client closes, as after the last step.
         case keepOpen
-        /// Goes on as the ordinary server, for this connection's next request.
+        /// Continues as the ordinary server, with the next request on this connection.
         case serve
-        /// Begins again. When no step since the start waited for the client or the time, this is `.keepOpen`.
+        /// Starts again with the first step. If no step since then waited for the client or for time, this is
+        /// `.keepOpen`.
         case restart
         /// Does the TLS handshake here.
         case startTLS
-        /// No TLS on this connection, though the server speaks it. First step only.
+        /// No TLS on this connection, although the server supports it. First step only.
         case plain
-        /// Takes the client's hello and never answers it. First step only.
+        /// Reads the client's hello and never responds. First step only.
         case stallHandshake
-        /// Takes the client's hello and closes. First step only.
+        /// Reads the client's hello and closes. First step only.
         case closeHandshake
     }
 
@@ -101,22 +101,22 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     public struct Rule: Sendable, Equatable {
         /// Where a script is played.
         public enum Place: Sendable, Equatable {
-            /// On requests whose path begins so.
+            /// For requests whose path begins with this text.
             case path(String)
-            /// On connections with these numbers, 1 for the first accepted.
+            /// On connections with these numbers, 1 for the first one accepted.
             case connections(ClosedRange<Int>)
             /// On every connection.
             case everyConnection
         }
 
-        /// Where it is played.
+        /// Where the script is played.
         public var place: Place
-        /// How often; nil without a bound.
+        /// How often; `nil` for no limit.
         public var uses: Int?
-        /// What is played.
+        /// The script.
         public var script: LoopbackScript
 
-        /// Makes a rule.
+        /// Creates a rule.
         public init(_ place: Place, uses: Int? = nil, _ script: LoopbackScript) {
             self.place = place
             self.uses = uses
@@ -130,7 +130,7 @@ extension LoopbackScript.Step: Codable {
         case send, sendBase64, times, expectBytes, pattern, drip, interval, chunk, pause, wait, mark
     }
 
-    /// The steps that say all by their name.
+    /// The steps that have no parameters.
     private static let plainSteps: [String: Self] = [
         "expectHead": .expectHead, "expectBody": .expectBody, "expectClose": .expectClose, "close": .close,
         "drop": .drop, "reset": .reset, "halfClose": .halfClose, "stopReading": .stopReading, "keepOpen": .keepOpen,
@@ -138,7 +138,7 @@ extension LoopbackScript.Step: Codable {
         "stallHandshake": .stallHandshake, "closeHandshake": .closeHandshake,
     ]
 
-    /// Reads a step.
+    /// Decodes a step.
     public init(from decoder: any Decoder) throws {
         if let name = try? decoder.singleValueContainer().decode(String.self) {
             guard let step = Self.plainSteps[name] else { throw Self.unknown(decoder, "no step is named \(name)") }
@@ -175,7 +175,7 @@ extension LoopbackScript.Step: Codable {
         .dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: text))
     }
 
-    /// Writes a step.
+    /// Encodes a step.
     public func encode(to encoder: any Encoder) throws {
         if let name = Self.plainSteps.first(where: { $0.value == self })?.key {
             var value = encoder.singleValueContainer()
@@ -215,7 +215,7 @@ extension LoopbackScript.Step: Codable {
 }
 
 extension Duration {
-    /// Rounded up, so that a short pause is one.
+    /// Rounded up, so that a short pause is not zero.
     var wholeMilliseconds: UInt32 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
@@ -225,7 +225,7 @@ extension Duration {
 }
 
 extension LoopbackScript {
-    /// The rules of a JSON file: `{"scripts": [rule, …]}`, see ``Rule``.
+    /// Reads the rules of a JSON file: `{"scripts": [rule, …]}`, see ``Rule``.
     ///
     /// Throws ``LoopbackError/file(_:)`` or ``LoopbackError/script(_:)``.
     public static func rules(contentsOf path: String) throws(LoopbackError) -> [Rule] {
@@ -233,7 +233,7 @@ extension LoopbackScript {
         return try rules(json: data)
     }
 
-    /// The rules of JSON text.
+    /// Parses the rules of JSON text.
     public static func rules(json: Data) throws(LoopbackError) -> [Rule] {
         do {
             return try JSONDecoder().decode(RuleFile.self, from: json).scripts
@@ -248,12 +248,12 @@ extension LoopbackScript {
 }
 
 extension LoopbackScript: Codable {
-    /// Reads an array of steps.
+    /// Decodes an array of steps.
     public init(from decoder: any Decoder) throws {
         self.init(try [Step](from: decoder))
     }
 
-    /// Writes an array of steps.
+    /// Encodes an array of steps.
     public func encode(to encoder: any Encoder) throws {
         try steps.encode(to: encoder)
     }
@@ -264,7 +264,7 @@ extension LoopbackScript.Rule: Codable {
         case path, connection, connections, uses, steps
     }
 
-    /// Reads a rule.
+    /// Decodes a rule.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Keys.self)
         let place: Place
@@ -286,7 +286,7 @@ extension LoopbackScript.Rule: Codable {
             try values.decode(LoopbackScript.self, forKey: .steps))
     }
 
-    /// Writes a rule.
+    /// Encodes a rule.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: Keys.self)
         switch place {

@@ -1,7 +1,7 @@
 internal import CLoopback
 internal import FoundationEssentials
 
-/// A certificate for ``LoopbackServer``, made in the process together with the authority that signed it.
+/// A certificate for ``LoopbackServer``. It is created in the process, together with the authority that signs it.
 ///
 /// ```swift
 /// let certificate = try ServerCertificate(.expired)
@@ -9,42 +9,42 @@ internal import FoundationEssentials
 /// // a client that trusts certificate.authorityFile finds the certificate expired
 /// ```
 public final class ServerCertificate: Sendable {
-    /// What is right or wrong with it.
+    /// What is right or wrong with a certificate.
     public enum Kind: Sendable, CaseIterable {
-        /// For localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
+        /// Valid for localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
         case valid
-        /// Valid until yesterday.
+        /// Expired yesterday.
         case expired
-        /// Valid from ten days on.
+        /// Valid from ten days in the future.
         case notYetValid
-        /// For `wrong.example` only.
+        /// Valid for `wrong.example` only.
         case wrongHost
         /// Signed by an authority that is not ``ServerCertificate/authority``.
         case untrusted
-        /// Signed by itself.
+        /// Self-signed.
         case selfSigned
     }
 
-    /// What is right or wrong with it.
+    /// What is right or wrong with the certificate.
     public let kind: Kind
-    /// The authority a client should trust, as PEM.
+    /// The authority that a client should trust, in PEM.
     public let authority: String
-    /// The same as a file, in a temporary directory that is removed with this object.
+    /// The authority as a file, in a temporary directory that is removed with this object.
     public let authorityFile: String
-    /// `sha256//` and the Base64 of the hash of the public key, the form of `CURLOPT_PINNEDPUBLICKEY`.
+    /// `sha256//` and the Base64 of the public key's hash, the format of `CURLOPT_PINNEDPUBLICKEY`.
     public let publicKeyPin: String
 
-    /// A certificate for a client, of the same authority, as a PEM file.
+    /// A PEM file with a client certificate of the same authority.
     public let clientCertificateFile: String
-    /// The key to it, as a PEM file.
+    /// A PEM file with its private key.
     public let clientKeyFile: String
-    /// The same key under the password `ferry`.
+    /// A PEM file with the same key, encrypted with the password `ferry`.
     public let lockedClientKeyFile: String
 
     private let handle: ServerCertificateHandle
     private let directory: String
 
-    /// Makes a key, an authority and a certificate.
+    /// Creates a key, an authority and a certificate.
     public init(_ kind: Kind = .valid) throws(LoopbackError) {
         self.kind = kind
         handle = try ServerCertificateHandle(kind)
@@ -79,9 +79,9 @@ public final class ServerCertificate: Sendable {
     var pointer: OpaquePointer { handle.pointer }
 }
 
-/// Owns the C certificate: made once, freed once.
+/// Owns the C certificate: created once, freed once.
 ///
-/// `@unchecked Sendable` is true because the certificate never changes after it was made.
+/// `@unchecked Sendable` is correct because the certificate never changes.
 final class ServerCertificateHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -92,7 +92,7 @@ final class ServerCertificateHandle: @unchecked Sendable {
         pointer = made
     }
 
-    /// One of the client's parts, as PEM.
+    /// A part of the client certificate, in PEM.
     func client(_ part: Int) -> String {
         String(cString: loopback_certificate_client(pointer, Int32(part)))
     }

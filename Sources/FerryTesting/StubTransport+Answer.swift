@@ -2,19 +2,19 @@ public import Ferry
 import FerryTransport
 
 extension StubTransport {
-    /// What happened to a request; the number is ``Request/number``.
+    /// An event of a request; the number is ``Request/number``.
     public enum Event: Sendable, Hashable {
-        /// It was handed over.
+        /// It was submitted.
         case submitted(Int)
-        /// It was cancelled before it was answered.
+        /// It was cancelled before it had a response.
         case cancelled(Int)
-        /// It was moved among those that wait.
+        /// Its priority in the queue was changed.
         case priorityChanged(Int, RequestPriority)
         /// The agent was shut down.
         case shutdown
     }
 
-    /// An answer of the script.
+    /// A scripted response.
     public struct Answer: Sendable {
         private enum Kind: Sendable {
             case hold
@@ -24,22 +24,22 @@ extension StubTransport {
 
         private let kind: Kind
 
-        /// No answer until the test gives one.
+        /// No response until the test provides one.
         public static var hold: Answer { Answer(kind: .hold) }
 
-        /// A response; its head is parsed by the rules for one from the wire.
+        /// A response. Its head is parsed like one from the network.
         public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Answer {
             var head = "HTTP/1.1 \(status) \r\n"
             for field in headers { head += "\(field.name): \(field.value)\r\n" }
             return Answer(kind: .response(head: Array((head + "\r\n").utf8), body: body))
         }
 
-        /// A response with a text as its body.
+        /// A response with a text body.
         public static func response(status: Int = 200, headers: Headers = Headers(), body: String = "") -> Answer {
             response(status: status, headers: headers, body: Array(body.utf8))
         }
 
-        /// An answer that points elsewhere, by a relative or an absolute URL.
+        /// A redirect to a relative or absolute URL.
         public static func redirect(
             to location: String, status: Int = 302, headers: Headers = Headers()
         ) -> Answer {
@@ -48,7 +48,7 @@ extension StubTransport {
             return response(status: status, headers: headers)
         }
 
-        /// A fault of the network. Only codes that a transport can end with: `decoding`, for one, is not among them.
+        /// A network error. Only codes that a transport can report are possible; `decoding`, for example, is not.
         public static func failure(_ code: RequestError.Code) -> Answer {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")
@@ -56,10 +56,10 @@ extension StubTransport {
             return Answer(kind: .failure(failure, .waitHead))
         }
 
-        /// A fault of the network, in words of one's own.
+        /// A network error with its own message.
         static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
 
-        /// `nil` when it is held back.
+        /// `nil` if it is held.
         func result(_ id: TransferID) -> TransferResult? {
             switch kind {
             case .hold: return nil
@@ -76,7 +76,7 @@ extension StubTransport {
 }
 
 extension TransferFailure {
-    /// The core's words for a code of the public face; the first cause where the code names none.
+    /// The core's code for a public error code; the first detail if the code has none.
     fileprivate init?(_ code: RequestError.Code) {
         for raw in stride(from: Int32(-1), through: -64, by: -1) {
             guard let found = Code(rawValue: raw) else { continue }
@@ -101,47 +101,46 @@ extension TransferFailure {
 }
 
 extension StubTransport {
-    /// A request as it would have gone to the network.
+    /// A request as it would have been sent to the network.
     public struct Request: Sendable, Identifiable {
-        /// 1 for the first, and so on.
+        /// The number of the request, 1 for the first.
         public internal(set) var number: Int
 
         /// The same as ``number``.
         public var id: Int { number }
 
-        /// Absolute and escaped.
+        /// The absolute, escaped URL.
         public let url: String
-        /// The word as it would be sent.
+        /// The method as it would be sent.
         public let method: HTTPMethod
-        /// All that Ferry sets; a `User-Agent`, a `Content-Length` and their like are the network's to add.
+        /// The header fields that Ferry sets. `User-Agent`, `Content-Length` and similar fields would be added by the
+        /// network layer.
         public let headers: Headers
-        /// All of it; empty when there is none. One that is pulled from a file or a stream stands here when it is
-        /// complete.
+        /// The whole body; empty if there is none. A body from a file or a stream appears here when it is complete.
         public internal(set) var body: [UInt8]
-        /// Whether a body would be announced, also an empty one.
+        /// Whether a body would be announced, even an empty one.
         public let hasBody: Bool
-        /// Its place among those that wait, as it is now.
+        /// The current priority in the queue.
         public internal(set) var priority: RequestPriority
-        /// Whether it may be sent a second time.
+        /// Whether it may be sent twice.
         public let isIdempotent: Bool
-        /// In milliseconds; `nil` = none.
+        /// The timeouts in milliseconds; `nil` means none.
         public let timeouts: Timeouts
-        /// What a challenge of the server would be answered with; credentials that are sent at once stand in the
-        /// headers.
+        /// The credential for a challenge of the server. Credentials that are sent at once are in the header fields.
         public let credential: Credential?
 
         /// The body as text.
         public var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// The bounds of a request, in milliseconds.
+        /// The timeouts of a request, in milliseconds.
         public struct Timeouts: Sendable, Hashable {
-            /// For a connection.
+            /// The connect timeout.
             public let connect: Int?
-            /// Without a byte.
+            /// The idle timeout.
             public let idle: Int?
-            /// For the exchange.
+            /// The timeout of the exchange.
             public let total: Int?
-            /// For everything, the queue included.
+            /// The deadline of the whole run, including the queue.
             public let deadline: Int?
         }
 

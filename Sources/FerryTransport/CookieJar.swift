@@ -1,8 +1,8 @@
 internal import CFerry
 
-/// Owns the C jar: made once, freed once; loops that use it hold it themselves.
+/// Owns the C jar: created once, freed once. Event loops that use it hold their own reference.
 ///
-/// `@unchecked Sendable` is true because every function of the jar may be called on any thread.
+/// `@unchecked Sendable` is correct because every function of the jar may be called on any thread.
 final class CookieJar: @unchecked Sendable {
     let raw: OpaquePointer
 
@@ -23,7 +23,7 @@ final class CookieJar: @unchecked Sendable {
         return cookies
     }
 
-    /// Costs the same whatever the jar holds; when memory is short it counts as filled.
+    /// Costs the same for every size of the jar. If memory is short, the jar counts as filled.
     var isEmpty: Bool { ferry_jar_filled(raw) == 0 }
 
     func set(_ cookie: TransferCookie) {
@@ -42,7 +42,7 @@ private func appendCookie(_ list: UnsafeMutableRawPointer?, _ line: UnsafePointe
 extension TransferCookie {
     private static let onlyHTTP = "#HttpOnly_"
 
-    /// From a line of the jar; CFerry.h says what stands in it.
+    /// From a line of the jar; CFerry.h describes the format.
     fileprivate init?(line: String) {
         let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 7 else { return nil }
@@ -58,7 +58,7 @@ extension TransferCookie {
         expires = Int64(parts[4]).flatMap { $0 == 0 ? nil : $0 }
     }
 
-    /// `nil` when something in it cannot stand in a line.
+    /// `nil` if a part of it cannot be represented in a line.
     fileprivate var line: String? {
         let texts = [
             (isHTTPOnly ? Self.onlyHTTP : "") + (includesSubdomains ? "." : "") + domain,
@@ -75,13 +75,13 @@ package struct TransferCookie: Sendable, Hashable {
     package var value: String
     /// Without a leading dot.
     package var domain: String
-    /// Also to the hosts below the domain.
+    /// Also for subdomains.
     package var includesSubdomains = false
     package var path = "/"
-    /// Only under TLS.
+    /// Over TLS only.
     package var isSecure = false
     package var isHTTPOnly = false
-    /// Seconds since 1970; `nil` is as long as the jar lives.
+    /// Seconds since 1970; with `nil` it lives as long as the jar.
     package var expires: Int64?
 
     package init(name: String, value: String, domain: String) {

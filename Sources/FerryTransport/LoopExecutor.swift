@@ -2,14 +2,15 @@ internal import CFerry
 import Dispatch
 import Synchronization
 
-/// Runs the jobs of tasks on a loop's thread, at the end of its turn, so that an awaiting task never changes threads.
+/// Runs the jobs of tasks on an event loop's thread, at the end of its turn, so that an awaiting task never changes
+/// threads.
 ///
-/// For short code that does not block: while a job runs, the loop carries nothing. When the loop has ended, jobs go to
-/// the global queue instead, so that no task is left hanging.
+/// For short code that does not block: while a job runs, the loop does nothing else. After the end of the loop, jobs go
+/// to the global queue, so that no task hangs.
 final class LoopExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
-        /// Empty, with the space of an earlier turn.
+        /// An empty array with the capacity of an earlier turn.
         var spare: [UnownedJob] = []
         /// `nil` before the loop starts and after it has ended.
         var loop: LoopPointer?
@@ -26,14 +27,14 @@ final class LoopExecutor: TaskExecutor {
         let isConnected = state.withLock { state in
             guard let loop = state.loop else { return false }
             state.jobs.append(job)
-            // Under the lock: `disconnect` comes before the loop goes, so the loop is still there to be called.
+            // Under the lock, because `disconnect` is called before the loop is freed, so the loop still exists here.
             if state.jobs.count == 1 { ferry_call(loop.raw) }
             return true
         }
         if !isConnected { runElsewhere(job) }
     }
 
-    /// On the loop's thread. What the jobs themselves enqueue is left for the next turn.
+    /// On the event loop's thread. Jobs that the jobs enqueue run in the next turn.
     func run() {
         var jobs = state.withLock { state in
             swap(&state.jobs, &state.spare)
@@ -60,7 +61,7 @@ final class LoopExecutor: TaskExecutor {
 }
 
 extension Array {
-    /// The array, and nothing left behind: it has one owner, and its space can be used again.
+    /// Returns the array and leaves an empty one, so that it has one owner and its capacity can be reused.
     fileprivate mutating func moved() -> [Element] {
         let moved = self
         self = []
@@ -68,9 +69,9 @@ extension Array {
     }
 }
 
-/// The clock of one loop: calls back on the loop's thread at a time, to the microsecond.
+/// The clock of one event loop: calls an action on the loop's thread at a given time, in microseconds.
 ///
-/// Who sends at given times, or measures, does so here without a wake-up of another thread.
+/// Code that sends at given times, or measures, does so here without waking another thread.
 package final class LoopClock: Sendable {
     private struct State {
         /// `nil` before the loop starts and after it has ended.
@@ -81,34 +82,34 @@ package final class LoopClock: Sendable {
     private let state = Mutex(State())
     private let jobs: LoopExecutor
 
-    /// Runs tasks on the loop's thread.
+    /// Runs tasks on the event loop's thread.
     package var executor: any TaskExecutor { jobs }
 
     init(executor: LoopExecutor) { jobs = executor }
 
-    /// Sets what is called on the loop's thread when the time of ``wake(at:)`` has come; `nil` for nothing. Any
+    /// Sets the action that is called on the event loop's thread at the time of ``wake(at:)``; `nil` for none. Any
     /// thread.
     package func onTime(_ action: (@Sendable () -> Void)?) {
         state.withLock { $0.action = action }
     }
 
-    /// Has the action called once, when the monotonic clock reaches this time in nanoseconds, or soon where it has
-    /// passed. Each call replaces the one before it. On the loop's thread only.
+    /// Calls the action once, when the monotonic clock reaches this time in nanoseconds, or soon if it has passed. Each
+    /// call replaces the one before it. On the event loop's thread only.
     package func wake(at nanoseconds: UInt64) {
         precondition(isCurrent, "the clock of a loop is set on the loop's thread")
         guard let loop = state.withLock({ $0.loop }) else { return }
-        // Not under the lock, and still there: only this thread lets go of it.
+        // Not under the lock, but the loop still exists, because only this thread releases it.
         ferry_set_alarm(loop.raw, nanoseconds)
     }
 
-    /// Whether this is called on the loop's thread.
+    /// Whether this is called on the event loop's thread.
     package var isCurrent: Bool { Loop.currentContext?.clock === self }
 
     func connect(_ loop: LoopPointer) {
         state.withLock { $0.loop = loop }
     }
 
-    /// On the loop's thread.
+    /// On the event loop's thread.
     func ring() {
         state.withLock { $0.action }?()
     }

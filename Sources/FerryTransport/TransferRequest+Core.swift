@@ -2,8 +2,8 @@ internal import CFerry
 internal import FoundationEssentials
 
 extension TransferRequest {
-    /// Calls `body` with the request as the core takes it; everything it points to lives until `body` returns, and the
-    /// core copies it before that.
+    /// Calls `body` with the request in the core's format. All pointers are valid until `body` returns; the core copies
+    /// the data before that.
     func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
         var core = ferry_request()
         core.id = id
@@ -129,7 +129,7 @@ extension TransferRequest.Body {
 }
 
 extension String? {
-    /// The C string, `nil` for `nil`, as long as `body` runs.
+    /// The C string, or `nil` for `nil`, valid while `body` runs.
     func withOptionalCString<R>(_ body: (UnsafePointer<CChar>?) -> R) -> R {
         guard let self else { return body(nil) }
         return self.withCString(body)

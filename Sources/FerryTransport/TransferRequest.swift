@@ -1,23 +1,24 @@
 package import FoundationEssentials
 
-/// Names one transfer of a transport; unique among those not yet answered, and never 0. Its top byte is the number of
-/// the loop that carries it (`Transporting.chooseLoop`), the rest is the caller's.
+/// Identifies one transfer of a transport. It is unique among unfinished transfers, and never 0. Its top byte is the
+/// number of the event loop (`Transporting.chooseLoop`); the caller chooses the rest.
 package typealias TransferID = UInt64
 
-/// The waiting ring a transfer stands in.
+/// The waiting ring of a transfer.
 package enum PriorityRing: UInt8, Sendable {
     case low = 0
     case normal = 1
     case high = 2
 }
 
-/// Where in a file a body goes.
+/// Where in a file a body is written.
 package struct TransferSink: Sendable, Equatable {
-    /// Stays the caller's, who must not close it before the result. It may block: threads of their own write to it.
+    /// Owned by the caller, who must not close it before the result. Writes may block, because they have their own
+    /// threads.
     package var descriptor: Int32
-    /// Of the first byte.
+    /// The offset of the first byte.
     package var offset: Int64
-    /// More bytes than this are a fault, `bodyTooLarge`; 0 = as the request says.
+    /// More bytes than this are an error, `bodyTooLarge`; 0 means the limit of the request.
     package var most: UInt64
 
     package init(descriptor: Int32, offset: Int64, most: UInt64 = 0) {
@@ -27,32 +28,32 @@ package struct TransferSink: Sendable, Equatable {
     }
 }
 
-/// One transfer, complete: what the core needs to know, and nothing of the request it came from.
+/// One complete transfer: what the core needs to know, independent of the original request.
 package struct TransferRequest: Sendable {
     package enum Body: Sendable {
         case none
         case bytes([UInt8])
         case data(Data)
-        /// Asked of the receiver's `fill` piece by piece; `nil` when the length is not known beforehand.
+        /// The receiver's `fill` provides it piece by piece; `nil` if the length is not known in advance.
         case pull(length: UInt64?)
     }
 
     package enum ResponseBody: Sendable {
-        /// Arrives with the result.
+        /// It is part of the result.
         case collect
-        /// Arrives by the receiver's `receivedHead` and `receivedChunk`.
+        /// The receiver's `receivedHead` and `receivedChunk` deliver it.
         case stream
-        /// Likewise, but the body waits behind its head for a `resume`, or for a `write`.
+        /// The same, but after the head the body waits for a `resume` or a `write`.
         case held
     }
 
-    /// All in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
+    /// In milliseconds, 0 means none. `deadline` counts from the submit, the others from the start.
     package struct Timeouts: Sendable, Equatable {
         package var connect: UInt32 = 0
         package var idle: UInt32 = 0
         package var total: UInt32 = 0
         package var deadline: UInt32 = 0
-        /// A fault when fewer bytes a second than this came over `lowSpeedTime`.
+        /// The minimum rate over `lowSpeedTime` in bytes per second; a lower one is an error.
         package var lowSpeedBytes: UInt32 = 0
         package var lowSpeedTime: UInt32 = 0
 
@@ -66,21 +67,21 @@ package struct TransferRequest: Sendable {
     package var responseBody = ResponseBody.collect
     package var ring = PriorityRing.normal
     package var timeouts = Timeouts()
-    /// Bytes of all heads together; 0 = the core's own bound of 64 KiB.
+    /// The maximum size of all heads together in bytes; 0 means the core's limit of 64 KiB.
     package var maxHeadBytes: UInt32 = 0
-    /// Bytes of the body after decoding; 0 = no bound.
+    /// The maximum size of the body after decoding in bytes; 0 means no limit.
     package var maxBodyBytes: UInt64 = 0
-    /// Bytes received a second, on average; 0 = no bound.
+    /// The average rate limit in bytes per second; 0 means no limit.
     package var maxRate: UInt64 = 0
-    /// May be sent again on a new connection when a kept one turns out to be dead (RFC 9110, 9.2.2).
+    /// Whether it may be sent again on a new connection if a kept one turns out to be dead (RFC 9110, 9.2.2).
     package var isIdempotent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false
-    /// Connects to addresses of the public internet only; `FERRY_PUBLIC_ONLY` in CFerry.h says what that means.
+    /// Whether only addresses of the public internet are permitted; see `FERRY_PUBLIC_ONLY` in CFerry.h.
     package var publicOnly = false
-    /// Sends nothing and opens a connection for others, unless so many are unused or being opened already.
+    /// Sends nothing, but opens a connection unless this many are unused or being opened.
     package var connections: UInt32?
-    /// What few requests say, so that copying the others stays cheap.
+    /// Rarely used settings, so that copying other requests stays cheap.
     var extras: Extras?
 
     package init(url: String) {
@@ -88,7 +89,7 @@ package struct TransferRequest: Sendable {
     }
 }
 
-/// What challenges of the server (401) are answered with: the best of the schemes that is asked for.
+/// The credentials for challenges of the server (401), with the permitted schemes; the best requested one is used.
 package struct TransferCredentials: Sendable, Hashable {
     package struct Schemes: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
@@ -111,24 +112,24 @@ package struct TransferCredentials: Sendable, Hashable {
     }
 }
 
-/// A proxy that one transfer goes through.
+/// The proxy of one transfer.
 package struct TransferProxy: Sendable, Hashable {
     package enum Kind: UInt8, Sendable {
-        /// Spoken to in plain; asked to CONNECT for https.
+        /// An HTTP proxy over plain TCP, with CONNECT for https.
         case http = 1
-        /// SOCKS version 5 (RFC 1928); the server's name is looked up here.
+        /// SOCKS 5 (RFC 1928) with local name resolution.
         case socks5
-        /// SOCKS version 5; the server's name is looked up by the proxy.
+        /// SOCKS 5 with name resolution by the proxy.
         case socks5h
     }
 
     package var kind: Kind
     /// `name:port` or `[v6]:port`.
     package var address: String
-    /// Without schemes sent at once, without a challenge; no colon in it then.
+    /// Without schemes it is sent at once, without a challenge; then it must not contain a colon.
     package var user: String?
     package var password: String?
-    /// What challenges of an HTTP proxy (407) are answered with: the best of these that is asked for.
+    /// The permitted schemes for challenges of an HTTP proxy (407); the best requested one is used.
     package var schemes: TransferCredentials.Schemes = []
 
     package init(kind: Kind, address: String, user: String? = nil, password: String? = nil) {
@@ -140,7 +141,7 @@ package struct TransferProxy: Sendable, Hashable {
 }
 
 extension TransferRequest {
-    /// The rare settings together, behind one reference; never changed, but replaced.
+    /// The rarely used settings, behind one reference. It is replaced, and never changed.
     final class Extras: Sendable {
         let proxy: TransferProxy?
         let credentials: TransferCredentials?
@@ -154,39 +155,39 @@ extension TransferRequest {
         }
     }
 
-    /// The way to the server; `nil` is the direct one.
+    /// The proxy; `nil` for a direct connection.
     package var proxy: TransferProxy? {
         get { extras?.proxy }
         set { extras = Extras(proxy: newValue, credentials: credentials, encodings: acceptedEncodings) }
     }
 
-    /// What challenges of the server are answered with, within the transfer.
+    /// The credentials for challenges of the server, within the transfer.
     package var credentials: TransferCredentials? {
         get { extras?.credentials }
         set { extras = Extras(proxy: proxy, credentials: newValue, encodings: acceptedEncodings) }
     }
 
-    /// The `Accept-Encoding` sent. One among the headers wins.
+    /// The `Accept-Encoding` field. One among the header fields takes precedence.
     package var acceptedEncodings: TransferEncodings {
         get { extras?.encodings ?? .standard }
         set { extras = Extras(proxy: proxy, credentials: credentials, encodings: newValue) }
     }
 }
 
-/// Which encodings of the body a request asks for.
+/// The content codings that a request accepts.
 package enum TransferEncodings: Sendable, Hashable {
-    /// The transport's own.
+    /// Those of the transport.
     case standard
-    /// None is asked for.
+    /// None.
     case none
     /// This text.
     case these(String)
 }
 
-/// Header fields in the form in which the core takes them: one block of bytes, no object per field.
+/// Header fields in the core's format: one block of bytes, without an object per field.
 ///
-/// For each field two native 32-bit lengths, then the name's and the value's bytes. The lengths make a line break in a
-/// value visible to the core, which refuses it; nothing is ever escaped or cut.
+/// Each field has two native 32-bit lengths, followed by the bytes of name and value. Because of the lengths the core
+/// sees a line break in a value, and refuses it; nothing is escaped or cut.
 package struct HeaderBlock: Sendable, Equatable {
     package private(set) var bytes: [UInt8] = []
 
@@ -203,7 +204,7 @@ package struct HeaderBlock: Sendable, Equatable {
         }
     }
 
-    /// A field whose value of so many bytes is written here.
+    /// Appends a field and returns space for a value of this many bytes.
     package mutating func append(
         _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
     ) {
@@ -214,7 +215,7 @@ package struct HeaderBlock: Sendable, Equatable {
 
     private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {
         let needed = bytes.count + 8 + name.count + count
-        // Asked for exactly what is needed, an array would move for each field.
+        // With the exact capacity, the array would be reallocated for each field.
         if bytes.capacity < needed { bytes.reserveCapacity(max(needed, 2 * bytes.capacity, 128)) }
         appendLength(name.count)
         appendLength(count)

@@ -1,82 +1,82 @@
-/// Carries transfers. `Transport` does it by the network; a stand-in for tests does it by a script.
+/// Carries transfers. `Transport` uses the network; a stub for tests follows a script.
 ///
-/// Every accepted id gets exactly one result at the receiver, whatever happens.
+/// The receiver gets exactly one result for every accepted id.
 package protocol Transporting: AnyObject, Sendable {
-    /// Sets who receives; called once, before the first submit. The receiver is held weakly.
+    /// Sets the receiver. Called once, before the first submit. The receiver is held weakly.
     func attach(_ receiver: any TransferReceiver)
 
-    /// The loop a new transfer should go to, as the top byte of its id: the one on whose thread this is called, so that
-    /// a task on a loop's executor stays there; else each in turn.
+    /// The event loop for a new transfer, as the top byte of its id: the one on whose thread this is called, so that a
+    /// task on a loop's executor stays there; otherwise each in turn.
     func chooseLoop() -> UInt8
 
-    /// Hands one transfer over, from any thread. What is thrown gets no result.
+    /// Submits one transfer, from any thread. If it throws, there is no result.
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure)
 
-    /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id is nothing.
+    /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id has no effect.
     func cancel(_ id: TransferID)
 
-    /// Goes on after a pause of receiving. Any thread.
+    /// Continues after a pause of receiving. Any thread.
     func resume(_ id: TransferID)
 
-    /// Asks for bytes of the request's body again, after a `later`; what is held of the answer stays held. Any thread.
+    /// Asks for bytes of the request's body again, after a `later`. A held response stays held. Any thread.
     func resumeSending(_ id: TransferID)
 
-    /// Leaves the socket unread until `resume`. Any thread.
+    /// Stops reading the socket until `resume`. Any thread.
     func pause(_ id: TransferID)
 
-    /// Sends the rest of a streamed body to a file, and resumes. Any thread.
+    /// Writes the rest of a streamed body to a file, and resumes. Any thread.
     func write(_ id: TransferID, to sink: TransferSink)
 
     /// Moves a waiting transfer to another ring. Any thread.
     func setRing(_ ring: PriorityRing, of id: TransferID)
 
-    /// Ends everything: what waits or runs is answered with `shutdown`, later submits throw it. Idempotent, does not
+    /// Ends everything: waiting and active transfers end with `shutdown`, later submits throw it. Idempotent; does not
     /// wait.
     func shutdown()
 
-    /// Names one of the loops in turn, for tasks that want to run on its thread; `nil` where there is no loop.
+    /// The executor of one of the event loops in turn; `nil` if there is no event loop.
     func nextExecutor() -> (any TaskExecutor)?
 
-    /// The clocks of all loops, for code that sends on their threads; empty where there is no loop.
+    /// The clocks of all event loops, for code that sends on their threads; empty if there is no event loop.
     var clocks: [LoopClock] { get }
 
     var statistics: TransportStatistics { get }
 
-    /// What the jar holds; empty without one. Any thread, as the three below.
+    /// The cookies in the jar; empty without one. Any thread, like the next three.
     var cookies: [TransferCookie] { get }
 
-    /// Whether the jar holds a cookie that has not expired. Unlike a list of them it costs the same for every jar.
+    /// Whether the jar has a cookie that has not expired. Unlike listing them, this costs the same for every jar.
     var hasCookies: Bool { get }
 
-    /// Puts a cookie into the jar, in the place of one with its name, domain and path; nothing without a jar.
+    /// Adds a cookie to the jar, replacing one with the same name, domain and path. Has no effect without a jar.
     func setCookie(_ cookie: TransferCookie)
 
-    /// Empties the jar.
+    /// Removes all cookies.
     func removeCookies()
 }
 
-/// Receives what a transport brings, on a loop's thread: none of these may block.
+/// Receives the results of a transport on an event loop's thread. None of the methods may block.
 package protocol TransferReceiver: AnyObject, Sendable {
-    /// All the results of one turn of a loop.
+    /// All results of one turn of an event loop.
     func transfersFinished(_ results: [TransferResult])
 
-    /// The transfer has left the queue. Only for those with `reportsStart`.
+    /// The transfer has left the queue. Only called for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
-    /// The final head of a streamed response: a result without a body, and with what was measured so far.
+    /// The final head of a streamed response: a result without a body, with the metrics so far.
     func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
-    /// A piece of a streamed body; it lives until this returns.
+    /// A piece of a streamed body, valid until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
 
-    /// So many bytes of the body have been written to its descriptor.
+    /// This many bytes of the body have been written to its descriptor.
     func transfer(_ id: TransferID, written count: UInt64)
 
-    /// Wants the next bytes of a request's body.
+    /// Provides the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// The files of TLS have changed, and count for new connections; with a `fault` they cannot be used, and the old
-    /// ones go on counting.
+    /// The TLS files have changed, and apply to new connections. With a `fault` they cannot be used, and the old ones
+    /// stay in use.
     func trustChanged(fault: String?)
 }
 
@@ -103,13 +103,13 @@ extension TransferReceiver {
 
 package enum TransferFlow: Sendable {
     case proceed
-    /// Leaves the socket unread until `resume`.
+    /// Stop reading the socket until `resume`.
     case pause
 }
 
 package enum TransferFill: Sendable {
     case bytes(Int)
-    /// They stand in a file, and not in the space.
+    /// The bytes are in a file, not in the space.
     case piece(TransferPiece)
     case end
     /// Nothing yet: `resumeSending` asks again.
@@ -117,7 +117,7 @@ package enum TransferFill: Sendable {
     case failed
 }
 
-/// Gauges and counters, summed over the loops.
+/// Gauges and counters, summed over the event loops.
 package struct TransportStatistics: Sendable, Equatable {
     package var waiting: UInt64 = 0
     package var resolving: UInt64 = 0
@@ -131,19 +131,19 @@ package struct TransportStatistics: Sendable, Equatable {
     package var refreshFaults: UInt64 = 0
     package var guardedConnections: UInt64 = 0
     package var turns: UInt64 = 0
-    /// Microseconds.
+    /// In microseconds.
     package var longestTurn: UInt64 = 0
     package var trustRenewals: UInt64 = 0
     package var trustFaults: UInt64 = 0
-    /// By scheme, host and port, each once.
+    /// By scheme, host and port.
     package var origins: [String: OriginFigures] = [:]
-    /// Of those that are forgotten.
+    /// The sum of the removed origins.
     package var pastOrigins = OriginFigures()
 
     package init() {}
 }
 
-/// What is counted of the connections of one origin.
+/// The connections of one origin.
 package struct OriginFigures: Sendable, Hashable {
     package var open: UInt64 = 0
     package var idle: UInt64 = 0
@@ -151,7 +151,7 @@ package struct OriginFigures: Sendable, Hashable {
     package var opened: UInt64 = 0
     package var reused: UInt64 = 0
     package var failed: UInt64 = 0
-    /// Microseconds.
+    /// In microseconds.
     package var waited: UInt64 = 0
     /// By ``CloseCause``.
     package var closed = [UInt64](repeating: 0, count: CloseCause.allCases.count)

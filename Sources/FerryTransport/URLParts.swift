@@ -1,34 +1,34 @@
 internal import CFerry
 
-/// A URL as libcurl's parser reads it, which is the one that connects: what is compared, allowed or forbidden is the
-/// host that will be spoken to.
+/// A URL as parsed by libcurl, which makes the connection: so the host that is compared, permitted or forbidden is the
+/// one that is connected to.
 package struct URLParts: Sendable, Hashable {
-    /// The whole, escaped, without user and password and without a default port; a fragment stays.
+    /// The whole URL, escaped, without user and password and without a default port; a fragment is kept.
     package let text: String
-    /// `https`, or else `http`.
+    /// Whether the scheme is `https` rather than `http`.
     package let isSecure: Bool
-    /// The URL is one of a Unix socket (`http+unix`, `https+unix`), and ``host`` is its escaped path.
+    /// Whether the URL names a Unix socket (`http+unix`, `https+unix`); then ``host`` is its escaped path.
     package let isLocal: Bool
-    /// In lower case and punycode; an address is spelled out, one of IPv6 stands in its brackets.
+    /// In lower case and punycode; addresses are complete, and IPv6 has brackets.
     package let host: String
-    /// The scheme's own where none is written.
+    /// The scheme's default port if there is none in the URL.
     package let port: UInt16
-    /// User or password stood in what was parsed. For tests, those of the joiner above all.
+    /// Whether the text contained a user or password. For tests, especially those of the joiner.
     package let hasUserinfo: Bool
 
-    /// Takes an absolute URL apart. Throws `invalidURL`, or `unsupportedScheme`, also without a scheme.
+    /// Parses an absolute URL. Throws `invalidURL`, or `unsupportedScheme`, also if there is no scheme.
     package init(_ url: String) throws(TransferFailure) {
         var made: UnsafeMutablePointer<ferry_url>?
         let code = url.withCString { ferry_url_parts($0, url.utf8.count, &made) }
         try self.init(taking: made, code)
     }
 
-    /// What a reference means in a document of this URL, as a `Location` does in its answer (RFC 9110, 10.2.2: the
-    /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference. It is taken as it came: what
-    /// is not UTF-8 is escaped byte by byte.
+    /// Resolves a reference relative to this URL, like a `Location` in its response (RFC 9110, 10.2.2: the fragment is
+    /// inherited). ``hasUserinfo`` of the result refers to the reference. Bytes that are not UTF-8 are escaped one by
+    /// one.
     package func resolving(_ reference: [UInt8]) throws(TransferFailure) -> URLParts {
         var made: UnsafeMutablePointer<ferry_url>?
-        // One byte more: an empty array has no address.
+        // One byte more, because an empty array has no address.
         let code = text.withCString { base in
             (reference + [0]).withUnsafeBytes { bytes in
                 guard let start = bytes.bindMemory(to: CChar.self).baseAddress else { return Int32(FERRY_E_INTERNAL) }
@@ -38,12 +38,12 @@ package struct URLParts: Sendable, Hashable {
         return try URLParts(taking: made, code)
     }
 
-    /// Scheme, host and port: what a credential belongs to (RFC 6454, 4).
+    /// Whether scheme, host and port are the same, to which a credential belongs (RFC 6454, 4).
     package func isSameOrigin(as other: URLParts) -> Bool {
         isSecure == other.isSecure && isLocal == other.isLocal && port == other.port && host == other.host
     }
 
-    /// `https` or `http`, and with `+unix` those of sockets.
+    /// `https` or `http`, with `+unix` for sockets.
     package var scheme: String { (isSecure ? "https" : "http") + (isLocal ? "+unix" : "") }
 
     private init(taking made: UnsafeMutablePointer<ferry_url>?, _ code: Int32) throws(TransferFailure) {
