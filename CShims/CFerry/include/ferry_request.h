@@ -112,8 +112,7 @@ typedef struct ferry_extras {
 /* ---- A request ----------------------------------------------------------- */
 
 typedef struct ferry_request {
-  /* Not 0, and not the id of a transfer that has not ended: either ends the
-   * process. */
+  /* Not 0. Using the id of a transfer that has not ended ends the process. */
   uint64_t id;
   const char *_Nullable url; /* absolute, escaped; a fragment is ignored */
   size_t url_length;
