@@ -2,10 +2,10 @@ internal import CFerry
 internal import Glibc
 import Synchronization
 
-/// Owns one `ferry_loop`: starts it, ends it, and hands calls to it.
+/// Owns one `ferry_loop`: starts it, ends it, and passes calls to it.
 ///
-/// The loop's thread holds the `LoopContext`, never this object, so dropping the last reference ends the loop, on its
-/// own thread too.
+/// The loop's thread holds the `LoopContext`, never this object. So dropping the last reference ends the loop, also on
+/// its own thread.
 final class Loop: Sendable {
     private let pointer: LoopPointer
     let context: LoopContext
@@ -26,7 +26,7 @@ final class Loop: Sendable {
         options.on_alarm = onAlarm
         options.on_trust = onTrust
         options.on_stopped = onStopped
-        // The core keeps a table of connections for so many.
+        // The core allocates a table of connections for this number.
         options.max_transfers = UInt32(clamping: min(maxTransfers, 1 << 20))
         options.max_per_host = UInt32(clamping: maxPerHost)
         options.max_streams = configuration.maxStreamsPerConnection
@@ -130,7 +130,7 @@ extension OriginFigures {
 }
 
 extension TransportConfiguration {
-    /// Calls `body` with the options, the texts among them set as long as it runs.
+    /// Calls `body` with the options; their strings are valid until it returns.
     fileprivate func withStrings(
         in options: inout ferry_options, _ body: (UnsafePointer<ferry_options>) -> Int32
     ) -> Int32 {
@@ -168,8 +168,8 @@ extension TransportConfiguration {
     }
 }
 
-// The core's callbacks. File-scope functions, as a closure written where the compiler infers an actor would trap when C
-// calls it. All run on the loop's thread.
+// The core's callbacks. They are file-scope functions: a closure would trap when C calls it if the compiler infers an
+// actor for it. All run on the loop's thread.
 
 func onFinished(_ context: UnsafeMutableRawPointer?, _ first: UnsafeMutablePointer<ferry_result>, _ count: Int) {
     var results: [TransferResult] = []
@@ -240,9 +240,9 @@ func onStopped(_ context: UnsafeMutableRawPointer?) {
     context.released()
 }
 
-/// What the callbacks of one loop's thread are given: the receiver, the executor and the clock.
+/// What the callbacks of one loop receive: the receiver, the executor and the clock.
 ///
-/// The loop retains it until its thread has ended, so a callback can never meet a context that is gone.
+/// The loop retains it until its thread has ended, so no callback can meet a context that was freed.
 package final class LoopContext: Sendable {
     private let receiverBox = Mutex(WeakReceiver())
     let executor: LoopExecutor
@@ -266,8 +266,8 @@ private struct WeakReceiver {
     weak var receiver: (any TransferReceiver)?
 }
 
-// The context crosses the border of C as a raw pointer. It is retained when the loop is started, borrowed in every
-// callback, and released once: by `on_stopped`, which comes last of all, or when the loop could not be started.
+// The context is passed to C as a raw pointer. It is retained when the loop starts, borrowed in every callback, and
+// released once: by `on_stopped`, the last callback, or when the loop could not be started.
 
 extension LoopContext {
     func retained() -> UnsafeMutableRawPointer {
@@ -285,8 +285,8 @@ extension LoopContext {
 
 /// The address of a `ferry_loop`.
 ///
-/// The core takes the calls made through it from any thread, and it is valid until its owner, `Loop`, is gone: that is
-/// what makes it Sendable. Who else holds one must have been told to let go before (`LoopExecutor.disconnect`).
+/// It is Sendable because the core accepts these calls from any thread, and because the address is valid until its
+/// owner, `Loop`, is gone. Other holders must have been told to let go before (`LoopExecutor.disconnect`).
 struct LoopPointer: @unchecked Sendable {
     let raw: OpaquePointer
 }

@@ -4,12 +4,12 @@ import Synchronization
 
 /// Runs the jobs of tasks on a loop's thread, at the end of its turn, so that an awaiting task never changes threads.
 ///
-/// For short code that does not block: while a job runs, the loop carries nothing. When the loop has ended, jobs go to
-/// the global queue instead, so that no task is left hanging.
+/// It is for short code that does not block: while a job runs, the loop carries no transfers. When the loop has ended,
+/// jobs go to the global queue instead, so that no task is left hanging.
 final class LoopExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
-        /// Empty, with the space of an earlier turn.
+        /// Empty; it keeps the capacity of an earlier turn.
         var spare: [UnownedJob] = []
         /// `nil` before the loop starts and after it has ended.
         var loop: LoopPointer?
@@ -26,14 +26,14 @@ final class LoopExecutor: TaskExecutor {
         let isConnected = state.withLock { state in
             guard let loop = state.loop else { return false }
             state.jobs.append(job)
-            // Under the lock: `disconnect` comes before the loop goes, so the loop is still there to be called.
+            // Under the lock: `disconnect` comes before the end of the loop, so the loop still exists here.
             if state.jobs.count == 1 { ferry_call(loop.raw) }
             return true
         }
         if !isConnected { runElsewhere(job) }
     }
 
-    /// On the loop's thread. What the jobs themselves enqueue is left for the next turn.
+    /// Runs the jobs, on the loop's thread. Jobs that these enqueue are left for the next turn.
     func run() {
         var jobs = state.withLock { state in
             swap(&state.jobs, &state.spare)
@@ -60,7 +60,7 @@ final class LoopExecutor: TaskExecutor {
 }
 
 extension Array {
-    /// The array, and nothing left behind: it has one owner, and its space can be used again.
+    /// Moves the array out, so that it has a single owner and its capacity can be reused.
     fileprivate mutating func moved() -> [Element] {
         let moved = self
         self = []
@@ -68,9 +68,9 @@ extension Array {
     }
 }
 
-/// The clock of one loop: calls back on the loop's thread at a time, to the microsecond.
+/// The clock of one loop: it calls back on the loop's thread at a given time, accurate to the microsecond.
 ///
-/// Who sends at given times, or measures, does so here without a wake-up of another thread.
+/// Code that sends or measures at given times uses it without waking another thread.
 package final class LoopClock: Sendable {
     private struct State {
         /// `nil` before the loop starts and after it has ended.
@@ -81,23 +81,22 @@ package final class LoopClock: Sendable {
     private let state = Mutex(State())
     private let jobs: LoopExecutor
 
-    /// Runs tasks on the loop's thread.
+    /// An executor that runs tasks on the loop's thread.
     package var executor: any TaskExecutor { jobs }
 
     init(executor: LoopExecutor) { jobs = executor }
 
-    /// Sets what is called on the loop's thread when the time of ``wake(at:)`` has come; `nil` for nothing. Any
-    /// thread.
+    /// Sets the action called on the loop's thread when the time of ``wake(at:)`` has come; `nil` for none. Any thread.
     package func onTime(_ action: (@Sendable () -> Void)?) {
         state.withLock { $0.action = action }
     }
 
-    /// Has the action called once, when the monotonic clock reaches this time in nanoseconds, or soon where it has
-    /// passed. Each call replaces the one before it. On the loop's thread only.
+    /// Requests one call of the action when the monotonic clock reaches this time in nanoseconds, or soon if it has
+    /// passed. Each call replaces the previous one. On the loop's thread only.
     package func wake(at nanoseconds: UInt64) {
         precondition(isCurrent, "the clock of a loop is set on the loop's thread")
         guard let loop = state.withLock({ $0.loop }) else { return }
-        // Not under the lock, and still there: only this thread lets go of it.
+        // Not under the lock, and still valid: only this thread removes it.
         ferry_set_alarm(loop.raw, nanoseconds)
     }
 
@@ -108,7 +107,7 @@ package final class LoopClock: Sendable {
         state.withLock { $0.loop = loop }
     }
 
-    /// On the loop's thread.
+    /// Calls the action, on the loop's thread.
     func ring() {
         state.withLock { $0.action }?()
     }

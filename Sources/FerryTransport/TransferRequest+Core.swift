@@ -2,7 +2,7 @@ internal import CFerry
 internal import FoundationEssentials
 
 extension TransferRequest {
-    /// Calls `body` with the request as the core takes it; everything it points to lives until `body` returns, and the
+    /// Calls `body` with the request in the core's form. Everything it points to is valid until `body` returns; the
     /// core copies it before that.
     func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
         var core = ferry_request()
@@ -129,7 +129,7 @@ extension TransferRequest.Body {
 }
 
 extension String? {
-    /// The C string, `nil` for `nil`, as long as `body` runs.
+    /// Calls `body` with the C string, `nil` for `nil`; it is valid until `body` returns.
     func withOptionalCString<R>(_ body: (UnsafePointer<CChar>?) -> R) -> R {
         guard let self else { return body(nil) }
         return self.withCString(body)

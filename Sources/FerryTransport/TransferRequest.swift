@@ -1,23 +1,24 @@
 package import FoundationEssentials
 
-/// Names one transfer of a transport; unique among those not yet answered, and never 0. Its top byte is the number of
-/// the loop that carries it (`Transporting.chooseLoop`), the rest is the caller's.
+/// The id of one transfer of a transport: unique among those that have not ended, and never 0. Its top byte is the
+/// number of the loop that carries it (`Transporting.chooseLoop`); the caller chooses the rest.
 package typealias TransferID = UInt64
 
-/// The waiting ring a transfer stands in.
+/// The queue in which a transfer waits.
 package enum PriorityRing: UInt8, Sendable {
     case low = 0
     case normal = 1
     case high = 2
 }
 
-/// Where in a file a body goes.
+/// A descriptor and an offset in it, where a body is written.
 package struct TransferSink: Sendable, Equatable {
-    /// Stays the caller's, who must not close it before the result. It may block: threads of their own write to it.
+    /// The descriptor. It stays the caller's, who must not close it before the result. It may block: separate threads
+    /// write to it.
     package var descriptor: Int32
-    /// Of the first byte.
+    /// The offset of the first byte.
     package var offset: Int64
-    /// More bytes than this are a fault, `bodyTooLarge`; 0 = as the request says.
+    /// The maximum number of bytes; more are an error, `bodyTooLarge`. 0 = the request's limit.
     package var most: UInt64
 
     package init(descriptor: Int32, offset: Int64, most: UInt64 = 0) {
@@ -27,32 +28,32 @@ package struct TransferSink: Sendable, Equatable {
     }
 }
 
-/// One transfer, complete: what the core needs to know, and nothing of the request it came from.
+/// One complete transfer: everything the core needs, independent of the request it came from.
 package struct TransferRequest: Sendable {
     package enum Body: Sendable {
         case none
         case bytes([UInt8])
         case data(Data)
-        /// Asked of the receiver's `fill` piece by piece; `nil` when the length is not known beforehand.
+        /// Pulled piece by piece with the receiver's `fill`; `nil` if the length is not known beforehand.
         case pull(length: UInt64?)
     }
 
     package enum ResponseBody: Sendable {
-        /// Arrives with the result.
+        /// Delivered with the result.
         case collect
-        /// Arrives by the receiver's `receivedHead` and `receivedChunk`.
+        /// Delivered with the receiver's `receivedHead` and `receivedChunk`.
         case stream
-        /// Likewise, but the body waits behind its head for a `resume`, or for a `write`.
+        /// Streamed, but the body is held after the head until a `resume` or a `write`.
         case held
     }
 
-    /// All in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
+    /// The limits in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
     package struct Timeouts: Sendable, Equatable {
         package var connect: UInt32 = 0
         package var idle: UInt32 = 0
         package var total: UInt32 = 0
         package var deadline: UInt32 = 0
-        /// A fault when fewer bytes a second than this came over `lowSpeedTime`.
+        /// The transfer fails if fewer bytes a second than this arrive over `lowSpeedTime`.
         package var lowSpeedBytes: UInt32 = 0
         package var lowSpeedTime: UInt32 = 0
 
@@ -66,21 +67,21 @@ package struct TransferRequest: Sendable {
     package var responseBody = ResponseBody.collect
     package var ring = PriorityRing.normal
     package var timeouts = Timeouts()
-    /// Bytes of all heads together; 0 = the core's own bound of 64 KiB.
+    /// The maximum size of all heads together, in bytes; 0 = the core's default of 64 KiB.
     package var maxHeadBytes: UInt32 = 0
-    /// Bytes of the body after decoding; 0 = no bound.
+    /// The maximum size of the body after decoding, in bytes; 0 = no limit.
     package var maxBodyBytes: UInt64 = 0
-    /// Bytes received a second, on average; 0 = no bound.
+    /// The maximum rate of receiving, in bytes a second on average; 0 = no limit.
     package var maxRate: UInt64 = 0
-    /// May be sent again on a new connection when a kept one turns out to be dead (RFC 9110, 9.2.2).
+    /// Whether the request may be sent again on a new connection if a kept one turns out to be dead (RFC 9110, 9.2.2).
     package var isIdempotent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false
-    /// Connects to addresses of the public internet only; `FERRY_PUBLIC_ONLY` in CFerry.h says what that means.
+    /// Whether to connect to addresses of the public internet only; see `FERRY_PUBLIC_ONLY` in CFerry.h.
     package var publicOnly = false
-    /// Sends nothing and opens a connection for others, unless so many are unused or being opened already.
+    /// Sends nothing and opens a connection for others, unless this many are already idle or being opened.
     package var connections: UInt32?
-    /// What few requests say, so that copying the others stays cheap.
+    /// Rarely used options, kept apart so that copying a request stays cheap.
     var extras: Extras?
 
     package init(url: String) {
@@ -88,7 +89,7 @@ package struct TransferRequest: Sendable {
     }
 }
 
-/// What challenges of the server (401) are answered with: the best of the schemes that is asked for.
+/// Credentials for the server's challenges (401): the best of the schemes that the server offers is used.
 package struct TransferCredentials: Sendable, Hashable {
     package struct Schemes: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
@@ -111,10 +112,10 @@ package struct TransferCredentials: Sendable, Hashable {
     }
 }
 
-/// A proxy that one transfer goes through.
+/// A proxy for one transfer.
 package struct TransferProxy: Sendable, Hashable {
     package enum Kind: UInt8, Sendable {
-        /// Spoken to in plain; asked to CONNECT for https.
+        /// An HTTP proxy: requests are sent in plain text, and CONNECT for https.
         case http = 1
         /// SOCKS version 5 (RFC 1928); the server's name is looked up here.
         case socks5
@@ -123,12 +124,12 @@ package struct TransferProxy: Sendable, Hashable {
     }
 
     package var kind: Kind
-    /// `name:port` or `[v6]:port`.
+    /// The address, `name:port` or `[v6]:port`.
     package var address: String
-    /// Without schemes sent at once, without a challenge; no colon in it then.
+    /// The user. Without schemes, user and password are sent at once, without a challenge; the user has no colon then.
     package var user: String?
     package var password: String?
-    /// What challenges of an HTTP proxy (407) are answered with: the best of these that is asked for.
+    /// Schemes for the challenges of an HTTP proxy (407): the best that it offers is used.
     package var schemes: TransferCredentials.Schemes = []
 
     package init(kind: Kind, address: String, user: String? = nil, password: String? = nil) {
@@ -140,7 +141,7 @@ package struct TransferProxy: Sendable, Hashable {
 }
 
 extension TransferRequest {
-    /// The rare settings together, behind one reference; never changed, but replaced.
+    /// The rarely used options together, behind one reference; immutable, so they are replaced as a whole.
     final class Extras: Sendable {
         let proxy: TransferProxy?
         let credentials: TransferCredentials?
@@ -154,39 +155,39 @@ extension TransferRequest {
         }
     }
 
-    /// The way to the server; `nil` is the direct one.
+    /// The proxy to the server; `nil` connects directly.
     package var proxy: TransferProxy? {
         get { extras?.proxy }
         set { extras = Extras(proxy: newValue, credentials: credentials, encodings: acceptedEncodings) }
     }
 
-    /// What challenges of the server are answered with, within the transfer.
+    /// The credentials for the server's challenges, within the transfer.
     package var credentials: TransferCredentials? {
         get { extras?.credentials }
         set { extras = Extras(proxy: proxy, credentials: newValue, encodings: acceptedEncodings) }
     }
 
-    /// The `Accept-Encoding` sent. One among the headers wins.
+    /// The `Accept-Encoding` to send. One among the headers takes precedence.
     package var acceptedEncodings: TransferEncodings {
         get { extras?.encodings ?? .standard }
         set { extras = Extras(proxy: proxy, credentials: credentials, encodings: newValue) }
     }
 }
 
-/// Which encodings of the body a request asks for.
+/// The encodings of the body that a request accepts.
 package enum TransferEncodings: Sendable, Hashable {
-    /// The transport's own.
+    /// Those of the transport.
     case standard
-    /// None is asked for.
+    /// No `Accept-Encoding` is sent.
     case none
-    /// This text.
+    /// This value.
     case these(String)
 }
 
-/// Header fields in the form in which the core takes them: one block of bytes, no object per field.
+/// Header fields in the core's form: one block of bytes, without an object for each field.
 ///
-/// For each field two native 32-bit lengths, then the name's and the value's bytes. The lengths make a line break in a
-/// value visible to the core, which refuses it; nothing is ever escaped or cut.
+/// Each field has two native 32-bit lengths, then the name's and the value's bytes. With explicit lengths the core can
+/// see a line break in a value, and refuses it. Nothing is ever escaped or cut.
 package struct HeaderBlock: Sendable, Equatable {
     package private(set) var bytes: [UInt8] = []
 
@@ -203,7 +204,7 @@ package struct HeaderBlock: Sendable, Equatable {
         }
     }
 
-    /// A field whose value of so many bytes is written here.
+    /// Appends a field whose value has this many bytes, which the closure writes.
     package mutating func append(
         _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
     ) {
@@ -214,7 +215,7 @@ package struct HeaderBlock: Sendable, Equatable {
 
     private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {
         let needed = bytes.count + 8 + name.count + count
-        // Asked for exactly what is needed, an array would move for each field.
+        // If exactly the needed capacity were reserved, the array would be copied for each field.
         if bytes.capacity < needed { bytes.reserveCapacity(max(needed, 2 * bytes.capacity, 128)) }
         appendLength(name.count)
         appendLength(count)

@@ -1,29 +1,28 @@
 internal import CFerry
 import Synchronization
 
-/// The one result of a transfer: head, body and metrics as they lie in the core's memory, freed with the last
-/// reference.
+/// The one result of a transfer: head, body and metrics in the core's memory, freed with the last reference.
 ///
-/// Nothing is copied until it is asked for. The core hands a result over once and does not touch it again, and this
-/// class only reads it: that is what makes it Sendable.
+/// Nothing is copied until it is read. The core hands a result over once and does not access it again, and this class
+/// only reads it: that makes it Sendable.
 package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
 
     let kept = Mutex<(any AnyObject & Sendable)?>(nil)
     let passed = Atomic<UInt64>(0)
 
-    /// Takes over a result that the core has handed out.
+    /// Takes ownership of a result from the core.
     init(owning raw: UnsafeMutablePointer<ferry_result>) {
         self.raw = raw
     }
 
-    /// A result that came from no network: `head` is parsed by the same rules as one from the wire.
+    /// Makes a result without a network: `head` is parsed by the same rules as one from the network.
     package init(id: TransferID, head: [UInt8], body: [UInt8]) throws(TransferFailure) {
         let made = head.withUnsafeBytes { head in body.withUnsafeBytes { Self.make(id, head, $0) } }
         raw = try made.get()
     }
 
-    /// Likewise, of memory that is somebody else's: head and body are copied.
+    /// Makes a result without a network from borrowed memory: head and body are copied.
     package init(id: TransferID, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) throws(TransferFailure) {
         raw = try Self.make(id, head, body).get()
     }
@@ -32,7 +31,7 @@ package final class TransferResult: @unchecked Sendable {
         _ id: TransferID, _ head: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
     ) -> Result<UnsafeMutablePointer<ferry_result>, TransferFailure> {
         var made: UnsafeMutablePointer<ferry_result>?
-        // Of no head, whose address may be null, the core makes what it makes of one that is not complete.
+        // The address of an empty head may be null; the core treats it like an incomplete head.
         let start = head.bindMemory(to: CChar.self).baseAddress
         let code = withUnsafePointer(to: CChar(0)) { empty in
             ferry_result_make(id, start ?? empty, head.count, body.baseAddress, body.count, &made)
@@ -41,17 +40,17 @@ package final class TransferResult: @unchecked Sendable {
         return .success(made)
     }
 
-    /// A fault that came from no network.
+    /// Makes a failure without a network.
     package init(id: TransferID, failure: TransferFailure, phase: TransferPhase = .queued) {
         var made: UnsafeMutablePointer<ferry_result>?
         ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
         guard let made else { preconditionFailure("out of memory") }
         raw = made
-        // A failure has no body that anybody could read.
+        // A failure has no body that could be read, so this storage is free.
         if !failure.message.isEmpty { kept.withLock { $0 = FailureMessage(failure.message) } }
     }
 
-    /// The words of a failure that came from no network.
+    /// The message of a failure that was made without a network.
     private final class FailureMessage: Sendable {
         let text: String
         init(_ text: String) { self.text = text }
@@ -63,7 +62,7 @@ package final class TransferResult: @unchecked Sendable {
 
     package var id: TransferID { raw.pointee.id }
 
-    /// `nil` when the transfer ended well, whatever its status.
+    /// The failure; `nil` if the transfer succeeded, with whatever status.
     package var failure: TransferFailure? {
         let code = raw.pointee.code
         if code == 0 { return nil }
@@ -81,16 +80,16 @@ package final class TransferResult: @unchecked Sendable {
 
     package var succeeded: Bool { raw.pointee.code == 0 }
     package var phase: TransferPhase { .init(rawValue: raw.pointee.phase) ?? .done }
-    /// 0 when no status line came.
+    /// The status, or 0 if no status line arrived.
     package var status: Int { Int(raw.pointee.status) }
-    /// 10, 11 or 20.
+    /// The HTTP version: 10, 11 or 20.
     package var httpVersion: Int { Int(raw.pointee.http_version) }
-    /// `nil` where the transfer ended before one was chosen.
+    /// The engine that carried the transfer; `nil` if it ended before one was chosen.
     package var engine: TransportConfiguration.Engine? { .init(rawValue: raw.pointee.engine) }
-    /// How often it was tried. The core counts those for which a connection stood.
+    /// How often it was tried. The core only counts attempts that had a connection.
     package var attempts: Int { Int(raw.pointee.attempts) + (hasFailedBeforeSending ? 1 : 0) }
 
-    /// The last attempt did not come to a connection, and neither the caller nor a policy had forbidden it.
+    /// The last attempt got no connection, and neither the caller nor a policy had forbidden it.
     private var hasFailedBeforeSending: Bool {
         guard let code = TransferFailure.Code(rawValue: raw.pointee.code) else { return false }
         switch code {
@@ -105,20 +104,20 @@ package final class TransferResult: @unchecked Sendable {
     package var isReusedConnection: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_REUSED) != 0 }
     package var mayHaveBeenProcessed: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_PROCESSED) != 0 }
     package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }
-    /// A coding of the body was undone, whatever its head says.
+    /// Whether a coding of the body was decoded, regardless of its head.
     package var isDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
-    /// A write to its descriptor has not returned, and goes on without the run.
+    /// Whether a write to its descriptor has not returned, and continues without the run.
     package var isStillWriting: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_WRITING) != 0 }
-    /// As announced by the server.
+    /// The length that the server announced.
     package var contentLength: Int64? { raw.pointee.content_length < 0 ? nil : raw.pointee.content_length }
     package var headBytesSent: UInt64 { raw.pointee.head_sent }
     package var bodyBytesSent: UInt64 { raw.pointee.body_sent }
     package var headBytesReceived: UInt64 { raw.pointee.head_received }
-    /// Before decoding.
+    /// The number of bytes of the body before decoding.
     package var bodyBytesReceived: UInt64 { raw.pointee.body_received }
     package var peerPort: Int { Int(raw.pointee.peer_port) }
 
-    /// The address connected to, as text; empty when there was no connection.
+    /// The address connected to, as text; empty if there was no connection.
     package var peer: String {
         withUnsafeBytes(of: raw.pointee.peer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
@@ -137,7 +136,7 @@ package final class TransferResult: @unchecked Sendable {
 
     package var headerCount: Int { Int(raw.pointee.field_count) }
 
-    /// Calls `body` with the name's and the value's bytes of one field; they live until it returns.
+    /// Calls `body` with the name's and the value's bytes of one field; they are valid until it returns.
     package func withHeader<R>(
         _ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R
     ) rethrows -> R {
@@ -151,12 +150,12 @@ package final class TransferResult: @unchecked Sendable {
             UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length)))
     }
 
-    /// The lines of the informational heads, as they came, without their ends.
+    /// The lines of the informational heads, as received, without their line ends.
     package var informationalLines: [[UInt8]] {
         Self.lines(raw.pointee.informational, raw.pointee.informational_length)
     }
 
-    /// The lines of the trailers, likewise.
+    /// The lines of the trailers, as received, without their line ends.
     package var trailerLines: [[UInt8]] { Self.lines(raw.pointee.trailers, raw.pointee.trailers_length) }
 
     private static func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> [[UInt8]] {
@@ -165,27 +164,27 @@ package final class TransferResult: @unchecked Sendable {
             .map { $0.last == UInt8(ascii: "\r") ? Array($0.dropLast()) : Array($0) }
     }
 
-    /// Delivered bytes, also when they were streamed or written to a descriptor.
+    /// The number of bytes delivered, also if they were streamed or written to a descriptor.
     package var bodyLength: UInt64 { raw.pointee.body_length }
 
-    /// The collected body; it lives as long as this object. 64 readable bytes follow it.
+    /// The collected body; it is valid as long as this object. 64 readable bytes follow it.
     package var body: UnsafeRawBufferPointer {
         guard let start = raw.pointee.body else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(start: start, count: Int(raw.pointee.body_length))
     }
 }
 
-/// What a higher layer has read out of the body, for whoever asks next: it alone knows what it is.
+/// The value that a higher layer has decoded from the body, kept for the next reader. Only that layer knows its type.
 extension TransferResult {
-    /// Stands for what is not to be kept.
+    /// Marks that nothing is to be kept.
     private final class Nothing: Sendable {
         static let only = Nothing()
     }
 
-    /// What is kept; `nil` when nobody has read the body yet.
+    /// The kept value; `nil` if the body has not been decoded yet.
     package var reading: (any AnyObject & Sendable)? { kept.withLock { $0 is Nothing ? nil : $0 } }
 
-    /// Keeps what was read, unless another thread was first, or nothing is kept. Gives what is to be used.
+    /// Keeps a decoded value, unless another thread was first, or nothing is to be kept. Returns the value to use.
     package func keep(_ reading: any AnyObject & Sendable) -> any AnyObject & Sendable {
         kept.withLock { kept in
             if let kept { return kept is Nothing ? reading : kept }
@@ -194,30 +193,30 @@ extension TransferResult {
         }
     }
 
-    /// Lets go of what is kept, if nobody else holds it: then keeping it only costs memory.
+    /// Drops the kept value if nobody else holds it: keeping it would only cost memory.
     package func forgetReading() {
-        // Freed when the lock is left.
+        // Freed after the lock is released.
         _ = kept.withLock { kept in isKnownUniquelyReferenced(&kept) ? kept.take() : nil }
     }
 
-    /// Keeps nothing from here on: a cache that counts its bytes holds the result, for as long as it likes.
+    /// Stops keeping values: a cache that counts its bytes may hold the result for long.
     package func keepNothing() {
-        // Freed when the lock is left.
+        // Freed after the lock is released.
         _ = kept.withLock { kept in
             defer { kept = Nothing.only }
             return kept
         }
     }
 
-    /// The check that the body has passed last, by a number of whoever made it; 0 = none. An answer that a cache keeps
-    /// in memory is looked at many times, and stays what it is.
+    /// The number of the last check that the body has passed, as chosen by the checker; 0 = none. A response in a
+    /// memory cache is checked many times and does not change.
     package var passedCheck: UInt64 {
         get { passed.load(ordering: .relaxed) }
         set { passed.store(newValue, ordering: .relaxed) }
     }
 }
 
-/// Why a transfer did not end well, in the core's own words.
+/// Why a transfer failed, in the core's terms.
 package struct TransferFailure: Error, Sendable, Equatable {
     package enum Code: Int32, Sendable {
         case memory = -1
@@ -246,7 +245,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
         case bodyNotReplayable = -24
     }
 
-    /// The finer cause; the order is that of `FERRY_D_…` in CFerry.h.
+    /// The finer cause; in the order of `FERRY_D_…` in CFerry.h.
     package enum Detail: Int32, Sendable {
         case none = 0
         case method, headerName, headerValue, framing
@@ -264,10 +263,10 @@ package struct TransferFailure: Error, Sendable, Equatable {
 
     package var code: Code
     package var detail: Detail
-    /// libcurl's `CURLcode`, 0 when libcurl had no part in it.
+    /// libcurl's `CURLcode`; 0 if libcurl was not involved.
     package var curlCode: Int32 = 0
     package var errno: Int32 = 0
-    /// libcurl's or the core's words; carries no header, no URL and no body.
+    /// The message of libcurl or the core; it contains no header, no URL and no body.
     package var message = ""
 
     package init(_ code: Code, _ detail: Detail = .none) {
@@ -276,7 +275,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
     }
 }
 
-/// How far a transfer had come; the order is that of `FERRY_PHASE_…` in CFerry.h.
+/// How far a transfer had got; in the order of `FERRY_PHASE_…` in CFerry.h.
 package enum TransferPhase: Int32, Sendable {
     case queued = 0
     case dns, connect, tls, send, waitHead, head, body, done
@@ -294,9 +293,9 @@ package struct TransferMetrics: Sendable, Equatable {
     package init() {}
 }
 
-/// Bytes of a request's body that stand in a file, and are sent from there without a copy (sendfile(2)).
+/// Bytes of a request's body in a file, sent from there without a copy (sendfile(2)).
 package struct TransferPiece: Sendable, Equatable {
-    /// The loop's from here on, which closes it.
+    /// The descriptor. The loop owns it from here on, and closes it.
     package var descriptor: Int32
     package var offset: Int64
     package var length: UInt64
@@ -307,12 +306,13 @@ package struct TransferPiece: Sendable, Equatable {
         self.length = length
     }
 
-    /// Whether a piece may stand in the place of bytes for this space, and costs less; only while it is being filled.
+    /// Whether a piece may be returned instead of bytes for this space, and costs less; valid only while it is being
+    /// filled.
     package static func isTaken(for space: UnsafeMutableRawBufferPointer) -> Bool {
         ferry_takes_piece(space.baseAddress) != 0
     }
 
-    /// Whether the system has all of these bytes in memory, so that nobody waits for the disk.
+    /// Whether all of these bytes are in the system's page cache, so that nobody waits for the disk.
     package static func isInMemory(_ descriptor: Int32, _ range: Range<UInt64>) -> Bool {
         ferry_file_is_cached(descriptor, Int64(range.lowerBound), UInt64(range.count)) != 0
     }

@@ -1,82 +1,83 @@
-/// Carries transfers. `Transport` does it by the network; a stand-in for tests does it by a script.
+/// Carries transfers. `Transport` does it over the network; a stand-in for tests follows a script.
 ///
-/// Every accepted id gets exactly one result at the receiver, whatever happens.
+/// The receiver gets exactly one result for every accepted id.
 package protocol Transporting: AnyObject, Sendable {
-    /// Sets who receives; called once, before the first submit. The receiver is held weakly.
+    /// Sets the receiver; called once, before the first submit. The receiver is held weakly.
     func attach(_ receiver: any TransferReceiver)
 
-    /// The loop a new transfer should go to, as the top byte of its id: the one on whose thread this is called, so that
-    /// a task on a loop's executor stays there; else each in turn.
+    /// Chooses the loop for a new transfer, as the top byte of its id. On a loop's thread it is that loop, so that a
+    /// task on a loop's executor stays there; otherwise the loops alternate.
     func chooseLoop() -> UInt8
 
-    /// Hands one transfer over, from any thread. What is thrown gets no result.
+    /// Submits one transfer. Any thread. If it throws, there is no result.
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure)
 
-    /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id is nothing.
+    /// Ends a transfer with `cancelled`, unless it has ended. An unknown id is ignored. Any thread.
     func cancel(_ id: TransferID)
 
-    /// Goes on after a pause of receiving. Any thread.
+    /// Continues receiving after a pause. Any thread.
     func resume(_ id: TransferID)
 
-    /// Asks for bytes of the request's body again, after a `later`; what is held of the answer stays held. Any thread.
+    /// Asks for bytes of the request's body again, after a `later`. A response that is held stays held. Any thread.
     func resumeSending(_ id: TransferID)
 
-    /// Leaves the socket unread until `resume`. Any thread.
+    /// Stops reading the socket until `resume`. Any thread.
     func pause(_ id: TransferID)
 
     /// Sends the rest of a streamed body to a file, and resumes. Any thread.
     func write(_ id: TransferID, to sink: TransferSink)
 
-    /// Moves a waiting transfer to another ring. Any thread.
+    /// Moves a waiting transfer to another queue. Any thread.
     func setRing(_ ring: PriorityRing, of id: TransferID)
 
-    /// Ends everything: what waits or runs is answered with `shutdown`, later submits throw it. Idempotent, does not
-    /// wait.
+    /// Ends everything: queued and running transfers end with `shutdown`, and later submits throw it. Idempotent; does
+    /// not wait.
     func shutdown()
 
-    /// Names one of the loops in turn, for tasks that want to run on its thread; `nil` where there is no loop.
+    /// Returns the executors of the loops in turn, for tasks that want to run on a loop's thread; `nil` if there is no
+    /// loop.
     func nextExecutor() -> (any TaskExecutor)?
 
-    /// The clocks of all loops, for code that sends on their threads; empty where there is no loop.
+    /// The clocks of all loops, for code that sends on their threads; empty if there is no loop.
     var clocks: [LoopClock] { get }
 
     var statistics: TransportStatistics { get }
 
-    /// What the jar holds; empty without one. Any thread, as the three below.
+    /// The cookies in the jar; empty without a jar. Any thread, like the three members below.
     var cookies: [TransferCookie] { get }
 
-    /// Whether the jar holds a cookie that has not expired. Unlike a list of them it costs the same for every jar.
+    /// Whether the jar holds a cookie that has not expired. The cost does not depend on the size of the jar.
     var hasCookies: Bool { get }
 
-    /// Puts a cookie into the jar, in the place of one with its name, domain and path; nothing without a jar.
+    /// Puts a cookie into the jar; it replaces one with the same name, domain and path. No effect without a jar.
     func setCookie(_ cookie: TransferCookie)
 
     /// Empties the jar.
     func removeCookies()
 }
 
-/// Receives what a transport brings, on a loop's thread: none of these may block.
+/// Receives the results of a transport, on a loop's thread: none of these may block.
 package protocol TransferReceiver: AnyObject, Sendable {
-    /// All the results of one turn of a loop.
+    /// Delivers all results of one turn of a loop.
     func transfersFinished(_ results: [TransferResult])
 
     /// The transfer has left the queue. Only for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
-    /// The final head of a streamed response: a result without a body, and with what was measured so far.
+    /// Delivers the final head of a streamed response: a result without a body, with the measurements so far.
     func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
-    /// A piece of a streamed body; it lives until this returns.
+    /// Delivers a piece of a streamed body; it is valid until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
 
-    /// So many bytes of the body have been written to its descriptor.
+    /// This many bytes of the body have been written to its descriptor.
     func transfer(_ id: TransferID, written count: UInt64)
 
-    /// Wants the next bytes of a request's body.
+    /// Asks for the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// The files of TLS have changed, and count for new connections; with a `fault` they cannot be used, and the old
-    /// ones go on counting.
+    /// The TLS files have changed and apply to new connections. With a `fault` they are unusable, and the old ones stay
+    /// in use.
     func trustChanged(fault: String?)
 }
 
@@ -103,16 +104,16 @@ extension TransferReceiver {
 
 package enum TransferFlow: Sendable {
     case proceed
-    /// Leaves the socket unread until `resume`.
+    /// Stop reading the socket until `resume`.
     case pause
 }
 
 package enum TransferFill: Sendable {
     case bytes(Int)
-    /// They stand in a file, and not in the space.
+    /// The bytes are in a file, not in the space.
     case piece(TransferPiece)
     case end
-    /// Nothing yet: `resumeSending` asks again.
+    /// No bytes yet: `resumeSending` asks again.
     case later
     case failed
 }
@@ -131,19 +132,19 @@ package struct TransportStatistics: Sendable, Equatable {
     package var refreshFaults: UInt64 = 0
     package var guardedConnections: UInt64 = 0
     package var turns: UInt64 = 0
-    /// Microseconds.
+    /// In microseconds.
     package var longestTurn: UInt64 = 0
     package var trustRenewals: UInt64 = 0
     package var trustFaults: UInt64 = 0
-    /// By scheme, host and port, each once.
+    /// The figures by scheme, host and port.
     package var origins: [String: OriginFigures] = [:]
-    /// Of those that are forgotten.
+    /// The sums of origins that were forgotten.
     package var pastOrigins = OriginFigures()
 
     package init() {}
 }
 
-/// What is counted of the connections of one origin.
+/// The figures of the connections to one origin.
 package struct OriginFigures: Sendable, Hashable {
     package var open: UInt64 = 0
     package var idle: UInt64 = 0
@@ -151,9 +152,9 @@ package struct OriginFigures: Sendable, Hashable {
     package var opened: UInt64 = 0
     package var reused: UInt64 = 0
     package var failed: UInt64 = 0
-    /// Microseconds.
+    /// In microseconds.
     package var waited: UInt64 = 0
-    /// By ``CloseCause``.
+    /// The number of closed connections by ``CloseCause``.
     package var closed = [UInt64](repeating: 0, count: CloseCause.allCases.count)
 
     package init() {}

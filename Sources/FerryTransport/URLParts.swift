@@ -1,34 +1,33 @@
 internal import CFerry
 
-/// A URL as libcurl's parser reads it, which is the one that connects: what is compared, allowed or forbidden is the
-/// host that will be spoken to.
+/// A URL as parsed by libcurl: the host that is compared, allowed or forbidden is the host that libcurl connects to.
 package struct URLParts: Sendable, Hashable {
-    /// The whole, escaped, without user and password and without a default port; a fragment stays.
+    /// The whole URL, escaped, without user, password and default port; a fragment is kept.
     package let text: String
-    /// `https`, or else `http`.
+    /// `true` for `https`, `false` for `http`.
     package let isSecure: Bool
-    /// The URL is one of a Unix socket (`http+unix`, `https+unix`), and ``host`` is its escaped path.
+    /// Whether it is the URL of a Unix socket (`http+unix`, `https+unix`); then ``host`` is its escaped path.
     package let isLocal: Bool
-    /// In lower case and punycode; an address is spelled out, one of IPv6 stands in its brackets.
+    /// The host, in lower case and punycode; an address is normalised, IPv6 in brackets.
     package let host: String
-    /// The scheme's own where none is written.
+    /// The port; the scheme's default if the URL has none.
     package let port: UInt16
-    /// User or password stood in what was parsed. For tests, those of the joiner above all.
+    /// Whether the parsed text had a user or a password. For checks.
     package let hasUserinfo: Bool
 
-    /// Takes an absolute URL apart. Throws `invalidURL`, or `unsupportedScheme`, also without a scheme.
+    /// Parses an absolute URL. Throws `invalidURL`, or `unsupportedScheme`, also if there is no scheme.
     package init(_ url: String) throws(TransferFailure) {
         var made: UnsafeMutablePointer<ferry_url>?
         let code = url.withCString { ferry_url_parts($0, url.utf8.count, &made) }
         try self.init(taking: made, code)
     }
 
-    /// What a reference means in a document of this URL, as a `Location` does in its answer (RFC 9110, 10.2.2: the
-    /// fragment is inherited). ``hasUserinfo`` of what comes back speaks of the reference. It is taken as it came: what
-    /// is not UTF-8 is escaped byte by byte.
+    /// Resolves a reference against this URL, like a `Location` in a response (RFC 9110, 10.2.2: the fragment is
+    /// inherited). ``hasUserinfo`` of the result is about the reference. The reference is used as received: bytes that
+    /// are not UTF-8 are escaped one by one.
     package func resolving(_ reference: [UInt8]) throws(TransferFailure) -> URLParts {
         var made: UnsafeMutablePointer<ferry_url>?
-        // One byte more: an empty array has no address.
+        // One byte more, because an empty array has no address.
         let code = text.withCString { base in
             (reference + [0]).withUnsafeBytes { bytes in
                 guard let start = bytes.bindMemory(to: CChar.self).baseAddress else { return Int32(FERRY_E_INTERNAL) }
@@ -38,12 +37,12 @@ package struct URLParts: Sendable, Hashable {
         return try URLParts(taking: made, code)
     }
 
-    /// Scheme, host and port: what a credential belongs to (RFC 6454, 4).
+    /// Whether scheme, host and port are equal: the scope of a credential (RFC 6454, 4).
     package func isSameOrigin(as other: URLParts) -> Bool {
         isSecure == other.isSecure && isLocal == other.isLocal && port == other.port && host == other.host
     }
 
-    /// `https` or `http`, and with `+unix` those of sockets.
+    /// `https` or `http`, with `+unix` for sockets.
     package var scheme: String { (isSecure ? "https" : "http") + (isLocal ? "+unix" : "") }
 
     private init(taking made: UnsafeMutablePointer<ferry_url>?, _ code: Int32) throws(TransferFailure) {
