@@ -1,159 +1,161 @@
-/// Stores the entries of a cache under keys: the agent's own store on the disk is one, and a store behind
-/// `CacheConfiguration(storage:)` is another.
+/// Stores the entries of a cache under keys. The agent's own store on disk is one; `CacheConfiguration(storage:)` takes
+/// another.
 ///
-/// An agent makes one for itself, has it to itself, and closes it when it is shut down. It calls the methods from any
-/// thread, also from the threads of its loop and from Swift's cooperative pool, several at once: none of them may block
-/// its caller. A closure that a method takes is called exactly once, on any thread, possibly before the method returns;
-/// it does not block and may call the storage again. What changes entries is done in the order in which it was taken: a
-/// removal removes what was to be written before it.
+/// An agent makes a storage for its own use, and closes it when it is shut down. It calls the methods from any thread,
+/// including the threads of its event loops and Swift's cooperative pool, and several at once: none of them may block.
+/// A closure that a method takes is called exactly once, on any thread, possibly before the method returns; it does not
+/// block and may call the storage again. Changes take effect in the order of the calls: a removal also removes entries
+/// that were to be written before it.
 ///
-/// A fault of a storage fails no request: what cannot be read is missing, and what cannot be written is not kept. What
-/// was stored under a key may be missing at any time, but never anything else: hand out only what
-/// ``CacheEntry/init(record:for:)`` has accepted.
+/// An error of a storage fails no request: an entry that cannot be read is missing, and one that cannot be written is
+/// not stored. A stored entry may be missing at any time, but must never be replaced by anything else: return only
+/// entries that ``CacheEntry/init(record:for:)`` has accepted.
 public protocol CacheStorage: AnyObject, Sendable {
-    /// Looks an entry up. A look that takes longer than a request to the server does more harm than a miss.
+    /// Looks up an entry. A lookup that takes longer than a request to the server is worse than a miss.
     func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void)
 
-    /// Stores an entry in the place of one that is there. `done` is told whether it is stored; `false` where there is
-    /// no room for it, or after a fault.
+    /// Stores an entry; it replaces an existing one. `done` receives whether it is stored: `false` if there is no room
+    /// for it, or after an error.
     func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
 
-    /// Removes an entry. `done` is told whether nothing is found under the key from now on, by other processes neither;
-    /// `false` after a fault.
+    /// Removes an entry. `done` receives whether the entry can no longer be found, not even by other processes: `false`
+    /// after an error.
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
 
-    /// Removes all entries, those of other processes included. `done` is called as that of `remove`.
+    /// Removes all entries, including those of other processes. `done` is called like that of `remove`.
     func removeAll(_ done: (@Sendable (Bool) -> Void)?)
 
-    /// Calls `forget` before it returns if somebody else, as another process, has removed entries since the last call:
-    /// the agent then forgets what it has in memory, as it may be among them. It is called often, at most once in each
-    /// tick of the system's clock, and must cost little. By default nobody else removes anything.
+    /// Calls `forget`, before it returns, if another process has removed entries since the last call. The agent then
+    /// drops its entries in memory, which may be among them. The agent calls this often, at most once in each tick of
+    /// the system's clock, so it must be cheap. The default implementation assumes that only this agent removes
+    /// entries.
     func hearRemovals(_ forget: () -> Void)
 
-    /// An entry that the agent has in memory was used, and is to be evicted later. At most once a minute for each. By
-    /// default it does nothing.
+    /// The agent has used an entry that it holds in memory, so it should be evicted later. Called at most once a minute
+    /// for each entry. The default implementation does nothing.
     func touch(_ key: CacheKey)
 
-    /// Counts the entries.
+    /// Counts the entries and their size.
     func measure(_ answer: @escaping @Sendable (CacheSize) -> Void)
 
-    /// What was done and what went wrong, since the storage was made.
+    /// What the storage has done, and which errors it met, since it was made.
     var counts: CacheCounts { get }
 
-    /// How long one who fetches what is missing may keep others from doing so, at most. `nil` where nobody waits for
-    /// others, which is the default.
+    /// The maximum time for which an agent that fetches a missing response may keep others from fetching it. The
+    /// default is `nil`: nobody waits for others.
     var leaseTime: Duration? { get }
 
-    /// Asks to be the one of all processes who fetches what is missing under a key. Called only where there is a
-    /// ``leaseTime``. `answer` is told `false` where somebody else does, and `true` also where nobody can know.
+    /// Requests the lease for a key: only its holder, among all processes, fetches the missing response. Called only if
+    /// there is a ``leaseTime``. `answer` receives `false` if another process holds the lease, and `true` otherwise,
+    /// also if that cannot be determined.
     func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void)
 
-    /// What was fetched has been handed to `write`, or there is nothing to be stored: somebody else may fetch it.
+    /// Ends a lease: the response was passed to `write`, or there is nothing to store. Others may fetch it now.
     func endLease(_ key: CacheKey)
 
-    /// Writes what was taken, and lets go of everything; `done` is called when that is done. Afterwards everything is
-    /// `unavailable`, and nothing is taken. It may be called several times.
+    /// Writes the accepted entries and frees all resources, then calls `done`. Afterwards every lookup is
+    /// `unavailable`, and nothing is stored. May be called several times.
     func close(_ done: @escaping @Sendable () -> Void)
 }
 
 extension CacheStorage {
-    /// Does nothing: nobody else removes entries.
+    /// Does nothing: only this agent removes entries.
     public func hearRemovals(_ forget: () -> Void) {}
 
     /// Does nothing.
     public func touch(_ key: CacheKey) {}
 
-    /// Nobody waits for others.
+    /// `nil`: nobody waits for others.
     public var leaseTime: Duration? { nil }
 
-    /// Everybody fetches what is missing.
+    /// Always grants the lease: everybody fetches what is missing.
     public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) { answer(true) }
 
     /// Does nothing.
     public func endLease(_ key: CacheKey) {}
 }
 
-/// What a storage has under a key.
+/// The result of a lookup in a storage.
 public enum CacheFinding: Sendable {
     /// An entry.
     case found(CacheEntry)
-    /// None, and why.
+    /// No entry, and the reason.
     case missing(CacheAbsence)
 }
 
 /// Why a storage has no entry under a key.
 public enum CacheAbsence: String, Sendable, Hashable, CaseIterable {
-    /// None is stored.
+    /// No entry is stored.
     case notFound
-    /// There was one that is damaged, or none of the cache's; the storage removes it.
+    /// The entry is damaged, or is not one of the cache; the storage removes it.
     case corrupt
-    /// The storage cannot be read now.
+    /// The storage cannot be read at the moment.
     case unavailable
 }
 
-/// How much a storage holds.
+/// The number of entries in a storage, and their size.
 public struct CacheSize: Sendable, Equatable {
-    /// Entries.
+    /// The number of entries.
     public var entries = 0
-    /// Their bytes; 0 where nobody knows.
+    /// Their size in bytes; 0 if unknown.
     public var bytes = 0
 
-    /// Nothing.
+    /// Makes a size; the default is 0 for both.
     public init(entries: Int = 0, bytes: Int = 0) { (self.entries, self.bytes) = (entries, bytes) }
 }
 
-/// What a storage did and met, since it was made.
+/// What a storage has done, and which errors it met, since it was made.
 public struct CacheCounts: Sendable, Equatable {
     /// Entries that were written.
     public var written: UInt64 = 0
-    /// Entries that were not taken, because too much was waiting to be written.
+    /// Entries that were not accepted because too many bytes were waiting to be written.
     public var dropped: UInt64 = 0
-    /// Entries that were not taken, because they are larger than allowed.
+    /// Entries that were not accepted because they are larger than allowed.
     public var refused: UInt64 = 0
-    /// Entries that were not stored, because of a fault.
+    /// Entries that were not stored because of an error.
     public var failed: UInt64 = 0
     /// Entries that were removed to make room.
     public var evicted: UInt64 = 0
     /// Entries that were damaged.
     public var corrupt: UInt64 = 0
-    /// Databases that were put aside.
+    /// Databases that were moved aside.
     package var putAside: UInt64 = 0
-    /// Faults, by kind.
+    /// The number of errors by kind.
     public var faults: [CacheFaultKind: UInt64] = [:]
-    /// After faults nothing is read or written for a while.
+    /// Whether reading and writing are disabled for a while after an error.
     public var isDisabled = false
-    /// Bytes of entries that wait to be written.
+    /// The bytes of entries that wait to be written.
     public var queuedBytes = 0
 
-    /// Nothing.
+    /// Makes counts that are all 0.
     public init() {}
 }
 
-/// What kind of fault a storage has met. An open set.
+/// The kind of an error of a storage. An open set.
 public struct CacheFaultKind: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// A word, like `noSpace`.
+    /// The name of the kind, such as `noSpace`.
     public let rawValue: String
 
-    /// One of a word.
+    /// Makes a kind with this name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// There is no room.
+    /// There is no space left.
     public static let noSpace = CacheFaultKind(rawValue: "noSpace")
-    /// It is not allowed.
+    /// Permission is missing.
     public static let noPermission = CacheFaultKind(rawValue: "noPermission")
-    /// The disk or the connection failed, or a file is not what it must be.
+    /// The disk or the connection failed, or a file is not of the right type.
     public static let io = CacheFaultKind(rawValue: "io")
-    /// The database is damaged, or a server said what it must not say.
+    /// The database is damaged, or a server sent an invalid reply.
     public static let damaged = CacheFaultKind(rawValue: "damaged")
-    /// The database is somebody else's.
+    /// The database belongs to something else.
     public static let foreign = CacheFaultKind(rawValue: "foreign")
-    /// Another process held it for too long, or a server is not ready.
+    /// Another process held the storage for too long, or a server is not ready.
     public static let busy = CacheFaultKind(rawValue: "busy")
-    /// It took too long.
+    /// The operation took too long.
     public static let timeout = CacheFaultKind(rawValue: "timeout")
-    /// Any other.
+    /// Any other error.
     public static let other = CacheFaultKind(rawValue: "other")
 
-    /// The word.
+    /// The name of the kind.
     public var description: String { rawValue }
 }

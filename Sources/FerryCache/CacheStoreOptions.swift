@@ -2,32 +2,32 @@ internal import Csqlite3
 internal import Glibc
 import Synchronization
 
-/// How a store on the disk is to be.
+/// The options of a store on disk.
 package struct CacheStoreOptions: Sendable {
-    /// Made, for its owner only, when it is not there.
+    /// The directory. It is created, for its owner only, if it does not exist.
     package var directory: String
-    /// On the disk; the least recently used entries go first.
+    /// The maximum size on disk, in bytes; the least recently used entries are evicted first.
     package var maxBytes = 256 << 20
-    /// Of one entry; larger ones are not taken.
+    /// The maximum size of one entry, in bytes; larger ones are refused.
     package var maxEntryBytes = 4 << 20
-    /// Waiting to be written; what does not fit is not taken.
+    /// The maximum number of bytes that wait to be written; entries beyond it are dropped.
     package var maxQueuedBytes = 16 << 20
-    /// Connections that read.
+    /// The number of connections that read.
     package var readers = 2
-    /// How long the disk is left alone after a fault of it, in microseconds.
+    /// How long the disk is not used after an error, in microseconds.
     package var disabledTime: Int64 = 30_000_000
     /// How long to wait for another process that holds the files, in microseconds.
     package var patience: Int64 = 2_000_000
-    /// A use of an entry that was noted less long ago is not noted again, in microseconds.
+    /// If a use of an entry was noted less than this long ago, in microseconds, it is not noted again.
     package var touchTime: Int64 = 60_000_000
-    /// How long the queue waits for company before it writes, in microseconds, where nobody waits for it.
+    /// How long the queue collects jobs before it writes them, in microseconds, if nobody waits for them.
     package var gatheringTime: Int64 = 5000
     package var clock: @Sendable () -> CacheTime = currentCacheTime
 
     package init(directory: String) { self.directory = directory }
 }
 
-/// The counters themselves.
+/// Holds the counters behind a lock.
 final class CacheCounter: Sendable {
     private let state = Mutex(CacheCounts())
 
@@ -38,37 +38,37 @@ final class CacheCounter: Sendable {
     func count(_ fault: CacheFault) { count { $0.faults[fault.kind, default: 0] += 1 } }
 }
 
-/// Why there is no hit.
+/// Why there was no hit.
 package enum CacheMissReason: String, Sendable, Hashable, CaseIterable {
-    /// Older than allowed, or from the future.
+    /// It is older than allowed, or from the future.
     case expired
     case versionMismatch
     case sensitiveDataMismatch
     case appVersionMismatch
-    /// No cache, or none for this.
+    /// There is no cache, or none for this request.
     case notConfigured
     case notFound
-    /// It was damaged, and is gone.
+    /// It was damaged and has been removed.
     case corrupt
-    /// A header field that the answer varies by is another one.
+    /// A header field that the response varies by is different.
     case varyMismatch
-    /// It does not pass the checks of the request any more.
+    /// It no longer passes the checks of the request.
     case invalid
-    /// The store cannot be read.
+    /// The store could not be read.
     case unavailable
-    /// Reading was not wanted.
+    /// The request does not want a cached response.
     case reload
 }
 
-/// Something that went wrong with the disk or the database; never seen by a run.
+/// An error of the disk or the database; runs never see it.
 package struct CacheFault: Error, CustomStringConvertible {
     package typealias Kind = CacheFaultKind
 
     package let kind: Kind
-    /// SQLite's extended code or the system's, with its word for it. Neither holds a byte of an entry.
+    /// The extended code of SQLite or the code of the system, with its message. It contains no byte of an entry.
     package let description: String
 
-    /// Of a call of the system's.
+    /// Makes the fault of a system call.
     init(errno code: Int32, _ call: String) {
         kind = Self.kind(errno: code) ?? .io
         description = "\(call): \(String(cString: strerror(code)))"
@@ -79,7 +79,7 @@ package struct CacheFault: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// Of a call of SQLite's; `errno` is what the system said to it.
+    /// Makes the fault of an SQLite call; `errno` is the system error behind it.
     init(sqlite code: Int32, errno: Int32) {
         description = "sqlite \(code): \(String(cString: sqlite3_errstr(code)))"
         switch code & 0xFF {
@@ -87,7 +87,7 @@ package struct CacheFault: Error, CustomStringConvertible {
         case SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH: kind = .noPermission
         case SQLITE_CANTOPEN, SQLITE_IOERR: kind = Self.kind(errno: errno) ?? .io
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: kind = .busy
-        // An error in a statement of ours says that the schema is not ours any more.
+        // An error in one of our statements means that the schema is not ours any more.
         case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_FORMAT, SQLITE_SCHEMA, SQLITE_MISMATCH: kind = .damaged
         default: kind = .other
         }
@@ -101,6 +101,6 @@ package struct CacheFault: Error, CustomStringConvertible {
         }
     }
 
-    /// The database cannot be used any more, and has to make room for another.
+    /// Whether the database is unusable and has to be replaced.
     var condemns: Bool { kind == .damaged || kind == .foreign }
 }

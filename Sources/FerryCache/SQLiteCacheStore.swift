@@ -1,7 +1,7 @@
-/// Keeps entries in a database (SQLite, with a write-ahead log) that several processes may share.
+/// Stores entries in a database (SQLite, with a write-ahead log) that several processes may share.
 ///
-/// Nothing is opened before it is first used, and nothing on the caller's thread. What was written is there after the
-/// process was killed; after a loss of power the last of it may be missing, and never damaged.
+/// Nothing is opened before the first use, and nothing on the caller's thread. Written entries survive when the process
+/// is killed. After a loss of power the latest may be missing, but none is damaged.
 package final class SQLiteCacheStore: CacheStorage {
     private let readers: CacheReaderPool
     private let writing: CacheWritingQueue
@@ -22,7 +22,7 @@ package final class SQLiteCacheStore: CacheStorage {
         self.readers = CacheReaderPool(readers) { key, finding, used in
             switch finding {
             case .found:
-                // The number of a damaged row is anything; one from the future was written before the clock was set
+                // The number of a damaged row is arbitrary; one from the future was written before the clock was set
                 // back.
                 let (age, overflow) = options.clock().subtractingReportingOverflow(used)
                 if overflow || age.magnitude > options.touchTime { writing.touch(key) }
@@ -60,7 +60,7 @@ package final class SQLiteCacheStore: CacheStorage {
     }
 
     package func close(_ done: @escaping @Sendable () -> Void) {
-        // The writer last: the last connection tidies the log up.
+        // The writer is closed last: the last connection cleans up the log.
         let (writing, removals) = (writing, removals)
         readers.close {
             writing.close {
