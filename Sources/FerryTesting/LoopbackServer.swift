@@ -2,8 +2,8 @@ internal import CLoopback
 
 /// An HTTP/1.1 server on the loopback interface, for tests and benchmarks.
 ///
-/// It runs on a thread of its own, answers built-in routes, hands requests to closures, and plays scripts that
-/// misbehave byte by byte.
+/// It runs on a thread of its own, has built-in routes, passes requests to closures, and plays scripts that misbehave
+/// byte by byte.
 ///
 /// ```swift
 /// let server = try LoopbackServer()
@@ -14,43 +14,43 @@ internal import CLoopback
 /// #expect(server.requestCount == 1)
 /// ```
 ///
-/// A script for a path is looked at before handlers, handlers before the built-in routes. These are:
+/// A script for a path takes precedence over handlers, and handlers over the built-in routes. These are:
 ///
-/// | path | answer |
+/// | path | response |
 /// |---|---|
 /// | `/` | this list as text |
 /// | `/hello` | 12 bytes, `Hello, ferry` |
-/// | `/bytes/N` | N bytes of ``pattern(_:)``, with a strong `ETag`; Range, If-Range and If-None-Match are honoured. `?cut=N` closes after N bytes of the body, `?zeros=1` sends zero bytes, `?etag=E` gives another validator (`W/"x"` for a weak one) |
+/// | `/bytes/N` | N bytes of ``pattern(_:)``, with a strong `ETag`; Range, If-Range and If-None-Match are supported. `?cut=N` closes after N bytes of the body, `?zeros=1` sends zero bytes, `?etag=E` sets another validator (`W/"x"` for a weak one) |
 /// | `/json` | an array of 12 objects, about 2 KB |
-/// | `/delay/MS` | as `/hello`, after so many milliseconds |
+/// | `/delay/MS` | as `/hello`, after MS milliseconds |
 /// | `/status/N` | that status; `?body=text`, and every other parameter as a field |
 /// | `/echo` | method, target, path, query, headers, body as JSON; `bodyBase64` when the body is not UTF-8 |
-/// | `/echo/body` | the body, streamed back as it comes |
+/// | `/echo/body` | the body, streamed back as it arrives |
 /// | `/headers` | the fields as JSON, pairs in order |
 /// | `/header?Name=value` | `Hello, ferry` with these fields |
 /// | `/redirect/N` | N redirects, then `Hello, ferry`; `?status=307` |
 /// | `/redirect-to?url=U` | one redirect; `&status=307` |
 /// | `/basic-auth/USER/PASSWORD` | 401 without these credentials |
 /// | `/chunked/N` | N bytes in chunks; `?chunk=SIZE` |
-/// | `/gzip/N`, `/deflate/N` | N bytes, compressed; `?zeros=1`, `?cut=1` (half of the stream, its length agrees), `?corrupt=1`, `?raw=1` (deflate without the zlib frame). Above 4 MiB chunked, made as it goes |
-/// | `/drip?bytes=N&interval=MS` | N bytes, one each interval; `&chunk=SIZE` |
+/// | `/gzip/N`, `/deflate/N` | N bytes, compressed; `?zeros=1`, `?cut=1` (half of the stream, its length agrees), `?corrupt=1`, `?raw=1` (deflate without the zlib frame). Above 4 MiB it is chunked and compressed while it is sent |
+/// | `/drip?bytes=N&interval=MS` | N bytes, one at each interval; `&chunk=SIZE` |
 /// | `/upload` | `{"bytes":N,"sha256":"…"}` of the body |
 /// | `/close` | as `/hello`, then closes |
 /// | `/until-close/N` | N bytes without a length, then FIN |
 public final class LoopbackServer: Sendable {
-    /// The port it listens on.
+    /// The port that the server listens on.
     public let port: UInt16
-    /// `http://127.0.0.1:PORT`, or https with a certificate; no slash at its end.
+    /// `http://127.0.0.1:PORT`, or https with a certificate; without a trailing slash.
     public let baseURL: String
-    /// The certificate it shows, if it speaks TLS.
+    /// The server's certificate, if it uses TLS.
     public let certificate: ServerCertificate?
 
     let handle: LoopbackHandle
     let callbacks: LoopbackCallbacks
 
-    /// Starts a server, which listens when this returns.
+    /// Starts a server, which is listening when this returns.
     ///
-    /// Throws ``LoopbackError/start(_:)`` when it cannot.
+    /// Throws ``LoopbackError/start(_:)`` if it cannot listen.
     public init(_ options: Options = Options()) throws(LoopbackError) {
         callbacks = LoopbackCallbacks()
         handle = try LoopbackHandle(options, callbacks)
@@ -61,21 +61,21 @@ public final class LoopbackServer: Sendable {
         baseURL = options.address.first == "/" ? "\(scheme)://localhost" : "\(scheme)://\(host):\(port)"
     }
 
-    /// Closes all connections and ends the thread; waits for it. Counters and recorded requests stay readable.
+    /// Closes all connections, ends the thread and waits for it. Counters and recorded requests stay readable.
     ///
-    /// A second call does nothing. A server that is let go of stops likewise.
+    /// A second call does nothing. A server also stops when it is deallocated.
     public func stop() {
         loopback_stop(handle.pointer)
     }
 
-    /// The bytes of `/bytes/N` in a range of offsets: `a`–`z`, `0`–`9` and a line feed, again and again.
+    /// The bytes of `/bytes/N` in a range of offsets: `a`–`z`, `0`–`9` and a line feed, repeated.
     public static func pattern(_ range: Range<Int>) -> [UInt8] {
         let period = Array("abcdefghijklmnopqrstuvwxyz0123456789\n".utf8)
         return range.map { period[$0 % period.count] }
     }
 }
 
-/// Runs `body` with a server that is stopped when it returns or throws.
+/// Runs `body` with a server, which is stopped when `body` returns or throws.
 ///
 /// ```swift
 /// try await withLoopbackServer { server in print(server.baseURL) }
@@ -90,48 +90,46 @@ public func withLoopbackServer<Value>(
 }
 
 extension LoopbackServer {
-    /// How a server is set up; complete by default.
+    /// The options of a server; all have defaults.
     public struct Options: Sendable {
         /// Whether connections are accepted.
         public enum Accepting: Sendable {
-            /// All of them.
+            /// All connections are accepted.
             case all
-            /// None, and its backlog is full: connects hang until they time out.
+            /// None is accepted, and the backlog is full: connects hang until they time out.
             case none
-            /// None, and nobody listens on the port, which is kept from others: connects are refused.
+            /// None is accepted, and the port is reserved but not listening: connects are refused.
             case refused
         }
 
-        /// The address to listen on: an IPv4 or IPv6 address, or the path of a Unix socket, which must not be there and
-        /// is left there. The default is 127.0.0.1.
+        /// The address to listen on: an IPv4 or IPv6 address, or the path of a Unix socket. The path must not exist,
+        /// and is not removed. The default is 127.0.0.1.
         public var address = "127.0.0.1"
         /// The port to listen on, 0 for any free one. The default is 0.
         public var port: UInt16 = 0
-        /// Speaks TLS with this certificate. The default is nil: plain text.
+        /// The certificate for TLS. The default is nil: no TLS.
         public var certificate: ServerCertificate?
-        /// Demands a certificate of clients, one that the authority of ``certificate`` has signed. The default is
-        /// `false`.
+        /// Whether clients must have a certificate signed by the authority of ``certificate``. The default is `false`.
         public var demandsClientCertificate = false
-        /// The versions of TLS that are spoken, 12 for 1.2 and 13 for 1.3. The default is both.
+        /// The supported versions of TLS, 12 for 1.2 and 13 for 1.3. The default is both.
         public var tlsVersions = 12...13
-        /// What ALPN agrees to, in order of preference. `h2` is agreed to but not spoken: a script has to.
-        /// The default is `http/1.1`.
+        /// The protocols for ALPN, in order of preference. The server agrees to `h2` but does not implement it: a
+        /// script has to. The default is `http/1.1`.
         public var applicationProtocols = ["http/1.1"]
         /// Whether connections are accepted. The default is all.
         public var accepting = Accepting.all
-        /// How many requests ``LoopbackServer/requests`` keeps, the latest; 0 keeps none, as benchmarks want it.
-        /// The default is 1,000.
+        /// How many of the latest requests ``LoopbackServer/requests`` keeps; 0 keeps none, which suits benchmarks. The
+        /// default is 1,000.
         public var recordedRequests = 1_000
         /// How many bytes of each body are kept with a recorded request. The default is 64 KiB.
         public var recordedBodyBytes = 65_536
-        /// How many bytes of a body a handler or `/echo` may be given; more is answered with 413.
-        /// The default is 64 MiB.
+        /// The maximum size in bytes of a body for a handler or `/echo`; larger ones get a 413. The default is 64 MiB.
         public var maximumBodyBytes = 64 * 1_024 * 1_024
 
-        /// Makes options that are the defaults.
+        /// Makes the default options.
         public init() {}
 
-        /// Makes options of a server that speaks TLS.
+        /// Makes the options of a server with TLS.
         public init(certificate: ServerCertificate) {
             self.certificate = certificate
         }
@@ -149,22 +147,22 @@ extension LoopbackServer.Options.Accepting {
 }
 
 extension LoopbackServer {
-    /// What answers requests: called in a task of its own, with the whole body.
+    /// Responds to requests: called in a task of its own, with the whole body.
     public typealias Handler = @Sendable (LoopbackRequest) async -> LoopbackResponse
 
-    /// Answers requests of this method and path by a closure.
+    /// Responds to requests of this method and path with a closure.
     ///
-    /// The latest handler that fits is asked. Requests that arrive after this returns find it.
+    /// The latest matching handler is used. It applies to requests that arrive after this returns.
     ///
     /// - Parameters:
-    ///   - method: `GET`, …, in the case of the wire.
-    ///   - path: The path without a query; one that ends in `*` is a prefix.
-    ///   - handler: Its answer may come at any time; one for a client that has left is nothing.
+    ///   - method: `GET`, …; case-sensitive.
+    ///   - path: The path without a query; a path that ends with `*` is a prefix.
+    ///   - handler: The closure. It may take any time; its response is dropped if the client has closed.
     public func handle(_ method: String, _ path: String, _ handler: @escaping Handler) {
         loopback_handle(handle.pointer, callbacks.add(handler), method, path)
     }
 
-    /// Answers requests of any method and this path by a closure.
+    /// Responds to requests of any method and this path with a closure.
     public func handle(_ path: String, _ handler: @escaping Handler) {
         loopback_handle(handle.pointer, callbacks.add(handler), nil, path)
     }
@@ -173,23 +171,23 @@ extension LoopbackServer {
 extension LoopbackServer {
     /// Plays a script on every request whose path begins with `path`.
     ///
-    /// The head of the request has been read when it begins; a leading `.expectHead` is satisfied by it. The earliest
-    /// script that fits and has uses left is taken, before any handler.
+    /// The head of the request has been read when the script starts; a leading `.expectHead` is already satisfied. The
+    /// earliest matching script with uses left is used, before any handler.
     ///
     /// - Parameters:
-    ///   - path: What the path begins with.
-    ///   - uses: How often it is played; nil without a bound.
-    ///   - script: What is done.
+    ///   - path: The prefix of the path.
+    ///   - uses: How often it is played; nil for no limit.
+    ///   - script: The script.
     public func script(path: String, uses: Int? = nil, _ script: LoopbackScript) {
         install(LoopbackScript.Rule(.path(path), uses: uses, script))
     }
 
-    /// Plays a script on one connection, 1 for the first accepted, from its first moment on.
+    /// Plays a script on one connection, 1 for the first accepted, from its start.
     public func script(connection: Int, _ script: LoopbackScript) {
         install(LoopbackScript.Rule(.connections(connection...connection), script))
     }
 
-    /// Plays a script on every connection, from its first moment on.
+    /// Plays a script on every connection, from its start.
     public func script(_ script: LoopbackScript) {
         install(LoopbackScript.Rule(.everyConnection, script))
     }
@@ -200,7 +198,7 @@ extension LoopbackServer {
         for step in rule.script.steps { arena.add(step) }
         let uses = UInt64(clamping: rule.uses ?? 0)
         arena.withSteps { steps in
-            // An array has an address, also where nothing is in it; then nothing is read there.
+            // An array has an address even if it is empty; then nothing is read.
             switch rule.place {
             case .path(let path):
                 loopback_script(handle.pointer, steps.baseAddress!, steps.count, path, 0, 0, uses)
@@ -213,7 +211,7 @@ extension LoopbackServer {
         }
     }
 
-    /// Lets every present and later `.wait(name)` of this server's scripts pass.
+    /// Releases every present and later `.wait(name)` in this server's scripts.
     public func signal(_ name: String) {
         loopback_signal(handle.pointer, name)
     }
@@ -226,60 +224,60 @@ extension LoopbackServer {
         return counters
     }
 
-    /// How many connections were accepted.
+    /// The number of accepted connections.
     public var connectionCount: Int { Int(counters.connections) }
-    /// How many of them are not closed.
+    /// The number of connections that are open.
     public var openConnectionCount: Int { Int(counters.open) }
-    /// How many request heads were read.
+    /// The number of request heads read.
     public var requestCount: Int { Int(counters.requests) }
-    /// How many bytes were received, as they came from the socket.
+    /// The number of bytes received from sockets.
     public var receivedByteCount: Int { Int(counters.bytes) }
-    /// How many TLS handshakes were finished.
+    /// The number of TLS handshakes finished.
     public var handshakeCount: Int { Int(counters.handshakes) }
 
     /// The latest requests, oldest first, at most ``Options/recordedRequests``.
     ///
-    /// A request stands here as soon as its head was read; its body grows as it arrives.
+    /// A request is listed as soon as its head was read; its body grows as it arrives.
     public var requests: [LoopbackRequest] {
         loopbackRequests(handle.pointer)
     }
 
-    /// Waits until so many connections have been accepted since the start.
+    /// Waits until this many connections have been accepted since the start.
     ///
-    /// This and the others here throw `CancellationError` when the task is cancelled, and
-    /// ``LoopbackError/stopped`` when the server stops first.
+    /// This and the following methods throw `CancellationError` if the task is cancelled, and ``LoopbackError/stopped``
+    /// if the server stops first.
     public func waitForConnections(_ count: Int) async throws {
         try await watch(LOOPBACK_WATCH_CONNECTIONS, count)
     }
 
-    /// Waits until at most so many connections are open.
+    /// Waits until at most this many connections are open.
     public func waitForOpenConnections(atMost count: Int) async throws {
         try await watch(LOOPBACK_WATCH_OPEN, count)
     }
 
-    /// Waits until so many request heads have been read since the start.
+    /// Waits until this many request heads have been read since the start.
     public func waitForRequests(_ count: Int) async throws {
         try await watch(LOOPBACK_WATCH_REQUESTS, count)
     }
 
-    /// Waits until so many bytes have been received since the start.
+    /// Waits until this many bytes have been received since the start.
     public func waitForReceivedBytes(_ count: Int) async throws {
         try await watch(LOOPBACK_WATCH_BYTES, count)
     }
 
-    /// Waits until so many TLS handshakes have been finished since the start.
+    /// Waits until this many TLS handshakes have been finished since the start.
     public func waitForHandshakes(_ count: Int) async throws {
         try await watch(LOOPBACK_WATCH_HANDSHAKES, count)
     }
 
-    /// Waits until scripts have come to `.mark(name)` so many times since the start.
+    /// Waits until scripts have reached `.mark(name)` this many times since the start.
     public func waitForMark(_ name: String, count: Int = 1) async throws {
         try await watch(LOOPBACK_WATCH_MARK, count, name)
     }
 
     private func watch(_ kind: Int, _ value: Int, _ name: String = "") async throws {
         let id = callbacks.newWatch()
-        // `onCancel` may run before the continuation is there: the table remembers it.
+        // `onCancel` may run before the continuation exists: the table remembers it.
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 guard callbacks.begin(watch: id, continuation) else { return }
@@ -291,16 +289,16 @@ extension LoopbackServer {
     }
 }
 
-/// Why a loopback server could not do what was asked of it.
+/// An error of a loopback server.
 public enum LoopbackError: Error, Sendable, Equatable {
-    /// It could not listen: a negative `errno`, as libuv gives it (the port is taken, the address is not ours).
+    /// The server could not listen: a negative `errno` from libuv (the port is in use, the address is not local).
     case start(Int32)
-    /// OpenSSL made no certificate.
+    /// OpenSSL could not make a certificate.
     case certificate
     /// A file could not be read or written.
     case file(String)
-    /// The server was stopped while something was awaited of it.
+    /// The server was stopped while a task waited for it.
     case stopped
-    /// A script is not what ``LoopbackScript`` says it is.
+    /// A script is invalid; see ``LoopbackScript``.
     case script(String)
 }

@@ -9,13 +9,13 @@ internal import FoundationEssentials
 /// // a client that trusts certificate.authorityFile finds the certificate expired
 /// ```
 public final class ServerCertificate: Sendable {
-    /// What is right or wrong with it.
+    /// What is right or wrong with a certificate.
     public enum Kind: Sendable, CaseIterable {
         /// For localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
         case valid
         /// Valid until yesterday.
         case expired
-        /// Valid from ten days on.
+        /// Valid from ten days in the future.
         case notYetValid
         /// For `wrong.example` only.
         case wrongHost
@@ -25,20 +25,20 @@ public final class ServerCertificate: Sendable {
         case selfSigned
     }
 
-    /// What is right or wrong with it.
+    /// What is right or wrong with this certificate.
     public let kind: Kind
-    /// The authority a client should trust, as PEM.
+    /// The authority that a client should trust, as PEM.
     public let authority: String
-    /// The same as a file, in a temporary directory that is removed with this object.
+    /// The path of ``authority`` as a file, in a temporary directory that is removed with this object.
     public let authorityFile: String
-    /// `sha256//` and the Base64 of the hash of the public key, the form of `CURLOPT_PINNEDPUBLICKEY`.
+    /// The pin: `sha256//` and the Base64 of the hash of the public key, as in `CURLOPT_PINNEDPUBLICKEY`.
     public let publicKeyPin: String
 
-    /// A certificate for a client, of the same authority, as a PEM file.
+    /// The path of a client certificate from the same authority, as a PEM file.
     public let clientCertificateFile: String
-    /// The key to it, as a PEM file.
+    /// The path of its key, as a PEM file.
     public let clientKeyFile: String
-    /// The same key under the password `ferry`.
+    /// The path of the same key, encrypted with the password `ferry`.
     public let lockedClientKeyFile: String
 
     private let handle: ServerCertificateHandle
@@ -81,7 +81,7 @@ public final class ServerCertificate: Sendable {
 
 /// Owns the C certificate: made once, freed once.
 ///
-/// `@unchecked Sendable` is true because the certificate never changes after it was made.
+/// `@unchecked Sendable` is true because the certificate is immutable.
 final class ServerCertificateHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -92,7 +92,7 @@ final class ServerCertificateHandle: @unchecked Sendable {
         pointer = made
     }
 
-    /// One of the client's parts, as PEM.
+    /// One of the client's files, as PEM.
     func client(_ part: Int) -> String {
         String(cString: loopback_certificate_client(pointer, Int32(part)))
     }

@@ -2,19 +2,19 @@ public import Ferry
 import FerryTransport
 
 extension StubTransport {
-    /// What happened to a request; the number is ``Request/number``.
+    /// An event of a request; the number is ``Request/number``.
     public enum Event: Sendable, Hashable {
-        /// It was handed over.
+        /// The request was submitted.
         case submitted(Int)
-        /// It was cancelled before it was answered.
+        /// It was cancelled before its answer.
         case cancelled(Int)
-        /// It was moved among those that wait.
+        /// It was moved to another queue.
         case priorityChanged(Int, RequestPriority)
         /// The agent was shut down.
         case shutdown
     }
 
-    /// An answer of the script.
+    /// How the stub answers a request: with a response, with a failure, or not yet.
     public struct Answer: Sendable {
         private enum Kind: Sendable {
             case hold
@@ -24,22 +24,22 @@ extension StubTransport {
 
         private let kind: Kind
 
-        /// No answer until the test gives one.
+        /// Holds the request until the test answers it.
         public static var hold: Answer { Answer(kind: .hold) }
 
-        /// A response; its head is parsed by the rules for one from the wire.
+        /// A response; its head is parsed by the same rules as one from the network.
         public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Answer {
             var head = "HTTP/1.1 \(status) \r\n"
             for field in headers { head += "\(field.name): \(field.value)\r\n" }
             return Answer(kind: .response(head: Array((head + "\r\n").utf8), body: body))
         }
 
-        /// A response with a text as its body.
+        /// A response with a text body.
         public static func response(status: Int = 200, headers: Headers = Headers(), body: String = "") -> Answer {
             response(status: status, headers: headers, body: Array(body.utf8))
         }
 
-        /// An answer that points elsewhere, by a relative or an absolute URL.
+        /// A redirect to a relative or an absolute URL.
         public static func redirect(
             to location: String, status: Int = 302, headers: Headers = Headers()
         ) -> Answer {
@@ -48,7 +48,8 @@ extension StubTransport {
             return response(status: status, headers: headers)
         }
 
-        /// A fault of the network. Only codes that a transport can end with: `decoding`, for one, is not among them.
+        /// A failure of the network. The code must be one that a transport can produce; `decoding`, for example, is
+        /// not.
         public static func failure(_ code: RequestError.Code) -> Answer {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")
@@ -56,10 +57,10 @@ extension StubTransport {
             return Answer(kind: .failure(failure, .waitHead))
         }
 
-        /// A fault of the network, in words of one's own.
+        /// A failure of the network with a message.
         static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
 
-        /// `nil` when it is held back.
+        /// The result; `nil` for a request that is held.
         func result(_ id: TransferID) -> TransferResult? {
             switch kind {
             case .hold: return nil
@@ -76,7 +77,7 @@ extension StubTransport {
 }
 
 extension TransferFailure {
-    /// The core's words for a code of the public face; the first cause where the code names none.
+    /// The core's code for a public code, with the first cause that fits.
     fileprivate init?(_ code: RequestError.Code) {
         for raw in stride(from: Int32(-1), through: -64, by: -1) {
             guard let found = Code(rawValue: raw) else { continue }
@@ -101,47 +102,46 @@ extension TransferFailure {
 }
 
 extension StubTransport {
-    /// A request as it would have gone to the network.
+    /// A request in the form in which it would be sent.
     public struct Request: Sendable, Identifiable {
-        /// 1 for the first, and so on.
+        /// The number, 1 for the first request.
         public internal(set) var number: Int
 
         /// The same as ``number``.
         public var id: Int { number }
 
-        /// Absolute and escaped.
+        /// The URL, absolute and escaped.
         public let url: String
-        /// The word as it would be sent.
+        /// The method, as it would be sent.
         public let method: HTTPMethod
-        /// All that Ferry sets; a `User-Agent`, a `Content-Length` and their like are the network's to add.
+        /// The fields that Ferry sets. The transport adds others, such as `User-Agent` and `Content-Length`.
         public let headers: Headers
-        /// All of it; empty when there is none. One that is pulled from a file or a stream stands here when it is
-        /// complete.
+        /// The whole body; empty if there is none. A body from a file or a stream is here once it is complete.
         public internal(set) var body: [UInt8]
-        /// Whether a body would be announced, also an empty one.
+        /// Whether a body would be announced, even an empty one.
         public let hasBody: Bool
-        /// Its place among those that wait, as it is now.
+        /// The queue it is in, at the moment.
         public internal(set) var priority: RequestPriority
-        /// Whether it may be sent a second time.
+        /// Whether it may be sent again.
         public let isIdempotent: Bool
-        /// In milliseconds; `nil` = none.
+        /// The timeouts.
         public let timeouts: Timeouts
-        /// What a challenge of the server would be answered with; credentials that are sent at once stand in the
+        /// The credential for the server's challenges. Credentials that are sent without a challenge are in the
         /// headers.
         public let credential: Credential?
 
-        /// The body as text.
+        /// The body decoded as UTF-8.
         public var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// The bounds of a request, in milliseconds.
+        /// The timeouts of a request, in milliseconds; `nil` = none.
         public struct Timeouts: Sendable, Hashable {
-            /// For a connection.
+            /// The limit for connecting.
             public let connect: Int?
-            /// Without a byte.
+            /// The limit for a time without a byte.
             public let idle: Int?
-            /// For the exchange.
+            /// The limit for the exchange.
             public let total: Int?
-            /// For everything, the queue included.
+            /// The limit for everything, including the time in the queue.
             public let deadline: Int?
         }
 

@@ -3,21 +3,21 @@ import FerryTransport
 import Synchronization
 
 extension StubTransport {
-    /// Answers from a recording: each request gets the response of the first exchange with its method, URL and body
-    /// that was not used yet, and when all of them were used, that of the last.
+    /// Makes a stub that answers from a recording. Each request gets the response of the first unused exchange with the
+    /// same method, URL and body. When all of these were used, it gets that of the last one.
     ///
     ///     let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
     ///
-    /// A value that was recorded as `***` stands for any. Bodies are compared where the recording has one. A request
-    /// that matches nothing fails with `connect`, and the message of the error names the recorded exchange that is
-    /// closest; so does one whose response has no recorded body. A recorded failure is answered by a failure.
+    /// A value recorded as `***` matches any value. Bodies are compared if the recording has one. A request without a
+    /// match fails with `connect`, and the message of the error names the closest recorded exchange. The same happens
+    /// if the matching response has no recorded body. A recorded failure is replayed as a failure.
     public convenience init(har archive: HTTPArchive) {
         let player = ArchivePlayer(archive)
         self.init { request in player.answer(request) }
     }
 }
 
-/// Chooses the exchange of a recording that answers a request.
+/// Chooses the recorded exchange that answers a request.
 final class ArchivePlayer: Sendable {
     private let entries: [HTTPArchive.Entry]
     private let used: Mutex<[Bool]>
@@ -49,7 +49,7 @@ final class ArchivePlayer: Sendable {
         var headers = Headers()
         for field in response.headers
         where Self.isName(field.name) && !Self.framing.contains(field.name.lowercased()) {
-            // Browsers write several values of one name with line feeds between them.
+            // Browsers join several values of one name with line feeds.
             for value in field.value.split(separator: "\n", omittingEmptySubsequences: false) {
                 if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) {
                     headers.append(field.name, String(value))
@@ -59,10 +59,10 @@ final class ArchivePlayer: Sendable {
         return .response(status: response.status, headers: headers, body: body)
     }
 
-    /// Fields that speak of the body as it was on the wire: it is recorded after decoding.
+    /// Fields about the body in transfer: it is recorded after decoding.
     private static let framing: Set<String> = ["content-encoding", "content-length", "transfer-encoding"]
 
-    /// Those of HTTP/2 that begin with a colon are part of the status line here.
+    /// HTTP/2 pseudo-fields, which begin with a colon, are part of the status line here.
     private static func isName(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
     }
@@ -77,7 +77,7 @@ final class ArchivePlayer: Sendable {
         return SecretBodies.matches(body, request.body, type: data.mimeType)
     }
 
-    /// Part by part: the address, and each argument of the query in its place.
+    /// Compares part by part: the address, and each argument of the query in its position.
     private static func matches(_ recorded: String, _ url: String) -> Bool {
         let (left, right) = (parts(of: recorded), parts(of: url))
         guard left.count == right.count, left.first == right.first else { return false }
@@ -108,7 +108,7 @@ final class ArchivePlayer: Sendable {
             + (sameExceptBody ? ", with another body" : "")
     }
 
-    /// How much of the URL is the same from its start on, and the method.
+    /// How much of the URL agrees from its start, and whether the method does.
     private func closeness(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Int {
         let common = zip(entry.request.url.utf8, request.url.utf8).prefix { $0 == $1 }.count
         return common * 2 + (entry.request.method == request.method.rawValue ? 1 : 0)
@@ -116,7 +116,7 @@ final class ArchivePlayer: Sendable {
 }
 
 extension StubTransport.Answer {
-    /// No connection, in these words.
+    /// A failed connection with this message.
     static func unmatched(_ message: String) -> StubTransport.Answer {
         var failure = TransferFailure(.connect, .connectFailed)
         failure.message = message

@@ -3,15 +3,16 @@ public import Ferry
 import FerryTransport
 import Synchronization
 
-/// Takes the network's place in tests: a script answers each request, and everything that reached it is written down.
+/// A stand-in for the network in tests: a script answers each request, and everything that reached the stub is
+/// recorded.
 ///
 ///     let stub = StubTransport { request in
 ///         request.url.hasSuffix("/users/7") ? .response(body: #"{"nick": "kim"}"#) : .response(status: 404)
 ///     }
 ///     let agent = NetworkAgent(stub: stub)
 ///
-/// Answers come on a thread of the stub's own, as they come on a loop's thread from a network: all that is ready
-/// together is handed over together, as one turn.
+/// Results are delivered on a thread of the stub, as the network's are on the thread of an event loop. Results that are
+/// ready at the same time are delivered together, as one turn.
 public final class StubTransport: Sendable {
     struct Entry {
         var request: Request
@@ -28,13 +29,13 @@ public final class StubTransport: Sendable {
 
     struct State {
         weak var receiver: (any TransferReceiver)?
-        /// Unanswered, by their id.
+        /// Requests without a result, by id.
         var open: [TransferID: Entry] = [:]
-        /// Submitted, and not yet looked at.
+        /// Submitted, but not handled yet.
         var arrived: [TransferID] = []
-        /// Whose body may go on being pulled.
+        /// Requests whose body may be pulled again.
         var resumed: [TransferID] = []
-        /// For the next turn.
+        /// Results for the next turn.
         var ready: [TransferResult] = []
         var requests: [Request] = []
         var events: [Event] = []
@@ -44,7 +45,7 @@ public final class StubTransport: Sendable {
         var isShutDown = false
         var finished: UInt64 = 0
         var waiters: [Waiter] = []
-        /// Of the latest.
+        /// The number of the latest waiter.
         var waiterNumber: UInt64 = 0
     }
 
@@ -52,13 +53,14 @@ public final class StubTransport: Sendable {
     private let queue = DispatchQueue(label: "ferry.stub")
     private let script: @Sendable (Request) -> Answer
 
-    /// Answers each request by a closure, which runs on the stub's thread, one call at a time.
+    /// Makes a stub with a closure that answers each request. It runs on the stub's thread, one call at a time.
     public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
 
-    /// Gives every request the same answer.
+    /// Makes a stub that gives every request the same answer.
     public convenience init(always answer: Answer) { self.init { _ in answer } }
 
-    /// Gives the first request the first answer, the second the second, and so on; the last is for all that follow.
+    /// Makes a stub that gives the first request the first answer, the second the second, and so on. The last answer is
+    /// for all later requests.
     ///
     ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
     public convenience init(answers: [Answer]) {
@@ -66,25 +68,25 @@ public final class StubTransport: Sendable {
         self.init { request in answers[min(request.number, answers.count) - 1] }
     }
 
-    /// The requests so far, in the order in which they came.
+    /// The requests so far, in order of arrival.
     public var requests: [Request] { state.withLock { $0.requests } }
 
-    /// What happened so far, in its order.
+    /// The events so far, in order.
     public var events: [Event] { state.withLock { $0.events } }
 
-    /// How many results each turn handed over.
+    /// The number of results that each turn delivered.
     public var handOvers: [Int] { state.withLock { $0.handOvers } }
 
-    /// The requests whose answer is held back.
+    /// The requests that are held.
     public var held: [Request] {
         state.withLock { $0.open.values.filter(\.isHeld).map(\.request).sorted { $0.number < $1.number } }
     }
 
-    /// Waits until this many requests came, all in all. It ends early, without an error, when its task is cancelled, as
-    /// a test's time limit does.
+    /// Waits until this many requests have arrived in total. It returns early, without an error, if its task is
+    /// cancelled, for example by a test's time limit.
     public func waitForRequests(_ count: Int) async { await wait { $0.requests.count >= count } }
 
-    /// Waits until this many answers are held back at once, or its task is cancelled.
+    /// Waits until this many requests are held at once, or its task is cancelled.
     public func waitForHeld(_ count: Int) async {
         await wait { $0.open.count >= count && $0.open.values.count(where: \.isHeld) >= count }
     }
@@ -97,7 +99,7 @@ public final class StubTransport: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 state.withLock { state -> [CheckedContinuation<Void, Never>] in
-                    // Cancelled before: then the handler has found nobody.
+                    // Cancelled earlier: the handler has found no continuation then.
                     if Task.isCancelled { return [continuation] }
                     state.waiters.append(Waiter(number: number, isOver: isOver, continuation: continuation))
                     return state.takeWoken()
@@ -112,16 +114,16 @@ public final class StubTransport: Sendable {
         }
     }
 
-    /// Lets nothing out of the queue until ``resume()``: runs stay `waiting`, and only cancels are answered.
+    /// Keeps all requests in the queue until ``resume()``: runs stay `waiting`, and only cancels take effect.
     public func suspend() { state.withLock { $0.isSuspended = true } }
 
-    /// Goes on after ``suspend()``.
+    /// Continues after ``suspend()``.
     public func resume() {
         state.withLock { $0.isSuspended = false }
         scheduleTurn()
     }
 
-    /// Answers a request that was held back; nothing if it has been answered or cancelled.
+    /// Answers a request that was held; no effect if it has been answered or cancelled.
     public func answer(_ request: Request, with answer: Answer) {
         state.withLock { state in
             guard let id = state.open.first(where: { $0.value.request.number == request.number })?.key else { return }
@@ -139,7 +141,7 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-    /// Has a turn run soon, unless one is coming.
+    /// Schedules a turn, unless one is scheduled.
     func scheduleTurn() {
         let isNeeded = state.withLock { state in
             if state.isTurnComing { return false }
@@ -149,7 +151,7 @@ public final class StubTransport: Sendable {
         if isNeeded { queue.async { self.turn() } }
     }
 
-    /// [queue] Looks at what came, then hands over all that is ready.
+    /// [queue] Handles new requests, then delivers all results that are ready.
     private func turn() {
         let (receiver, arrived, resumed) = state.withLock { state in
             state.isTurnComing = false
@@ -172,7 +174,7 @@ public final class StubTransport: Sendable {
         if !ready.isEmpty { receiver?.transfersFinished(ready) }
     }
 
-    /// [queue] Asks the script.
+    /// [queue] Calls the script.
     func answer(_ id: TransferID, _ request: Request) {
         let answer = script(request)
         let woken = state.withLock { state in
@@ -184,7 +186,7 @@ public final class StubTransport: Sendable {
 }
 
 extension StubTransport.State {
-    /// Those who wait for what has come about.
+    /// Removes and returns the waiters whose condition is met.
     mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
         if waiters.isEmpty { return [] }
         var woken: [CheckedContinuation<Void, Never>] = []
@@ -196,7 +198,7 @@ extension StubTransport.State {
         return woken
     }
 
-    /// Puts the one result of a transfer aside for the turn, unless it has one.
+    /// Adds the one result of a transfer to the turn, unless it has one.
     mutating func finish(_ id: TransferID, with answer: StubTransport.Answer) {
         guard open[id] != nil else { return }
         guard let result = answer.result(id) else {
@@ -210,14 +212,14 @@ extension StubTransport.State {
 }
 
 extension NetworkAgent {
-    /// An agent without a network.
+    /// Makes an agent without a network.
     public convenience init(configuration: NetworkConfiguration = NetworkConfiguration(), stub: StubTransport) {
         self.init(configuration: configuration, transport: stub)
     }
 }
 
 extension StubTransport {
-    /// A body that is given out piece by piece.
+    /// A body that is pulled piece by piece.
     struct Pull {
         var length: UInt64?
         var bytes: [UInt8] = []
@@ -227,13 +229,13 @@ extension StubTransport {
             self.length = length
         }
 
-        /// No byte beyond the announced length is asked for.
+        /// The number of bytes to ask for, never beyond the announced length.
         fileprivate var wanted: Int {
             min(64 * 1024, length.map { Int(clamping: $0) - bytes.count } ?? .max)
         }
     }
 
-    /// [queue] Pulls as much as there is; the script is asked when the body is complete.
+    /// [queue] Pulls the bytes that are available; the script is called when the body is complete.
     func pull(_ id: TransferID, _ receiver: (any TransferReceiver)?) {
         guard let receiver, var pull = state.withLock({ $0.open[id]?.pull }) else { return }
         var fill = TransferFill.end
