@@ -3,7 +3,7 @@ public import CoreMetrics
 public import Ferry
 internal import Synchronization
 
-/// An observer that records the runs of agents into a backend of swift-metrics.
+/// An observer that records the runs of agents in a backend of swift-metrics.
 ///
 ///     configuration.observers.append(MetricsObserver())
 ///
@@ -11,18 +11,16 @@ internal import Synchronization
 /// |---|---|---|
 /// | `http.client.request.duration` | timer | from the start of a run to its outcome |
 /// | `ferry.runs` | counter | runs that ended |
-/// | `ferry.bytes_sent`, `ferry.bytes_received` | counter | bytes on the wire, of all attempts |
-/// | `ferry.attempts` | counter | attempts: more than there are runs, where requests are sent again |
-/// | `http.client.active_requests` | meter | runs under way; without dimensions |
+/// | `ferry.bytes_sent`, `ferry.bytes_received` | counter | bytes on the wire, in all attempts |
+/// | `ferry.attempts` | counter | attempts: more than runs if requests are sent again |
+/// | `http.client.active_requests` | meter | runs in progress; without dimensions |
 ///
 /// The dimensions are those of the semantic conventions for HTTP clients: `http.request.method`, `server.address` (with
-/// its port, unless that is the scheme's own), `http.response.status_code` and `error.type`, each where it is known. A
-/// run that the cache has answered counts as a run, and is not timed. Batches and chains are not counted, their members
-/// are.
+/// its port, unless that is the scheme's default), `http.response.status_code` and `error.type`, each if it is known. A
+/// run that the cache serves is counted but not timed. Batches and chains are not counted; their members are.
 ///
-/// One observer may serve several agents. A backend keeps what it has made for each set of dimensions, so that these
-/// are bounded: beyond ``init(maxSeries:factory:)`` sets, runs are recorded with the dimension
-/// `otel.metric.overflow`.
+/// One observer may serve several agents. A backend keeps its metrics for each set of dimensions, so their number is
+/// limited: beyond ``init(maxSeries:factory:)`` sets, runs are recorded with the dimension `otel.metric.overflow`.
 public final class MetricsObserver: RequestObserver {
     /// The dimensions of a series.
     private struct Key: Hashable {
@@ -54,24 +52,24 @@ public final class MetricsObserver: RequestObserver {
     private let series = Mutex<[Key?: Series]>([:])
     private let active: Meter
 
-    /// An observer that records into `factory`, by default that of the process, which must have been bootstrapped
-    /// before. `maxSeries` bounds the sets of dimensions; the default is 1,000.
+    /// Makes an observer that records with `factory`. The default is that of the process, which must have been
+    /// bootstrapped before. `maxSeries` limits the number of sets of dimensions; the default is 1,000.
     public init(maxSeries: Int = 1000, factory: any MetricsFactory = MetricsSystem.factory) {
         self.factory = factory
         self.maxSeries = max(maxSeries, 1)
         active = Meter(label: "http.client.active_requests", factory: factory)
     }
 
-    /// Counts a run that begins.
+    /// Counts a run that starts.
     public func willStart(_ run: RunInfo) { if run.kind == .request { active.increment() } }
 
-    /// Records a run that is over.
+    /// Records a run that has ended.
     public func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) {
         guard run.kind == .request else { return }
         active.decrement()
         let series = series(of: run, outcome)
         series.runs.increment()
-        // Nobody was asked: its time says nothing of a server.
+        // No request was sent, so the time says nothing about a server.
         guard metrics.attempts > 0 else { return }
         series.duration.record(duration: metrics.total)
         series.attempts.increment(by: metrics.attempts)
