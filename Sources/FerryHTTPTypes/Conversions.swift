@@ -3,11 +3,11 @@ public import Ferry
 internal import FoundationEssentials
 public import HTTPTypes
 
-// The types of both modules have the same names: those of this package are written with the module's name.
+// Both modules use the same type names: those of this package are written with the module's name.
 
 extension HTTPTypes.HTTPFields {
-    /// The same fields, in their order, the values of equal names as fields of their own. Those whose names are not
-    /// tokens, which have no place here, are left out.
+    /// Makes the same fields, in order, with a field for each of several values of a name. Fields whose name is not a
+    /// token are left out, because they are not allowed here.
     public init(_ headers: Headers) {
         self.init()
         for field in headers {
@@ -18,28 +18,28 @@ extension HTTPTypes.HTTPFields {
 }
 
 extension Headers {
-    /// The same fields, in their order.
+    /// Makes the same fields, in order.
     public init(_ fields: HTTPTypes.HTTPFields) {
         self.init(fields.map { Field(name: $0.name.rawName, value: $0.value) })
     }
 }
 
 extension HTTPMethod {
-    /// The same method.
+    /// Makes the same method.
     public init(_ method: HTTPTypes.HTTPRequest.Method) { self.init(rawValue: method.rawValue) }
 }
 
 extension HTTPTypes.HTTPRequest.Method {
-    /// The same method; `nil` of one that is not a token.
+    /// Makes the same method; `nil` if it is not a token.
     public init?(_ method: HTTPMethod) { self.init(rawValue: method.rawValue) }
 }
 
 extension Ferry.HTTPRequest where Value == Response {
-    /// A request for what the other describes, with this body; its value is the response.
+    /// Makes a request from the other's description, with this body; its value is the response.
     ///
-    /// With an authority the path is an absolute URL, of the scheme `https` unless the other names one. Without an
-    /// authority it is the other's path, below the agent's base URL. A `Content-Length` among the fields is left out:
-    /// Ferry sends the body's own.
+    /// With an authority, the path is an absolute URL, with the scheme `https` unless the other request names one.
+    /// Without an authority, it is the other's path, relative to the agent's base URL. A `Content-Length` field is left
+    /// out: Ferry sends that of the body.
     public init(_ request: HTTPTypes.HTTPRequest, body: RequestBody? = nil) {
         var headers = Headers(request.headerFields)
         headers["Content-Length"] = nil
@@ -52,7 +52,8 @@ extension Ferry.HTTPRequest where Value == Response {
 }
 
 extension OutgoingRequest {
-    /// The same request, with this body; `nil` without an authority. The scheme is `https` unless the other names one.
+    /// Makes the same request, with this body; `nil` without an authority. The scheme is `https` unless the other
+    /// request names one.
     public init?(_ request: HTTPTypes.HTTPRequest, body: RequestBody? = nil) {
         guard request.authority != nil else { return nil }
         let same = Ferry.HTTPRequest(request, body: body)
@@ -61,7 +62,7 @@ extension OutgoingRequest {
 }
 
 extension HTTPTypes.HTTPRequest {
-    /// The head of the same request; `nil` where the URL is none or the method is not a token. User, password and
+    /// Makes the head of the same request; `nil` if the URL is invalid or the method is not a token. User, password and
     /// fragment of the URL are left out.
     public init?(_ request: OutgoingRequest) {
         guard let method = Method(request.method), let url = URLComponents(string: request.url),
@@ -75,12 +76,12 @@ extension HTTPTypes.HTTPRequest {
 }
 
 extension HTTPTypes.HTTPResponse {
-    /// Status and fields of a response that has come.
+    /// Makes the status and fields of a received response.
     public init(_ response: Response) {
         self.init(status: Status(code: response.status), headerFields: HTTPFields(response.headers))
     }
 
-    /// Status and fields of a response that an interceptor gives; `nil` unless the status has three digits.
+    /// Makes the status and fields of a response from an interceptor; `nil` unless the status has three digits.
     public init?(_ response: InterceptedResponse) {
         guard 100...999 ~= response.status else { return nil }
         self.init(status: Status(code: response.status), headerFields: HTTPFields(response.headers))
@@ -88,7 +89,7 @@ extension HTTPTypes.HTTPResponse {
 }
 
 extension InterceptedResponse {
-    /// A response for an interceptor to give, with this body.
+    /// Makes a response for an interceptor, with this body.
     public init(_ response: HTTPTypes.HTTPResponse, body: [UInt8] = []) {
         self.init(status: response.status.code, headers: Headers(response.headerFields), body: Data(body))
     }

@@ -2,23 +2,24 @@
 public import Ferry
 public import Logging
 
-/// A log sink that passes what an agent says of its runs to a `Logger` of swift-log.
+/// A log sink that passes the log entries of an agent to a `Logger` of swift-log.
 ///
 ///     configuration.logSink = LoggerSink(Logger(label: "shop.http"))
 ///
-/// The message of an entry is the logger's message, and its other members are metadata, by the names that they have in
-/// the text of an entry: `run`, `method`, `host`, `url`, `status`, `us` (the duration, in microseconds), `attempt`,
+/// The message of an entry becomes the logger's message. Its other members become metadata, with the names used in the
+/// text of an entry: `run`, `method`, `host`, `url`, `status`, `us` (the duration, in microseconds), `attempt`,
 /// `error`, and `headers`, a list of `name: value`. The source is `Ferry`. Entries carry no secrets, see `LogEntry`.
 ///
-/// The logger is called on the thread that makes the entry, often the network's own: a handler that blocks holds it.
+/// The logger is called on the thread that makes the entry, often that of an event loop: a handler that blocks holds it
+/// up.
 public struct LoggerSink: LogSink {
-    /// Where entries go.
+    /// The logger that receives the entries.
     public let logger: Logger
 
-    /// A sink that writes to `logger`.
+    /// Makes a sink that writes to `logger`.
     public init(_ logger: Logger) { self.logger = logger }
 
-    /// The level of the logger, so that entries that it would drop are not made.
+    /// The level of the logger, so that no entries are made that it would drop.
     public var minimumLevel: LogLevel {
         switch logger.logLevel {
         case .trace: .trace
@@ -26,12 +27,12 @@ public struct LoggerSink: LogSink {
         case .info: .info
         case .notice: .notice
         case .warning: .warning
-        // There is none above; the logger drops what is below its own.
+        // There is no higher level; the logger drops entries below its own.
         case .error, .critical: .error
         }
     }
 
-    /// Passes it on.
+    /// Passes the entry to the logger.
     public func log(_ entry: LogEntry) {
         logger.log(
             level: Logger.Level(entry.level), "\(entry.message)", metadata: Self.metadata(of: entry), source: "Ferry")

@@ -1,11 +1,12 @@
 public import Ferry
 
 extension ResponseFormat {
-    /// XML: well-formed, and within the defaults of `XMLLimits`. Anything else is `decoding`, with the `XMLReadError`
-    /// beneath.
+    /// XML that is well-formed and within the default `XMLLimits`. Otherwise the error is `decoding`, with the
+    /// `XMLReadError` as the underlying error.
     public static let xml = xml(limits: XMLLimits())
 
-    /// Likewise, within bounds of one's own.
+    /// XML that is well-formed and within these limits. Otherwise the error is `decoding`, with the `XMLReadError` as
+    /// the underlying error.
     public static func xml(limits: XMLLimits) -> ResponseFormat {
         ResponseFormat("xml") { response throws(RequestError) in
             do {
@@ -18,9 +19,9 @@ extension ResponseFormat {
 }
 
 extension Response {
-    /// Tells the handler what stands in the body, and gives it back. For ``Request/value(from:)``.
+    /// Parses the body with a handler, and returns the handler. For use in ``Request/value(from:)``.
     ///
-    /// What is not XML, or beyond the limits, is `decoding`; what the handler throws is passed on as it is.
+    /// Throws `decoding` if the body is not XML or exceeds the limits. Errors of the handler are passed on unchanged.
     public func readXML<Handler: XMLHandler>(by handler: Handler, limits: XMLLimits = XMLLimits()) throws -> Handler {
         var handler = handler
         do {

@@ -1,22 +1,22 @@
 public import FoundationEssentials
 
-/// Reads XML documents with Foundation's parser (libxml2) and tells a handler what stands there.
+/// Reads XML documents with Foundation's parser (libxml2) and reports their contents to a handler.
 ///
-/// Nothing outside the document is ever loaded: external entities and external document types are left out. Entities of
-/// the document itself are bounded by the parser and by `XMLLimits`.
+/// Nothing outside the document is ever loaded: external entities and external document types are ignored. Entities of
+/// the document itself are limited by the parser and by `XMLLimits`.
 ///
 ///     var titles = TitleCollector()            // an XMLHandler
 ///     try XMLReader().read(body, handler: &titles)
 public struct XMLReader: Sendable {
-    /// What a document may have at most.
+    /// The limits of a document.
     public var limits: XMLLimits
 
-    /// A reader with bounds; the defaults are those of `XMLLimits`.
+    /// Makes a reader with limits; the defaults are those of `XMLLimits`.
     public init(limits: XMLLimits = XMLLimits()) {
         self.limits = limits
     }
 
-    /// Reads the whole document. Throws `XMLReadError`, or what the handler throws.
+    /// Reads the whole document. Throws `XMLReadError`, or the error of the handler.
     public func read<Handler: XMLHandler>(_ document: Data, handler: inout Handler) throws {
         guard document.count <= limits.documentBytes else {
             throw XMLReadError(reason: .tooLarge, line: 0, column: 0)
@@ -26,7 +26,7 @@ public struct XMLReader: Sendable {
         try run.parse(document)
     }
 
-    /// Only looks whether the document is well-formed and within the limits.
+    /// Checks whether the document is well-formed and within the limits. Throws `XMLReadError` if not.
     public func check(_ document: Data) throws {
         var nobody = Nobody()
         try read(document, handler: &nobody)
@@ -35,14 +35,14 @@ public struct XMLReader: Sendable {
     private struct Nobody: XMLHandler {}
 }
 
-/// Is told what stands in an XML document, in its order. Every call may throw, which ends the reading with that error.
-/// All have empty defaults.
+/// Receives the contents of an XML document, in order. Every method may throw, which ends the reading with that error.
+/// The default implementations do nothing.
 public protocol XMLHandler {
-    /// An element begins.
+    /// An element starts.
     mutating func startElement(_ element: XMLElementStart) throws
-    /// An element ends; `name` as at its beginning.
+    /// An element ends; `name` is that of its start.
     mutating func endElement(_ name: String) throws
-    /// Text within an element, CDATA included. One text may come in several pieces.
+    /// Text within an element, including CDATA. One text may be delivered in several pieces.
     mutating func characters(_ text: String) throws
 }
 
@@ -55,56 +55,56 @@ extension XMLHandler {
     public mutating func characters(_ text: String) throws {}
 }
 
-/// The beginning of an element.
+/// The start of an element.
 public struct XMLElementStart: Sendable, Hashable {
     /// The name without its prefix.
     public let name: String
-    /// The URI that the name's prefix, or the default namespace, stands for; nil when there is none.
+    /// The URI of the name's prefix, or of the default namespace; nil if there is none.
     public let namespace: String?
-    /// The attributes by their names as they are written, prefixes included.
+    /// The attributes by their names as written, including prefixes.
     public let attributes: [String: String]
 }
 
-/// Bounds for documents of others. What goes beyond one fails with `XMLReadError.Reason`.
+/// Limits for untrusted documents. A document that exceeds one fails with `XMLReadError.Reason`.
 public struct XMLLimits: Sendable, Hashable {
-    /// Elements within elements. The default is 200; the parser underneath refuses more than 256.
+    /// The maximum depth of nested elements. The default is 200; the underlying parser refuses more than 256.
     public var depth = 200
-    /// Bytes of the document. The default is 64 MiB.
+    /// The maximum size of the document in bytes. The default is 64 MiB.
     public var documentBytes = 64 << 20
-    /// Bytes of text and attributes in UTF-8, entities expanded. The default is 64 MiB.
+    /// The maximum size of text and attributes in bytes of UTF-8, with entities expanded. The default is 64 MiB.
     public var textBytes = 64 << 20
 
-    /// The default bounds.
+    /// Makes the default limits.
     public init() {}
 }
 
-/// An XML document could not be read to its end.
+/// The error of an XML document that could not be read to its end.
 public struct XMLReadError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Why not.
+    /// The reason for an error.
     public enum Reason: Sendable, Hashable {
-        /// It is not well-formed; the number is libxml2's (`xmlParserErrors`), 0 when nothing stands there at all.
+        /// The document is not well-formed. The number is libxml2's (`xmlParserErrors`), or 0 if the document is empty.
         case malformed(code: Int)
-        /// More elements within one another than the limit.
+        /// Elements are nested more deeply than the limit.
         case tooDeep
-        /// More bytes, or more text, than the limit.
+        /// The document, or its text, is larger than the limit.
         case tooLarge
     }
 
-    /// What went wrong.
+    /// The reason for the error.
     public let reason: Reason
-    /// Where it was found, counted from 1; 0 where that is not known.
+    /// The line of the error, counted from 1; 0 if unknown.
     public let line: Int
-    /// The column in that line, counted from 1; 0 where that is not known.
+    /// The column in that line, counted from 1; 0 if unknown.
     public let column: Int
 
-    /// An error at a place of a document.
+    /// Makes an error at a position of a document.
     public init(reason: Reason, line: Int, column: Int) {
         self.reason = reason
         self.line = line
         self.column = column
     }
 
-    /// Place and reason in one line.
+    /// Position and reason in one line.
     public var description: String {
         let text =
             switch reason {

@@ -8,36 +8,40 @@
 extern "C" {
 #endif
 
-/* A jar of cookies (RFC 6265) that loops may share. It is bounded: beyond 120
- * cookies of one domain, and 3,000 in all, the ones that were set first go,
- * and those of the domain that has been asked for the longest time ago. Up to
- * 30 more are there in between. */
+/* A jar of cookies (RFC 6265) that several loops may share. Its size is
+ * bounded. Of more than 120 cookies of one domain, those that were set first
+ * are removed; of more than 3,000 in all, those of the domains that have not
+ * been requested for the longest time. The limits may be exceeded by up to 30
+ * cookies for a while. */
 typedef struct ferry_jar ferry_jar;
 
-/* [any thread] */
+/* [any thread] Makes an empty jar, which belongs to the caller. Returns
+ * FERRY_OK or FERRY_E_MEMORY. */
 int ferry_jar_make(ferry_jar *_Nullable *_Nonnull out);
 
-/* [any thread] The last of the maker and of the loops that use it frees it. */
+/* [any thread] Gives up the caller's share. The jar is freed when no loop uses
+ * it any more. */
 void ferry_jar_free(ferry_jar *_Nonnull jar);
 
-/* [any thread] Puts one in, as a line of the form that ferry_jar_list()
- * shows, or as "Set-Cookie: …", in the place of one with its name, domain and
- * path. What is none is left out without a word. */
+/* [any thread] Sets a cookie from a line in the form of ferry_jar_list(), or
+ * from "Set-Cookie: …". It replaces a cookie with the same name, domain and
+ * path. A line that is no cookie is ignored. A line with CR or LF is
+ * FERRY_E_INVALID_REQUEST. */
 int ferry_jar_set(ferry_jar *_Nonnull jar, const char *_Nonnull line);
 
-/* [any thread] */
+/* [any thread] Removes all cookies. */
 int ferry_jar_clear(ferry_jar *_Nonnull jar);
 
-/* [any thread] 1 when there is a cookie that has not expired, 0 when there is
- * none, or FERRY_E_MEMORY. What it costs does not depend on how many there
- * are, except for the first call after the cookie that it remembers has
+/* [any thread] Returns 1 if there is a cookie that has not expired, 0 if there
+ * is none, or FERRY_E_MEMORY. The cost does not depend on the number of
+ * cookies, except in the first call after the cookie that the jar remembers has
  * expired, was set again, or was removed. */
 int ferry_jar_filled(ferry_jar *_Nonnull jar);
 
-/* [any thread] Visits all that have not expired on this thread, each as seven
- * texts with tabs between them: domain (behind "#HttpOnly_" for one that is),
- * TRUE when its subdomains get it too, path, TRUE when it needs TLS, seconds
- * since 1970 or 0, name, value. */
+/* [any thread] Calls `visit`, on this thread, for each cookie that has not
+ * expired. The line has seven fields with tabs between them: domain (with the
+ * prefix "#HttpOnly_" if the cookie is), TRUE if subdomains get it too, path,
+ * TRUE if it needs TLS, expiry in seconds since 1970 or 0, name, value. */
 int ferry_jar_list(ferry_jar *_Nonnull jar, void *_Nullable context,
                    void (*_Nonnull visit)(void *_Nullable context,
                                           const char *_Nonnull line));

@@ -1,13 +1,13 @@
-/* ferry_request.h - what a transfer is to send and to receive. */
+/* ferry_request.h - what a transfer sends and how it receives. */
 #ifndef CFERRY_REQUEST_H
 #define CFERRY_REQUEST_H
 
 #include "ferry_base.h"
 
-/* The three rings of waiting transfers. */
+/* The three queues of waiting transfers. */
 enum { FERRY_LOW = 0, FERRY_NORMAL = 1, FERRY_HIGH = 2 };
 
-/* ---- Words of a request -------------------------------------------------- */
+/* ---- Constants of a request ---------------------------------------------- */
 
 enum {
   FERRY_BODY_NONE = 0, /* and no Content-Length; see FERRY_BODY_BYTES */
@@ -17,58 +17,58 @@ enum {
 #define FERRY_UNKNOWN_LENGTH UINT64_MAX
 
 enum {
-  FERRY_COLLECT = 0, /* the body arrives with the result */
-  FERRY_STREAM,      /* on_head, then on_body as it comes */
+  FERRY_COLLECT = 0, /* the body is delivered with the result */
+  FERRY_STREAM,      /* on_head, then on_body as bytes arrive */
   FERRY_DESCRIPTOR,  /* written to fd */
 };
 
 enum {
-  /* May be sent a second time when a kept connection turns out to be dead
-   * before any byte of an answer (RFC 9110, 9.2.2). Without it never, and
-   * never once a part of its body was pulled. */
+  /* The request may be sent a second time if a kept connection turns out to be
+   * dead before the first byte of a response (RFC 9110, 9.2.2). Without this
+   * flag it is never sent again, nor once a part of its body was pulled. */
   FERRY_IDEMPOTENT = 1u << 0,
-  /* Undo Content-Encoding gzip, deflate, br and zstd. */
+  /* Decode Content-Encoding gzip, deflate, br and zstd. */
   FERRY_DECODE = 1u << 1,
   /* Call on_started when the transfer leaves the queue. */
   FERRY_NOTIFY_START = 1u << 2,
   /* Call on_head for FERRY_DESCRIPTOR too. */
   FERRY_NOTIFY_HEAD = 1u << 3,
-  /* Connect to addresses of the public internet only. What counts is the
-   * address connected to, whatever its name or its spelling, on a kept
-   * connection too; of several only the public ones are tried. With a proxy
-   * the proxy's own address is exempt, and what the proxy looks up is out of
-   * sight: then a target that is a private address itself, or localhost, is
-   * refused, and with FERRY_PROXY_SOCKS5 and FERRY_PROXY_SOCKS4 the names that
-   * we look up are held to it. */
+  /* Connect to addresses of the public internet only. The check is made on the
+   * address connected to, regardless of its name or spelling, also on a kept
+   * connection; of several addresses only the public ones are tried. With a
+   * proxy, the proxy's own address is exempt, and names that the proxy looks up
+   * cannot be checked. In that case a target that is a private address, or
+   * localhost, is refused. With FERRY_PROXY_SOCKS5 and FERRY_PROXY_SOCKS4 the
+   * names are looked up here and checked. */
   FERRY_PUBLIC_ONLY = 1u << 4,
-  /* With FERRY_STREAM: after on_head the body waits for ferry_resume(), and
-   * then goes to on_body, or for ferry_write_to(). */
+  /* With FERRY_STREAM: after on_head the body is held until ferry_resume(),
+   * which delivers it to on_body, or ferry_write_to(). */
   FERRY_HOLD_BODY = 1u << 5,
-  /* Sends nothing: the transfer ends well when there is a connection, which is
-   * kept for others. Never carried by libcurl: there it is
+  /* Send nothing: the transfer succeeds when there is a connection, which is
+   * kept for others. libcurl never carries it: there it is
    * FERRY_E_INVALID_REQUEST. See ferry_request.connections. */
   FERRY_CONNECT = 1u << 6,
 };
 
-/* ---- What few requests say ----------------------------------------------- */
+/* ---- Rarely used options ------------------------------------------------- */
 
 enum {
   FERRY_PROXY_HTTP = 1,    /* plain to the proxy; CONNECT for https */
   FERRY_PROXY_SOCKS5,      /* names are looked up here */
   FERRY_PROXY_SOCKS5_NAMES, /* names are looked up by the proxy */
-  FERRY_PROXY_SOCKS4,      /* names are looked up here; IPv4 alone */
-  FERRY_PROXY_SOCKS4_NAMES /* 4a: names are looked up by the proxy */
+  FERRY_PROXY_SOCKS4,      /* names are looked up here; IPv4 only */
+  FERRY_PROXY_SOCKS4_NAMES /* SOCKS 4a: names are looked up by the proxy */
 };
 
-/* Strings end with a NUL and are copied. */
+/* The proxy of a transfer. Strings end with a NUL and are copied. */
 typedef struct ferry_proxy {
   const char *_Nonnull address; /* "name:port", "[::1]:port" */
   /* NULL = none. Without `schemes` they are sent at once, without a challenge,
-   * and `user` has no colon. */
+   * and `user` must not contain a colon. */
   const char *_Nullable user;
   const char *_Nullable password;
   uint8_t kind;    /* FERRY_PROXY_… */
-  uint8_t schemes; /* of an HTTP proxy: as of ferry_credentials; 0 = Basic */
+  uint8_t schemes; /* of an HTTP proxy, as in ferry_credentials; 0 = Basic */
 } ferry_proxy;
 
 enum {
@@ -78,15 +78,17 @@ enum {
   FERRY_SCHEME_NEGOTIATE = 1u << 3,
 };
 
-/* What challenges of the server (401) are answered with, within the transfer:
- * the best of these schemes that is asked for. Nothing of them is sent before,
- * and the body goes out again after a challenge. One that is pulled cannot:
- * it is held back for the best scheme of all, Basic being sent at once; where
- * the server asks for more, FERRY_E_BODY_NOT_REPLAYABLE. Likewise those of a
- * proxy (407) with its own user and schemes; a tunnel stands before the body
- * leaves, so that there nothing is held back, and nothing sent unasked.
- * Refused when libcurl was built for none of the schemes (ferry_features()).
- * The result is the last answer's, and `attempts` does not count the rounds. */
+/* Credentials for the server's challenges (401), within the transfer. The best
+ * of these schemes that the server offers is used. The credentials are not sent
+ * before a challenge, and the body is sent again after it. A pulled body cannot
+ * be sent again: with Basic alone the credentials are sent at once; with a
+ * better scheme the body is held back; if the server asks for more, the
+ * transfer ends with FERRY_E_BODY_NOT_REPLAYABLE. The same holds for a proxy
+ * (407) with its own user and schemes. A tunnel is complete before the body is
+ * sent, so nothing is held back there, and no credentials are sent without a
+ * challenge. Refused if libcurl was built with none of the schemes
+ * (ferry_features()). The result is that of the last response, and `attempts`
+ * does not count the rounds. */
 typedef struct ferry_credentials {
   const char *_Nonnull user;
   const char *_Nonnull password;
@@ -94,12 +96,12 @@ typedef struct ferry_credentials {
 } ferry_credentials;
 
 enum {
-  FERRY_ENCODINGS_OPTION = 0, /* as the loop's options say */
+  FERRY_ENCODINGS_OPTION = 0, /* as in the loop's options */
   FERRY_ENCODINGS_NONE,
   FERRY_ENCODINGS_THESE, /* `encodings` */
 };
 
-/* What few requests say. */
+/* Options that few requests use. */
 typedef struct ferry_extras {
   const ferry_proxy *_Nullable proxy;
   const ferry_credentials *_Nullable credentials;
@@ -110,14 +112,15 @@ typedef struct ferry_extras {
 /* ---- A request ----------------------------------------------------------- */
 
 typedef struct ferry_request {
-  /* Not 0, and not one that is still unanswered: that ends the process. */
+  /* Not 0. Using the id of a transfer that has not ended ends the process. */
   uint64_t id;
-  const char *_Nullable url; /* absolute, escaped; a fragment is left out */
+  const char *_Nullable url; /* absolute, escaped; a fragment is ignored */
   size_t url_length;
-  const char *_Nullable method; /* HEAD takes no body; CONNECT is refused */
+  const char *_Nullable method; /* HEAD must not have a body; CONNECT is
+                                 * refused */
   size_t method_length;
-  /* Fields, packed: for each one uint32_t name length, uint32_t value
-   * length (native byte order, unaligned), name, value. */
+  /* Fields, packed. Each is uint32_t name length, uint32_t value length (native
+   * byte order, unaligned), name, value. */
   const void *_Nullable headers;
   size_t headers_length;
   const void *_Nullable body;
@@ -125,39 +128,41 @@ typedef struct ferry_request {
   uint8_t body_kind;     /* FERRY_BODY_… */
   uint8_t priority;      /* FERRY_LOW … FERRY_HIGH */
   uint8_t response_kind; /* FERRY_COLLECT … */
-  /* FERRY_DESCRIPTOR. It stays the caller's, who must not close it before
-   * the result. Threads of its device write, through a duplicate of it, so that
-   * it may block; EAGAIN is a fault. The result comes when nothing is written
-   * any more. But a cancel, the deadline and the end of the loop wait no
-   * longer than 0.1 s for a write that is under way: FERRY_RESULT_WRITING then
-   * says that it goes on without the transfer. It owns its bytes and the
-   * duplicate until it returns, if ever: the file's lock is held so long, and
-   * bytes of this body may appear in their place in the file. No other write
-   * of this transfer follows it. */
+  /* For FERRY_DESCRIPTOR. The descriptor stays the caller's, who must not close
+   * it before the result. Threads of its device write through a duplicate, so
+   * it may block; EAGAIN is an error. The result comes when no write is under
+   * way. But a cancel, the deadline and the end of the loop wait at most 0.1 s
+   * for a write. FERRY_RESULT_WRITING then says that the write goes on without
+   * the transfer. The write owns its bytes and the duplicate until it returns,
+   * if ever. Until then the file's lock is held, and bytes of this body may
+   * still appear at their offset in the file. No further write of this transfer
+   * follows. */
   int32_t fd;
-  int64_t offset; /* of the first byte in it; -1 = wherever it stands */
+  int64_t offset; /* of the first byte in the file; -1 = the current position */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
-  /* Milliseconds, 0 = none. deadline_ms counts from the submit, or from when
-   * the loop hears of it where it is held; the others from the start. Time in
-   * which a callback holds the loop does not count, but for the deadline: one
-   * that passes meanwhile does so up to 0.2 s after it. idle_ms: no byte in
-   * either direction, and no answer of the resolver; of HTTP/2 those of the
-   * stream count. It stands still while the transfer is paused, but for an
-   * answer that is whole while its source has nothing to give: that is
-   * delivered then. */
+  /* Milliseconds, 0 = none. deadline_ms counts from the submit, or from when a
+   * loop that is held by a callback sees it; the others count from the start.
+   * Time in which a callback holds the loop does not count, except for the
+   * deadline: one that passes meanwhile takes effect up to 0.2 s later.
+   * idle_ms: no byte in either direction, and no reply of the resolver; with
+   * HTTP/2 the bytes of the stream count. It is suspended while the transfer is
+   * paused. One exception: if the whole response has arrived while the
+   * request's source has no bytes, it still runs, and then the response is
+   * delivered. */
   uint32_t connect_ms;
   uint32_t idle_ms;
   uint32_t total_ms;
   uint32_t deadline_ms;
-  /* Fault when fewer than low_speed_bytes a second came over low_speed_ms. */
+  /* The transfer fails if fewer than low_speed_bytes a second arrived over
+   * low_speed_ms. */
   uint32_t low_speed_bytes;
   uint32_t low_speed_ms;
-  uint32_t max_head; /* bytes of all heads, 1xx and trailers included; 0 =
-                      * 64 KiB. 1,000 fields are the most in any case */
+  uint32_t max_head; /* bytes of all heads, with 1xx and trailers; 0 = 64 KiB.
+                      * At most 1,000 fields in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
   uint64_t max_rate; /* bytes received a second, on average; 0 = no bound */
-  /* FERRY_CONNECT: none is opened where so many are unused, or being opened,
-   * already. */
+  /* FERRY_CONNECT: no connection is opened if this many are already idle or
+   * being opened. */
   uint32_t connections;
   const ferry_extras *_Nullable extras;
 } ferry_request;
