@@ -3,14 +3,8 @@ internal import Synchronization
 
 /// Owns the C server: created once, freed once.
 ///
-<<<<<<< HEAD
-/// `@unchecked Sendable` is correct because the pointer never changes, and every function of CLoopback.h except
-/// `loopback_free` may be called from any thread. `loopback_free` is called by `deinit`, when no other call can be
-/// active.
-=======
 /// `@unchecked Sendable` is true because the pointer never changes, and every function of CLoopback.h except
 /// `loopback_free` may be called from any thread. Only `deinit` calls that one, when no other call can be in progress.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 final class LoopbackHandle: @unchecked Sendable {
     let pointer: OpaquePointer
     private let callbacks: LoopbackCallbacks
@@ -31,11 +25,7 @@ final class LoopbackHandle: @unchecked Sendable {
                     record_body_limit: UInt32(clamping: options.recordedBodyBytes),
                     max_body: UInt64(clamping: options.maximumBodyBytes))
                 let result = loopback_start(&c, &made)
-<<<<<<< HEAD
-                // A server that did not start makes no calls, so it does not return the context.
-=======
                 // A server that did not start makes no callbacks, so it does not release the context.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
                 if result != 0 { releaseContext(c.context) }
                 return result
             }
@@ -47,21 +37,13 @@ final class LoopbackHandle: @unchecked Sendable {
     }
 
     deinit {
-<<<<<<< HEAD
-        // Handlers may still be active; their responses are ignored from here on.
-=======
         // Handlers may still be running; their responses are ignored from here on.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         callbacks.attach(0)
         loopback_free(pointer)
     }
 }
 
-<<<<<<< HEAD
-/// The context of the C callbacks: handlers by number, waiting tasks by watch. It outlives the server's thread.
-=======
 /// The state behind the C callbacks: handlers by number, waiters by watch. It outlives the server's thread.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 final class LoopbackCallbacks: Sendable {
     typealias Continuation = CheckedContinuation<Void, any Error>
 
@@ -79,13 +61,8 @@ final class LoopbackCallbacks: Sendable {
     }
 
     private let state = Mutex(State())
-<<<<<<< HEAD
-    /// The address of the C server; 0 before it is created and when it is about to be freed. The lock is held while a
-    /// response is passed on, so that no response reaches a freed server.
-=======
     /// The address of the C server, 0 before it is made and once it is about to be freed. The lock is held while a
     /// response is passed on, so that no response meets a freed server.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     private let server = Mutex<UInt>(0)
 
     func attach(_ address: UInt) {
@@ -132,11 +109,7 @@ final class LoopbackCallbacks: Sendable {
         }
     }
 
-<<<<<<< HEAD
-    /// Returns `false` if the watch has already ended; the continuation is resumed then.
-=======
     /// Returns `false` if the watch has ended already; the continuation is resumed then.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func begin(watch: UInt64, _ continuation: Continuation) -> Bool {
         let failure: (any Error)? = state.withLock { state in
             if case .cancelled = state.watches[watch] {
@@ -168,13 +141,8 @@ final class LoopbackCallbacks: Sendable {
         if case .waiting(let continuation) = ended { continuation.resume(throwing: CancellationError()) }
     }
 
-<<<<<<< HEAD
-    /// The server's thread ends: nothing more is reported, and handlers release what they hold. This happens outside
-    /// the lock, because that may be the server itself.
-=======
     /// The server's thread ends: no waiter will be resumed by it any more, and handlers are released. This happens
     /// outside the lock, as a handler may hold the server itself.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func stop() {
         let old = state.withLock { state in
             let old = state
@@ -243,11 +211,7 @@ private func loopbackOnVisit(_ context: UnsafeMutableRawPointer?, _ request: Uns
     context?.assumingMemoryBound(to: [LoopbackRequest].self).pointee.append(LoopbackRequest(request.pointee))
 }
 
-<<<<<<< HEAD
-/// Lays out the steps of a script for C, with all their bytes in one array, so that pointers into it stay valid
-=======
 /// Prepares the steps of a script for C: all their bytes are in one array, so that pointers into it stay valid
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 /// together.
 struct LoopbackStepArena {
     private var bytes: [UInt8] = []
@@ -294,11 +258,7 @@ struct LoopbackStepArena {
         bytes += content
     }
 
-<<<<<<< HEAD
-    /// The steps with their pointers, which are valid while `body` runs.
-=======
     /// Calls `body` with the steps; their pointers are valid until it returns.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func withSteps(_ body: (UnsafeBufferPointer<loopback_step>) -> Void) {
         bytes.withUnsafeBytes { all in
             let laid = steps.map { item in

@@ -12,60 +12,35 @@ public import FoundationEssentials
 /// ])
 /// ```
 ///
-<<<<<<< HEAD
-/// A sending step ends when all its bytes were handed to the system. After the last step, the connection stays open and
-/// silent until the client closes it. If the client disconnects while a step waits for it or for time, the script ends.
-///
-/// On a server with TLS the handshake comes before the first step, unless that is `.plain`, `.stallHandshake` or
-/// `.closeHandshake`. If there is a `.startTLS`, the handshake happens there.
-=======
 /// A sending step ends when all its bytes were passed to the system. After the last step, the connection stays open and
 /// silent until the client closes it. The script ends if the client closes while a step waits for it or for a time.
 ///
 /// On a server with TLS, the handshake comes before the first step, unless that is `.plain`, `.stallHandshake` or
 /// `.closeHandshake`. If there is a `.startTLS`, the handshake is done there.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 ///
 /// Scripts can also be read from JSON, see ``Step`` and ``Rule``.
 public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     /// The steps, in order.
     public var steps: [Step]
 
-<<<<<<< HEAD
-    /// Creates a script.
-=======
     /// Makes a script from these steps.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public init(_ steps: [Step]) {
         self.steps = steps
     }
 
-<<<<<<< HEAD
-    /// Creates a script.
-=======
     /// Makes a script from these steps.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public init(arrayLiteral elements: Step...) {
         steps = elements
     }
 
     /// One step of a script.
     ///
-<<<<<<< HEAD
-    /// In JSON a step is a string, like `"expectHead"`, or an object with the name of the step: `{"send": "text"}`,
-    /// `{"sendBase64": "…"}`, either with `"times": 200000`; `{"expectBytes": 100}`, `{"pattern": 1000}`,
-    /// `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`. Times are
-    /// in milliseconds.
-    public enum Step: Sendable, Equatable {
-        /// Reads a request up to its empty line, counts and records it.
-=======
     /// In JSON a step is a string, `"expectHead"`, or an object whose first key is the step: `{"send": "text"}`,
     /// `{"sendBase64": "…"}`, either with `"times": 200000`; `{"expectBytes": 100}`, `{"pattern": 1000}`,
     /// `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`.
     /// Times are in milliseconds.
     public enum Step: Sendable, Equatable {
         /// Reads the head of a request, which is counted and recorded.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         case expectHead
         /// Reads the body that the last head announced, by length or in chunks.
         case expectBody
@@ -77,17 +52,6 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         case send(String)
         /// Sends bytes.
         case sendBytes([UInt8])
-<<<<<<< HEAD
-        /// Sends text repeatedly, without holding all repetitions in memory.
-        case repeating(String, times: Int)
-        /// Sends bytes repeatedly, without holding all repetitions in memory.
-        case repeatingBytes([UInt8], times: Int)
-        /// Sends this many bytes of ``LoopbackServer/pattern(_:)``.
-        case pattern(bytes: Int)
-        /// Sends text in pieces of `chunk` bytes, one per interval.
-        case drip(String, interval: Duration, chunk: Int = 1)
-        /// Waits, in whole milliseconds.
-=======
         /// Sends text this many times, without holding all copies in memory.
         case repeating(String, times: Int)
         /// Sends bytes this many times, without holding all copies in memory.
@@ -97,21 +61,9 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         /// Sends text in pieces of `chunk` bytes, one at each interval.
         case drip(String, interval: Duration, chunk: Int = 1)
         /// Pauses; the time is rounded up to whole milliseconds.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         case pause(Duration)
         /// Waits until ``LoopbackServer/signal(_:)`` is called with this name.
         case wait(String)
-<<<<<<< HEAD
-        /// Lets ``LoopbackServer/waitForMark(_:count:)`` for this name return.
-        case mark(String)
-        /// Closes with FIN; with TLS after close_notify.
-        case close
-        /// Closes with FIN; with TLS without close_notify.
-        case drop
-        /// Closes with RST.
-        case reset
-        /// Sends FIN, and continues to read.
-=======
         /// Releases ``LoopbackServer/waitForMark(_:count:)`` of this name.
         case mark(String)
         /// Closes with FIN; with TLS after a close_notify.
@@ -121,30 +73,19 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         /// Closes with RST.
         case reset
         /// Sends FIN, and continues reading.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         case halfClose
         /// Stops reading the socket.
         case stopReading
         /// Stays open and silent until the client closes, as after the last step.
         case keepOpen
-<<<<<<< HEAD
-        /// Continues as the ordinary server, with the next request on this connection.
-        case serve
-        /// Starts again with the first step. If no step since then waited for the client or for time, this is
-=======
         /// Continues as the ordinary server, with this connection's next request.
         case serve
         /// Starts again with the first step. If no step since the start waited for the client or for time, this acts as
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         /// `.keepOpen`.
         case restart
         /// Does the TLS handshake here.
         case startTLS
-<<<<<<< HEAD
-        /// No TLS on this connection, although the server supports it. First step only.
-=======
         /// Uses no TLS on this connection, although the server has it. First step only.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         case plain
         /// Reads the client's hello and never responds. First step only.
         case stallHandshake
@@ -159,29 +100,17 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     public struct Rule: Sendable, Equatable {
         /// The requests or connections a script is used for.
         public enum Place: Sendable, Equatable {
-<<<<<<< HEAD
-            /// For requests whose path begins with this text.
-            case path(String)
-            /// On connections with these numbers, 1 for the first one accepted.
-=======
             /// Requests whose path begins so.
             case path(String)
             /// Connections with these numbers, 1 for the first accepted.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
             case connections(ClosedRange<Int>)
             /// Every connection.
             case everyConnection
         }
 
-<<<<<<< HEAD
-        /// Where the script is played.
-        public var place: Place
-        /// How often; `nil` for no limit.
-=======
         /// The requests or connections the script is used for.
         public var place: Place
         /// How often it is used; nil for no limit.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         public var uses: Int?
         /// The script.
         public var script: LoopbackScript
@@ -200,11 +129,7 @@ extension LoopbackScript.Step: Codable {
         case send, sendBase64, times, expectBytes, pattern, drip, interval, chunk, pause, wait, mark
     }
 
-<<<<<<< HEAD
-    /// The steps that have no parameters.
-=======
     /// The steps without parameters.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     private static let plainSteps: [String: Self] = [
         "expectHead": .expectHead, "expectBody": .expectBody, "expectClose": .expectClose, "close": .close,
         "drop": .drop, "reset": .reset, "halfClose": .halfClose, "stopReading": .stopReading, "keepOpen": .keepOpen,
@@ -289,11 +214,7 @@ extension LoopbackScript.Step: Codable {
 }
 
 extension Duration {
-<<<<<<< HEAD
-    /// Rounded up, so that a short pause is not zero.
-=======
     /// Rounded up, so that a short pause is not skipped.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     var wholeMilliseconds: UInt32 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
@@ -311,11 +232,7 @@ extension LoopbackScript {
         return try rules(json: data)
     }
 
-<<<<<<< HEAD
-    /// Parses the rules of JSON text.
-=======
     /// Reads the rules of a JSON text.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public static func rules(json: Data) throws(LoopbackError) -> [Rule] {
         do {
             return try JSONDecoder().decode(RuleFile.self, from: json).scripts

@@ -25,22 +25,6 @@ public final class ServerCertificate: Sendable {
         case selfSigned
     }
 
-<<<<<<< HEAD
-    /// What is right or wrong with the certificate.
-    public let kind: Kind
-    /// The authority that a client should trust, in PEM.
-    public let authority: String
-    /// The authority as a file, in a temporary directory that is removed with this object.
-    public let authorityFile: String
-    /// `sha256//` and the Base64 of the public key's hash, the format of `CURLOPT_PINNEDPUBLICKEY`.
-    public let publicKeyPin: String
-
-    /// A PEM file with a client certificate of the same authority.
-    public let clientCertificateFile: String
-    /// A PEM file with its private key.
-    public let clientKeyFile: String
-    /// A PEM file with the same key, encrypted with the password `ferry`.
-=======
     /// What is right or wrong with this certificate.
     public let kind: Kind
     /// The authority that a client should trust, as PEM.
@@ -55,7 +39,6 @@ public final class ServerCertificate: Sendable {
     /// The path of its key, as a PEM file.
     public let clientKeyFile: String
     /// The path of the same key, encrypted with the password `ferry`.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public let lockedClientKeyFile: String
 
     private let handle: ServerCertificateHandle
@@ -98,11 +81,7 @@ public final class ServerCertificate: Sendable {
 
 /// Owns the C certificate: created once, freed once.
 ///
-<<<<<<< HEAD
-/// `@unchecked Sendable` is correct because the certificate never changes.
-=======
 /// `@unchecked Sendable` is true because the certificate is immutable.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 final class ServerCertificateHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -113,11 +92,7 @@ final class ServerCertificateHandle: @unchecked Sendable {
         pointer = made
     }
 
-<<<<<<< HEAD
-    /// A part of the client certificate, in PEM.
-=======
     /// One of the client's files, as PEM.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func client(_ part: Int) -> String {
         String(cString: loopback_certificate_client(pointer, Int32(part)))
     }

@@ -4,29 +4,17 @@ import FerryTransport
 extension StubTransport {
     /// An event of a request; the number is ``Request/number``.
     public enum Event: Sendable, Hashable {
-<<<<<<< HEAD
-        /// It was submitted.
-        case submitted(Int)
-        /// It was cancelled before it had a response.
-        case cancelled(Int)
-        /// Its priority in the queue was changed.
-=======
         /// The request was submitted.
         case submitted(Int)
         /// It was cancelled before its answer.
         case cancelled(Int)
         /// It was moved to another queue.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         case priorityChanged(Int, RequestPriority)
         /// The agent was shut down.
         case shutdown
     }
 
-<<<<<<< HEAD
-    /// A scripted response.
-=======
     /// How the stub answers a request: with a response, with a failure, or not yet.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public struct Answer: Sendable {
         private enum Kind: Sendable {
             case hold
@@ -36,17 +24,10 @@ extension StubTransport {
 
         private let kind: Kind
 
-<<<<<<< HEAD
-        /// No response until the test provides one.
-        public static var hold: Answer { Answer(kind: .hold) }
-
-        /// A response. Its head is parsed like one from the network.
-=======
         /// Holds the request until the test answers it.
         public static var hold: Answer { Answer(kind: .hold) }
 
         /// A response; its head is parsed by the same rules as one from the network.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Answer {
             var head = "HTTP/1.1 \(status) \r\n"
             for field in headers { head += "\(field.name): \(field.value)\r\n" }
@@ -58,11 +39,7 @@ extension StubTransport {
             response(status: status, headers: headers, body: Array(body.utf8))
         }
 
-<<<<<<< HEAD
-        /// A redirect to a relative or absolute URL.
-=======
         /// A redirect to a relative or an absolute URL.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         public static func redirect(
             to location: String, status: Int = 302, headers: Headers = Headers()
         ) -> Answer {
@@ -71,12 +48,8 @@ extension StubTransport {
             return response(status: status, headers: headers)
         }
 
-<<<<<<< HEAD
-        /// A network error. Only codes that a transport can report are possible; `decoding`, for example, is not.
-=======
         /// A failure of the network. The code must be one that a transport can produce; `decoding`, for example, is
         /// not.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         public static func failure(_ code: RequestError.Code) -> Answer {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")
@@ -84,17 +57,10 @@ extension StubTransport {
             return Answer(kind: .failure(failure, .waitHead))
         }
 
-<<<<<<< HEAD
-        /// A network error with its own message.
-        static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
-
-        /// `nil` if it is held.
-=======
         /// A failure of the network with a message.
         static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
 
         /// The result; `nil` for a request that is held.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         func result(_ id: TransferID) -> TransferResult? {
             switch kind {
             case .hold: return nil
@@ -111,11 +77,7 @@ extension StubTransport {
 }
 
 extension TransferFailure {
-<<<<<<< HEAD
-    /// The core's code for a public error code; the first detail if the code has none.
-=======
     /// The core's code for a public code, with the first cause that fits.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     fileprivate init?(_ code: RequestError.Code) {
         for raw in stride(from: Int32(-1), through: -64, by: -1) {
             guard let found = Code(rawValue: raw) else { continue }
@@ -140,40 +102,14 @@ extension TransferFailure {
 }
 
 extension StubTransport {
-<<<<<<< HEAD
-    /// A request as it would have been sent to the network.
-    public struct Request: Sendable, Identifiable {
-        /// The number of the request, 1 for the first.
-=======
     /// A request in the form in which it would be sent.
     public struct Request: Sendable, Identifiable {
         /// The number, 1 for the first request.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         public internal(set) var number: Int
 
         /// The same as ``number``.
         public var id: Int { number }
 
-<<<<<<< HEAD
-        /// The absolute, escaped URL.
-        public let url: String
-        /// The method as it would be sent.
-        public let method: HTTPMethod
-        /// The header fields that Ferry sets. `User-Agent`, `Content-Length` and similar fields would be added by the
-        /// network layer.
-        public let headers: Headers
-        /// The whole body; empty if there is none. A body from a file or a stream appears here when it is complete.
-        public internal(set) var body: [UInt8]
-        /// Whether a body would be announced, even an empty one.
-        public let hasBody: Bool
-        /// The current priority in the queue.
-        public internal(set) var priority: RequestPriority
-        /// Whether it may be sent twice.
-        public let isIdempotent: Bool
-        /// The timeouts in milliseconds; `nil` means none.
-        public let timeouts: Timeouts
-        /// The credential for a challenge of the server. Credentials that are sent at once are in the header fields.
-=======
         /// The URL, absolute and escaped.
         public let url: String
         /// The method, as it would be sent.
@@ -192,23 +128,11 @@ extension StubTransport {
         public let timeouts: Timeouts
         /// The credential for the server's challenges. Credentials that are sent without a challenge are in the
         /// headers.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         public let credential: Credential?
 
         /// The body decoded as UTF-8.
         public var text: String { String(decoding: body, as: UTF8.self) }
 
-<<<<<<< HEAD
-        /// The timeouts of a request, in milliseconds.
-        public struct Timeouts: Sendable, Hashable {
-            /// The connect timeout.
-            public let connect: Int?
-            /// The idle timeout.
-            public let idle: Int?
-            /// The timeout of the exchange.
-            public let total: Int?
-            /// The deadline of the whole run, including the queue.
-=======
         /// The timeouts of a request, in milliseconds; `nil` = none.
         public struct Timeouts: Sendable, Hashable {
             /// The limit for connecting.
@@ -218,7 +142,6 @@ extension StubTransport {
             /// The limit for the exchange.
             public let total: Int?
             /// The limit for everything, including the time in the queue.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
             public let deadline: Int?
         }
 

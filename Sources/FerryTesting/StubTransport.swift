@@ -3,25 +3,16 @@ public import Ferry
 import FerryTransport
 import Synchronization
 
-<<<<<<< HEAD
-/// Replaces the network in tests: a script responds to each request, and every request is recorded.
-=======
 /// A stand-in for the network in tests: a script answers each request, and everything that reached the stub is
 /// recorded.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 ///
 ///     let stub = StubTransport { request in
 ///         request.url.hasSuffix("/users/7") ? .response(body: #"{"nick": "kim"}"#) : .response(status: 404)
 ///     }
 ///     let agent = NetworkAgent(stub: stub)
 ///
-<<<<<<< HEAD
-/// Responses arrive on a thread of the stub, like those of a network on an event loop's thread: all that are ready
-/// together are delivered together, as one turn.
-=======
 /// Results are delivered on a thread of the stub, as the network's are on the thread of an event loop. Results that are
 /// ready at the same time are delivered together, as one turn.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 public final class StubTransport: Sendable {
     struct Entry {
         var request: Request
@@ -38,19 +29,11 @@ public final class StubTransport: Sendable {
 
     struct State {
         weak var receiver: (any TransferReceiver)?
-<<<<<<< HEAD
-        /// Requests without a response, by id.
-        var open: [TransferID: Entry] = [:]
-        /// Submitted requests that were not looked at yet.
-        var arrived: [TransferID] = []
-        /// Requests whose body can be read further.
-=======
         /// Requests without a result, by id.
         var open: [TransferID: Entry] = [:]
         /// Submitted, but not handled yet.
         var arrived: [TransferID] = []
         /// Requests whose body may be pulled again.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         var resumed: [TransferID] = []
         /// Results for the next turn.
         var ready: [TransferResult] = []
@@ -70,15 +53,6 @@ public final class StubTransport: Sendable {
     private let queue = DispatchQueue(label: "ferry.stub")
     private let script: @Sendable (Request) -> Answer
 
-<<<<<<< HEAD
-    /// Creates a stub that responds with a closure. The closure runs on the stub's thread, one call at a time.
-    public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
-
-    /// Creates a stub with the same response for every request.
-    public convenience init(always answer: Answer) { self.init { _ in answer } }
-
-    /// Creates a stub with one response after another; the last one is for all further requests.
-=======
     /// Makes a stub with a closure that answers each request. It runs on the stub's thread, one call at a time.
     public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
 
@@ -87,7 +61,6 @@ public final class StubTransport: Sendable {
 
     /// Makes a stub that gives the first request the first answer, the second the second, and so on. The last answer is
     /// for all later requests.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     ///
     ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
     public convenience init(answers: [Answer]) {
@@ -95,11 +68,7 @@ public final class StubTransport: Sendable {
         self.init { request in answers[min(request.number, answers.count) - 1] }
     }
 
-<<<<<<< HEAD
-    /// The requests so far, in order.
-=======
     /// The requests so far, in order of arrival.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public var requests: [Request] { state.withLock { $0.requests } }
 
     /// The events so far, in order.
@@ -108,11 +77,7 @@ public final class StubTransport: Sendable {
     /// The number of results that each turn delivered.
     public var handOvers: [Int] { state.withLock { $0.handOvers } }
 
-<<<<<<< HEAD
-    /// The requests whose response is held.
-=======
     /// The requests that are held.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public var held: [Request] {
         state.withLock { $0.open.values.filter(\.isHeld).map(\.request).sorted { $0.number < $1.number } }
     }
@@ -121,11 +86,7 @@ public final class StubTransport: Sendable {
     /// cancelled, for example by a test's time limit.
     public func waitForRequests(_ count: Int) async { await wait { $0.requests.count >= count } }
 
-<<<<<<< HEAD
-    /// Waits until this many responses are held at once, or its task is cancelled.
-=======
     /// Waits until this many requests are held at once, or its task is cancelled.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public func waitForHeld(_ count: Int) async {
         await wait { $0.open.count >= count && $0.open.values.count(where: \.isHeld) >= count }
     }
@@ -138,11 +99,7 @@ public final class StubTransport: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 state.withLock { state -> [CheckedContinuation<Void, Never>] in
-<<<<<<< HEAD
-                    // The task was cancelled before, when the handler found no waiter.
-=======
                     // Cancelled earlier: the handler has found no continuation then.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
                     if Task.isCancelled { return [continuation] }
                     state.waiters.append(Waiter(number: number, isOver: isOver, continuation: continuation))
                     return state.takeWoken()
@@ -166,11 +123,7 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-<<<<<<< HEAD
-    /// Responds to a held request. Has no effect if it has a response or was cancelled.
-=======
     /// Answers a request that was held; no effect if it has been answered or cancelled.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public func answer(_ request: Request, with answer: Answer) {
         state.withLock { state in
             guard let id = state.open.first(where: { $0.value.request.number == request.number })?.key else { return }
@@ -188,11 +141,7 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-<<<<<<< HEAD
-    /// Schedules a turn, unless one is already scheduled.
-=======
     /// Schedules a turn, unless one is scheduled.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func scheduleTurn() {
         let isNeeded = state.withLock { state in
             if state.isTurnComing { return false }
@@ -202,11 +151,7 @@ public final class StubTransport: Sendable {
         if isNeeded { queue.async { self.turn() } }
     }
 
-<<<<<<< HEAD
-    /// [queue] Looks at new requests, then delivers all results that are ready.
-=======
     /// [queue] Handles new requests, then delivers all results that are ready.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     private func turn() {
         let (receiver, arrived, resumed) = state.withLock { state in
             state.isTurnComing = false
@@ -241,11 +186,7 @@ public final class StubTransport: Sendable {
 }
 
 extension StubTransport.State {
-<<<<<<< HEAD
-    /// The waiters whose condition is met.
-=======
     /// Removes and returns the waiters whose condition is met.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
         if waiters.isEmpty { return [] }
         var woken: [CheckedContinuation<Void, Never>] = []
@@ -257,11 +198,7 @@ extension StubTransport.State {
         return woken
     }
 
-<<<<<<< HEAD
-    /// Stores the one result of a transfer for the turn, unless it has one.
-=======
     /// Adds the one result of a transfer to the turn, unless it has one.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     mutating func finish(_ id: TransferID, with answer: StubTransport.Answer) {
         guard open[id] != nil else { return }
         guard let result = answer.result(id) else {
@@ -275,22 +212,14 @@ extension StubTransport.State {
 }
 
 extension NetworkAgent {
-<<<<<<< HEAD
-    /// Creates an agent without a network.
-=======
     /// Makes an agent without a network.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public convenience init(configuration: NetworkConfiguration = NetworkConfiguration(), stub: StubTransport) {
         self.init(configuration: configuration, transport: stub)
     }
 }
 
 extension StubTransport {
-<<<<<<< HEAD
-    /// A body that is read piece by piece.
-=======
     /// A body that is pulled piece by piece.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     struct Pull {
         var length: UInt64?
         var bytes: [UInt8] = []
@@ -300,21 +229,13 @@ extension StubTransport {
             self.length = length
         }
 
-<<<<<<< HEAD
-        /// No byte beyond the announced length is requested.
-=======
         /// The number of bytes to ask for, never beyond the announced length.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         fileprivate var wanted: Int {
             min(64 * 1024, length.map { Int(clamping: $0) - bytes.count } ?? .max)
         }
     }
 
-<<<<<<< HEAD
-    /// [queue] Reads what is available; the script is called when the body is complete.
-=======
     /// [queue] Pulls the bytes that are available; the script is called when the body is complete.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func pull(_ id: TransferID, _ receiver: (any TransferReceiver)?) {
         guard let receiver, var pull = state.withLock({ $0.open[id]?.pull }) else { return }
         var fill = TransferFill.end

@@ -3,27 +3,6 @@ public import Ferry
 internal import Synchronization
 public import Tracing
 
-<<<<<<< HEAD
-/// An observer that creates spans with swift-distributed-tracing: one for each run, and below it one for each attempt.
-///
-///     configuration.observers.append(TracingObserver())
-///
-/// A run's span is a child of the `ServiceContext.current` at its start. If there is none, it is a child of
-/// `TraceContext.current`, as far as the tracer can extract it from a `traceparent` field. Each attempt sends what the
-/// tracer injects for its span (usually `traceparent`). The rules for `TraceContext` apply: nothing is sent if the
-/// request has `propagatesTrace = false`, or to another origin than the run's unless the redirect policy allows it, and
-/// fields that the request, the configuration or an adapter has set are not replaced.
-///
-/// Spans and attributes follow the semantic conventions for HTTP clients; URLs are redacted. A run's span has the kind
-/// `internal`, an attempt's span the kind `client`. A span whose run or attempt has failed has the status `error`. If
-/// the body is streamed, the attempt's span ends with the head, and the run's span with the body. Of several tracing
-/// observers in one configuration, including an `OTLPExporter`, the first gets all runs.
-public final class TracingObserver: RequestObserver, RunTracer {
-    private let tracer: any Tracer
-
-    /// Creates an observer with this `tracer`, by default that of the process, which must have been bootstrapped
-    /// before.
-=======
 /// An observer that makes spans with swift-distributed-tracing: one for each run, and below it one for each attempt.
 ///
 ///     configuration.observers.append(TracingObserver())
@@ -43,7 +22,6 @@ public final class TracingObserver: RequestObserver, RunTracer {
 
     /// Makes an observer whose spans come from `tracer`. The default is that of the process, which must have been
     /// bootstrapped before.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     public init(tracer: any Tracer = InstrumentationSystem.tracer) { self.tracer = tracer }
 
     // MARK: RunTracer
@@ -88,11 +66,7 @@ private final class RunSpans: SpanNumbering {
         self.tracer = tracer
     }
 
-<<<<<<< HEAD
-    /// An attempt is about to be sent: returns its fields.
-=======
     /// Starts the span of an attempt, and returns the fields to send.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func begin(_ method: String) -> [(String, String)] {
         let span: any Span = tracer.startSpan(method, context: run.context, ofKind: .client)
         attempts.withLock { $0.append(span) }
@@ -110,11 +84,7 @@ private final class RunSpans: SpanNumbering {
             }
         let known = recorded.attempts
         for (number, span) in attempts.withLock({ $0 }).enumerated() {
-<<<<<<< HEAD
-            // For a run with endless attempts, Ferry keeps the first ones.
-=======
             // If a run is sent again without end, Ferry keeps the first attempts.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
             guard number < known.count else {
                 span.end()
                 continue
@@ -135,11 +105,7 @@ private final class RunSpans: SpanNumbering {
     }
 
     private static func end(_ span: any Span, as attempt: RunSpan.Attempt, number: Int, runError: String?) {
-<<<<<<< HEAD
-        // An attempt without a response was active when its run ended.
-=======
         // An attempt without a response was in progress when its run ended.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         let failure =
             attempt.failureLabel ?? (attempt.end == 0 ? runError ?? "unknown" : nil)
             ?? (attempt.status >= 400 ? String(attempt.status) : nil)

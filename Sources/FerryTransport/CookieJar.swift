@@ -1,10 +1,6 @@
 internal import CFerry
 
-<<<<<<< HEAD
-/// Owns the C jar: created once, freed once. Event loops that use it hold their own reference.
-=======
 /// Owns the C jar: made once, freed once; loops that use it hold a reference of their own.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 ///
 /// `@unchecked Sendable` is correct because every function of the jar may be called on any thread.
 final class CookieJar: @unchecked Sendable {
@@ -27,11 +23,7 @@ final class CookieJar: @unchecked Sendable {
         return cookies
     }
 
-<<<<<<< HEAD
-    /// Costs the same for every size of the jar. If memory is short, the jar counts as filled.
-=======
     /// Costs the same regardless of the number of cookies; if memory is short, the jar counts as filled.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     var isEmpty: Bool { ferry_jar_filled(raw) == 0 }
 
     func set(_ cookie: TransferCookie) {
@@ -50,11 +42,7 @@ private func appendCookie(_ list: UnsafeMutableRawPointer?, _ line: UnsafePointe
 extension TransferCookie {
     private static let onlyHTTP = "#HttpOnly_"
 
-<<<<<<< HEAD
-    /// From a line of the jar; CFerry.h describes the format.
-=======
     /// Parses a line of the jar; CFerry.h describes its fields.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     fileprivate init?(line: String) {
         let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 7 else { return nil }
@@ -70,11 +58,7 @@ extension TransferCookie {
         expires = Int64(parts[4]).flatMap { $0 == 0 ? nil : $0 }
     }
 
-<<<<<<< HEAD
-    /// `nil` if a part of it cannot be represented in a line.
-=======
     /// The cookie as a line of the jar; `nil` if a value is not allowed in one.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     fileprivate var line: String? {
         let texts = [
             (isHTTPOnly ? Self.onlyHTTP : "") + (includesSubdomains ? "." : "") + domain,
@@ -91,15 +75,6 @@ package struct TransferCookie: Sendable, Hashable {
     package var value: String
     /// The domain, without a leading dot.
     package var domain: String
-<<<<<<< HEAD
-    /// Also for subdomains.
-    package var includesSubdomains = false
-    package var path = "/"
-    /// Over TLS only.
-    package var isSecure = false
-    package var isHTTPOnly = false
-    /// Seconds since 1970; with `nil` it lives as long as the jar.
-=======
     /// Whether the cookie is also sent to the hosts below the domain.
     package var includesSubdomains = false
     package var path = "/"
@@ -107,7 +82,6 @@ package struct TransferCookie: Sendable, Hashable {
     package var isSecure = false
     package var isHTTPOnly = false
     /// The expiry in seconds since 1970; `nil` means as long as the jar lives.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var expires: Int64?
 
     package init(name: String, value: String, domain: String) {

@@ -2,17 +2,10 @@ internal import CFerry
 internal import Glibc
 import Synchronization
 
-<<<<<<< HEAD
-/// Owns one `ferry_loop`: starts it, ends it, and forwards calls to it.
-///
-/// The event loop's thread holds the `LoopContext`, never this object, so releasing the last reference ends the loop,
-/// even on its own thread.
-=======
 /// Owns one `ferry_loop`: starts it, ends it, and passes calls to it.
 ///
 /// The loop's thread holds the `LoopContext`, never this object. So dropping the last reference ends the loop, also on
 /// its own thread.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 final class Loop: Sendable {
     private let pointer: LoopPointer
     let context: LoopContext
@@ -137,11 +130,7 @@ extension OriginFigures {
 }
 
 extension TransportConfiguration {
-<<<<<<< HEAD
-    /// Calls `body` with the options. The strings in them are valid until it returns.
-=======
     /// Calls `body` with the options; their strings are valid until it returns.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     fileprivate func withStrings(
         in options: inout ferry_options, _ body: (UnsafePointer<ferry_options>) -> Int32
     ) -> Int32 {
@@ -179,13 +168,8 @@ extension TransportConfiguration {
     }
 }
 
-<<<<<<< HEAD
-// The callbacks of the core. They are functions at file scope, because a closure where the compiler infers an actor
-// would trap when C calls it. All of them run on the event loop's thread.
-=======
 // The core's callbacks. They are file-scope functions: a closure would trap when C calls it if the compiler infers an
 // actor for it. All run on the loop's thread.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 
 func onFinished(_ context: UnsafeMutableRawPointer?, _ first: UnsafeMutablePointer<ferry_result>, _ count: Int) {
     var results: [TransferResult] = []
@@ -256,15 +240,9 @@ func onStopped(_ context: UnsafeMutableRawPointer?) {
     context.released()
 }
 
-<<<<<<< HEAD
-/// The context of the callbacks of one event loop: the receiver, the executor and the clock.
-///
-/// The loop retains it until its thread has ended, so a callback never gets a context that no longer exists.
-=======
 /// What the callbacks of one loop receive: the receiver, the executor and the clock.
 ///
 /// The loop retains it until its thread has ended, so no callback can meet a context that was freed.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 package final class LoopContext: Sendable {
     private let receiverBox = Mutex(WeakReceiver())
     let executor: LoopExecutor
@@ -307,14 +285,8 @@ extension LoopContext {
 
 /// The address of a `ferry_loop`.
 ///
-<<<<<<< HEAD
-/// Sendable because the core accepts calls through it from any thread, and it is valid until its owner, `Loop`, no
-/// longer exists. Every other holder must release it before that (`LoopExecutor.disconnect`).
-/// what makes it Sendable. Who else holds one must have been told to let go before (`LoopExecutor.disconnect`).
-=======
 /// It is Sendable because the core accepts these calls from any thread, and because the address is valid until its
 /// owner, `Loop`, is gone. Other holders must have been told to let go before (`LoopExecutor.disconnect`).
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 struct LoopPointer: @unchecked Sendable {
     let raw: OpaquePointer
 }

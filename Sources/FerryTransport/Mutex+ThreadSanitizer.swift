@@ -1,17 +1,10 @@
 #if FERRY_TSAN
 import Glibc
 
-<<<<<<< HEAD
-/// Replaces `Synchronization.Mutex` in builds for the thread sanitizer (`-Xswiftc -DFERRY_TSAN`). The sanitizer does
-/// not see the locks of the Swift runtime, and would report everything that they protect.
-///
-/// Sendable because the value is accessed with the lock held only.
-=======
 /// Replaces `Synchronization.Mutex` in builds for the thread sanitizer, which does not see the locks of the Swift
 /// runtime and would report everything they guard. Only builds with `-Xswiftc -DFERRY_TSAN` use it.
 ///
 /// Sendable like any lock: the value is only accessed with the lock held.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>

@@ -3,13 +3,8 @@ import Synchronization
 
 /// The one result of a transfer: head, body and metrics in the core's memory, freed with the last reference.
 ///
-<<<<<<< HEAD
-/// Data is copied only when it is read. Sendable because the core hands a result over once and does not access it
-/// again, and this class only reads it.
-=======
 /// Nothing is copied until it is read. The core hands a result over once and does not access it again, and this class
 /// only reads it: that makes it Sendable.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
 
@@ -21,21 +16,13 @@ package final class TransferResult: @unchecked Sendable {
         self.raw = raw
     }
 
-<<<<<<< HEAD
-    /// A result that did not come from the network. `head` is parsed like one from the network.
-=======
     /// Makes a result without a network: `head` is parsed by the same rules as one from the network.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package init(id: TransferID, head: [UInt8], body: [UInt8]) throws(TransferFailure) {
         let made = head.withUnsafeBytes { head in body.withUnsafeBytes { Self.make(id, head, $0) } }
         raw = try made.get()
     }
 
-<<<<<<< HEAD
-    /// The same with memory of another owner: head and body are copied.
-=======
     /// Makes a result without a network from borrowed memory: head and body are copied.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package init(id: TransferID, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) throws(TransferFailure) {
         raw = try Self.make(id, head, body).get()
     }
@@ -44,11 +31,7 @@ package final class TransferResult: @unchecked Sendable {
         _ id: TransferID, _ head: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
     ) -> Result<UnsafeMutablePointer<ferry_result>, TransferFailure> {
         var made: UnsafeMutablePointer<ferry_result>?
-<<<<<<< HEAD
-        // An empty head, whose address may be null, is treated like an incomplete one.
-=======
         // The address of an empty head may be null; the core treats it like an incomplete head.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
         let start = head.bindMemory(to: CChar.self).baseAddress
         let code = withUnsafePointer(to: CChar(0)) { empty in
             ferry_result_make(id, start ?? empty, head.count, body.baseAddress, body.count, &made)
@@ -57,29 +40,17 @@ package final class TransferResult: @unchecked Sendable {
         return .success(made)
     }
 
-<<<<<<< HEAD
-    /// A failure that did not come from the network.
-=======
     /// Makes a failure without a network.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package init(id: TransferID, failure: TransferFailure, phase: TransferPhase = .queued) {
         var made: UnsafeMutablePointer<ferry_result>?
         ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
         guard let made else { preconditionFailure("out of memory") }
         raw = made
-<<<<<<< HEAD
-        // A failure has no body.
-        if !failure.message.isEmpty { kept.withLock { $0 = FailureMessage(failure.message) } }
-    }
-
-    /// The message of a failure that did not come from the network.
-=======
         // A failure has no body that could be read, so this storage is free.
         if !failure.message.isEmpty { kept.withLock { $0 = FailureMessage(failure.message) } }
     }
 
     /// The message of a failure that was made without a network.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     private final class FailureMessage: Sendable {
         let text: String
         init(_ text: String) { self.text = text }
@@ -91,11 +62,7 @@ package final class TransferResult: @unchecked Sendable {
 
     package var id: TransferID { raw.pointee.id }
 
-<<<<<<< HEAD
-    /// `nil` if the transfer succeeded, with any status.
-=======
     /// The failure; `nil` if the transfer succeeded, with whatever status.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var failure: TransferFailure? {
         let code = raw.pointee.code
         if code == 0 { return nil }
@@ -113,30 +80,16 @@ package final class TransferResult: @unchecked Sendable {
 
     package var succeeded: Bool { raw.pointee.code == 0 }
     package var phase: TransferPhase { .init(rawValue: raw.pointee.phase) ?? .done }
-<<<<<<< HEAD
-    /// 0 if no status line arrived.
-=======
     /// The status, or 0 if no status line arrived.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var status: Int { Int(raw.pointee.status) }
     /// The HTTP version: 10, 11 or 20.
     package var httpVersion: Int { Int(raw.pointee.http_version) }
-<<<<<<< HEAD
-    /// `nil` if the transfer ended before an engine was chosen.
-    package var engine: TransportConfiguration.Engine? { .init(rawValue: raw.pointee.engine) }
-    /// The number of attempts. The core counts those with an established connection.
-    package var attempts: Int { Int(raw.pointee.attempts) + (hasFailedBeforeSending ? 1 : 0) }
-
-    /// The last attempt failed before a connection was established, and was neither cancelled nor forbidden by a
-    /// policy.
-=======
     /// The engine that carried the transfer; `nil` if it ended before one was chosen.
     package var engine: TransportConfiguration.Engine? { .init(rawValue: raw.pointee.engine) }
     /// How often it was tried. The core only counts attempts that had a connection.
     package var attempts: Int { Int(raw.pointee.attempts) + (hasFailedBeforeSending ? 1 : 0) }
 
     /// The last attempt got no connection, and neither the caller nor a policy had forbidden it.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     private var hasFailedBeforeSending: Bool {
         guard let code = TransferFailure.Code(rawValue: raw.pointee.code) else { return false }
         switch code {
@@ -151,15 +104,9 @@ package final class TransferResult: @unchecked Sendable {
     package var isReusedConnection: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_REUSED) != 0 }
     package var mayHaveBeenProcessed: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_PROCESSED) != 0 }
     package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }
-<<<<<<< HEAD
-    /// A content coding was decoded, whatever the head says.
-    package var isDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
-    /// A write to its descriptor has not returned, and continues without the run.
-=======
     /// Whether a coding of the body was decoded, regardless of its head.
     package var isDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
     /// Whether a write to its descriptor has not returned, and continues without the run.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var isStillWriting: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_WRITING) != 0 }
     /// The length that the server announced.
     package var contentLength: Int64? { raw.pointee.content_length < 0 ? nil : raw.pointee.content_length }
@@ -170,11 +117,7 @@ package final class TransferResult: @unchecked Sendable {
     package var bodyBytesReceived: UInt64 { raw.pointee.body_received }
     package var peerPort: Int { Int(raw.pointee.peer_port) }
 
-<<<<<<< HEAD
-    /// The address of the peer as text; empty without a connection.
-=======
     /// The address connected to, as text; empty if there was no connection.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var peer: String {
         withUnsafeBytes(of: raw.pointee.peer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
@@ -193,11 +136,7 @@ package final class TransferResult: @unchecked Sendable {
 
     package var headerCount: Int { Int(raw.pointee.field_count) }
 
-<<<<<<< HEAD
-    /// Calls `body` with the bytes of name and value of one field, which are valid until it returns.
-=======
     /// Calls `body` with the name's and the value's bytes of one field; they are valid until it returns.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package func withHeader<R>(
         _ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R
     ) rethrows -> R {
@@ -211,20 +150,12 @@ package final class TransferResult: @unchecked Sendable {
             UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length)))
     }
 
-<<<<<<< HEAD
-    /// The lines of the informational heads as received, without line ends.
-=======
     /// The lines of the informational heads, as received, without their line ends.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var informationalLines: [[UInt8]] {
         Self.lines(raw.pointee.informational, raw.pointee.informational_length)
     }
 
-<<<<<<< HEAD
-    /// The lines of the trailers as received, without line ends.
-=======
     /// The lines of the trailers, as received, without their line ends.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var trailerLines: [[UInt8]] { Self.lines(raw.pointee.trailers, raw.pointee.trailers_length) }
 
     private static func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> [[UInt8]] {
@@ -233,47 +164,27 @@ package final class TransferResult: @unchecked Sendable {
             .map { $0.last == UInt8(ascii: "\r") ? Array($0.dropLast()) : Array($0) }
     }
 
-<<<<<<< HEAD
-    /// The number of delivered bytes, also if they were streamed or written to a descriptor.
-    package var bodyLength: UInt64 { raw.pointee.body_length }
-
-    /// The collected body, valid as long as this object exists. 64 readable bytes follow it.
-=======
     /// The number of bytes delivered, also if they were streamed or written to a descriptor.
     package var bodyLength: UInt64 { raw.pointee.body_length }
 
     /// The collected body; it is valid as long as this object. 64 readable bytes follow it.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var body: UnsafeRawBufferPointer {
         guard let start = raw.pointee.body else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(start: start, count: Int(raw.pointee.body_length))
     }
 }
 
-<<<<<<< HEAD
-/// An object that a higher layer has parsed from the body, and keeps here for the next reader.
-extension TransferResult {
-    /// Represents an object that must not be kept.
-=======
 /// The value that a higher layer has decoded from the body, kept for the next reader. Only that layer knows its type.
 extension TransferResult {
     /// Marks that nothing is to be kept.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     private final class Nothing: Sendable {
         static let only = Nothing()
     }
 
-<<<<<<< HEAD
-    /// The kept object; `nil` if the body was not parsed yet.
-    package var reading: (any AnyObject & Sendable)? { kept.withLock { $0 is Nothing ? nil : $0 } }
-
-    /// Keeps a parsed object, unless another thread was first or nothing is kept. Returns the object to use.
-=======
     /// The kept value; `nil` if the body has not been decoded yet.
     package var reading: (any AnyObject & Sendable)? { kept.withLock { $0 is Nothing ? nil : $0 } }
 
     /// Keeps a decoded value, unless another thread was first, or nothing is to be kept. Returns the value to use.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package func keep(_ reading: any AnyObject & Sendable) -> any AnyObject & Sendable {
         kept.withLock { kept in
             if let kept { return kept is Nothing ? reading : kept }
@@ -282,11 +193,7 @@ extension TransferResult {
         }
     }
 
-<<<<<<< HEAD
-    /// Releases the kept object if nobody else holds it, so that it takes no more memory.
-=======
     /// Drops the kept value if nobody else holds it: keeping it would only cost memory.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package func forgetReading() {
         // Freed after the lock is released.
         _ = kept.withLock { kept in isKnownUniquelyReferenced(&kept) ? kept.take() : nil }
@@ -301,24 +208,15 @@ extension TransferResult {
         }
     }
 
-<<<<<<< HEAD
-    /// The number of the last check that the body has passed, chosen by the checker; 0 means none. A response in a
-    /// memory cache is checked often, but never changes.
-=======
     /// The number of the last check that the body has passed, as chosen by the checker; 0 = none. A response in a
     /// memory cache is checked many times and does not change.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var passedCheck: UInt64 {
         get { passed.load(ordering: .relaxed) }
         set { passed.store(newValue, ordering: .relaxed) }
     }
 }
 
-<<<<<<< HEAD
-/// Why a transfer failed, as reported by the core.
-=======
 /// Why a transfer failed, in the core's terms.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 package struct TransferFailure: Error, Sendable, Equatable {
     package enum Code: Int32, Sendable {
         case memory = -1
@@ -347,11 +245,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
         case bodyNotReplayable = -24
     }
 
-<<<<<<< HEAD
-    /// The detail of a failure, in the order of `FERRY_D_…` in CFerry.h.
-=======
     /// The finer cause; in the order of `FERRY_D_…` in CFerry.h.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package enum Detail: Int32, Sendable {
         case none = 0
         case method, headerName, headerValue, framing
@@ -372,11 +266,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
     /// libcurl's `CURLcode`; 0 if libcurl was not involved.
     package var curlCode: Int32 = 0
     package var errno: Int32 = 0
-<<<<<<< HEAD
-    /// The message of libcurl or the core. It contains no header fields, URLs or bodies.
-=======
     /// The message of libcurl or the core; it contains no header, no URL and no body.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var message = ""
 
     package init(_ code: Code, _ detail: Detail = .none) {
@@ -385,11 +275,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
     }
 }
 
-<<<<<<< HEAD
-/// How far a transfer had come, in the order of `FERRY_PHASE_…` in CFerry.h.
-=======
 /// How far a transfer had got; in the order of `FERRY_PHASE_…` in CFerry.h.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 package enum TransferPhase: Int32, Sendable {
     case queued = 0
     case dns, connect, tls, send, waitHead, head, body, done
@@ -408,15 +294,9 @@ package struct TransferMetrics: Sendable, Equatable {
     package init() {}
 }
 
-<<<<<<< HEAD
-/// A part of a request body in a file, which is sent from there without a copy (sendfile(2)).
-package struct TransferPiece: Sendable, Equatable {
-    /// Owned by the event loop from here on, which closes it.
-=======
 /// Bytes of a request's body in a file, sent from there without a copy (sendfile(2)).
 package struct TransferPiece: Sendable, Equatable {
     /// The descriptor. The loop owns it from here on, and closes it.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var descriptor: Int32
     package var offset: Int64
     package var length: UInt64
@@ -427,22 +307,13 @@ package struct TransferPiece: Sendable, Equatable {
         self.length = length
     }
 
-<<<<<<< HEAD
-    /// Whether a piece may be returned instead of bytes for this space, and costs less. Only valid while the space is
-    /// being filled.
-=======
     /// Whether a piece may be returned instead of bytes for this space, and costs less; valid only while it is being
     /// filled.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package static func isTaken(for space: UnsafeMutableRawBufferPointer) -> Bool {
         ferry_takes_piece(space.baseAddress) != 0
     }
 
-<<<<<<< HEAD
-    /// Whether all of these bytes are in the page cache, so that nothing waits for the disk.
-=======
     /// Whether all of these bytes are in the system's page cache, so that nobody waits for the disk.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package static func isInMemory(_ descriptor: Int32, _ range: Range<UInt64>) -> Bool {
         ferry_file_is_cached(descriptor, Int64(range.lowerBound), UInt64(range.count)) != 0
     }

@@ -1,26 +1,3 @@
-<<<<<<< HEAD
-/// Carries transfers. `Transport` uses the network; a stub for tests follows a script.
-///
-/// The receiver gets exactly one result for every accepted id.
-package protocol Transporting: AnyObject, Sendable {
-    /// Sets the receiver. Called once, before the first submit. The receiver is held weakly.
-    func attach(_ receiver: any TransferReceiver)
-
-    /// The event loop for a new transfer, as the top byte of its id: the one on whose thread this is called, so that a
-    /// task on a loop's executor stays there; otherwise each in turn.
-    func chooseLoop() -> UInt8
-
-    /// Submits one transfer, from any thread. If it throws, there is no result.
-    func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure)
-
-    /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id has no effect.
-    func cancel(_ id: TransferID)
-
-    /// Continues after a pause of receiving. Any thread.
-    func resume(_ id: TransferID)
-
-    /// Asks for bytes of the request's body again, after a `later`. A held response stays held. Any thread.
-=======
 /// Carries transfers. `Transport` does it over the network; a stand-in for tests follows a script.
 ///
 /// The receiver gets exactly one result for every accepted id.
@@ -42,7 +19,6 @@ package protocol Transporting: AnyObject, Sendable {
     func resume(_ id: TransferID)
 
     /// Asks for bytes of the request's body again, after a `later`. A response that is held stays held. Any thread.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func resumeSending(_ id: TransferID)
 
     /// Stops reading the socket until `resume`. Any thread.
@@ -54,16 +30,6 @@ package protocol Transporting: AnyObject, Sendable {
     /// Moves a waiting transfer to another queue. Any thread.
     func setRing(_ ring: PriorityRing, of id: TransferID)
 
-<<<<<<< HEAD
-    /// Ends everything: waiting and active transfers end with `shutdown`, later submits throw it. Idempotent; does not
-    /// wait.
-    func shutdown()
-
-    /// The executor of one of the event loops in turn; `nil` if there is no event loop.
-    func nextExecutor() -> (any TaskExecutor)?
-
-    /// The clocks of all event loops, for code that sends on their threads; empty if there is no event loop.
-=======
     /// Ends everything: queued and running transfers end with `shutdown`, and later submits throw it. Idempotent; does
     /// not wait.
     func shutdown()
@@ -73,20 +39,10 @@ package protocol Transporting: AnyObject, Sendable {
     func nextExecutor() -> (any TaskExecutor)?
 
     /// The clocks of all loops, for code that sends on their threads; empty if there is no loop.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     var clocks: [LoopClock] { get }
 
     var statistics: TransportStatistics { get }
 
-<<<<<<< HEAD
-    /// The cookies in the jar; empty without one. Any thread, like the next three.
-    var cookies: [TransferCookie] { get }
-
-    /// Whether the jar has a cookie that has not expired. Unlike listing them, this costs the same for every jar.
-    var hasCookies: Bool { get }
-
-    /// Adds a cookie to the jar, replacing one with the same name, domain and path. Has no effect without a jar.
-=======
     /// The cookies in the jar; empty without a jar. Any thread, like the three members below.
     var cookies: [TransferCookie] { get }
 
@@ -94,56 +50,34 @@ package protocol Transporting: AnyObject, Sendable {
     var hasCookies: Bool { get }
 
     /// Puts a cookie into the jar; it replaces one with the same name, domain and path. No effect without a jar.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func setCookie(_ cookie: TransferCookie)
 
     /// Removes all cookies.
     func removeCookies()
 }
 
-<<<<<<< HEAD
-/// Receives the results of a transport on an event loop's thread. None of the methods may block.
-package protocol TransferReceiver: AnyObject, Sendable {
-    /// All results of one turn of an event loop.
-=======
 /// Receives the results of a transport, on a loop's thread: none of these may block.
 package protocol TransferReceiver: AnyObject, Sendable {
     /// Delivers all results of one turn of a loop.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func transfersFinished(_ results: [TransferResult])
 
     /// The transfer has left the queue. Only called for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
-<<<<<<< HEAD
-    /// The final head of a streamed response: a result without a body, with the metrics so far.
-    func transfer(_ id: TransferID, receivedHead head: TransferResult)
-
-    /// A piece of a streamed body, valid until this returns.
-=======
     /// Delivers the final head of a streamed response: a result without a body, with the measurements so far.
     func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
     /// Delivers a piece of a streamed body; it is valid until this returns.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
 
     /// This many bytes of the body have been written to its descriptor.
     func transfer(_ id: TransferID, written count: UInt64)
 
-<<<<<<< HEAD
-    /// Provides the next bytes of a request's body.
-    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
-
-    /// The TLS files have changed, and apply to new connections. With a `fault` they cannot be used, and the old ones
-    /// stay in use.
-=======
     /// Asks for the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
 
     /// The TLS files have changed and apply to new connections. With a `fault` they are unusable, and the old ones stay
     /// in use.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     func trustChanged(fault: String?)
 }
 
@@ -202,25 +136,15 @@ package struct TransportStatistics: Sendable, Equatable {
     package var longestTurn: UInt64 = 0
     package var trustRenewals: UInt64 = 0
     package var trustFaults: UInt64 = 0
-<<<<<<< HEAD
-    /// By scheme, host and port.
-    package var origins: [String: OriginFigures] = [:]
-    /// The sum of the removed origins.
-=======
     /// The figures by scheme, host and port.
     package var origins: [String: OriginFigures] = [:]
     /// The sums of origins that were forgotten.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
     package var pastOrigins = OriginFigures()
 
     package init() {}
 }
 
-<<<<<<< HEAD
-/// The connections of one origin.
-=======
 /// The figures of the connections to one origin.
->>>>>>> 897fb2c0c6669c1b0079ad10e05491d56daaa05c
 package struct OriginFigures: Sendable, Hashable {
     package var open: UInt64 = 0
     package var idle: UInt64 = 0
