@@ -1,5 +1,5 @@
-/* core.c - the parts put together: what a turn of the loop does, how a loop
- * begins, and how it ends. */
+/* core.c - puts the parts together: the work of one turn, and the start and the
+ * end of a loop. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -49,8 +49,8 @@ static bool work(ferry_loop *loop) {
   return loop->touched || ferry__admissible(loop);
 }
 
-/* A timer may have freed the place of a transfer whose end is not to be told
- * yet, as its sink still writes. */
+/* A timer may have freed the slot of a transfer that must not be reported yet,
+ * because its sink is still writing. */
 static bool has_work(const ferry_loop *loop) {
   return loop->touched || ferry__admissible(loop);
 }
@@ -96,10 +96,10 @@ static void fail_all(ferry_loop *loop) {
         loop->table.slots[i]->state != FERRY__WRITING)
       ferry__transfer_end(loop, loop->table.slots[i], fault);
     else
-      i++; /* an end may shift another one into this slot */
+      i++; /* ending one transfer may move another into this slot */
 }
 
-/* What is still being written is written without the loop. */
+/* Writes that are still under way continue without the loop. */
 static void on_patience(uv_timer_t *timer) {
   ferry_loop *loop = timer->data;
   for (size_t i = 0; i < loop->table.capacity;) {

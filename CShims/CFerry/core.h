@@ -1,6 +1,6 @@
 /* core.h - what the files of the core share, lowest layer first, and the loop
- * that is made of it. Everything here belongs to the loop's thread, except what
- * is marked [any thread]. */
+ * that they form. Everything here belongs to the loop's thread, except where
+ * marked [any thread]. */
 #ifndef FERRY_CORE_H
 #define FERRY_CORE_H
 
@@ -26,9 +26,10 @@ struct ferry_loop {
   pthread_t thread;
   bool freed_by_itself;
   bool closing;
-  bool jar_held; /* its cookies are locked (cookies.c) */
-  const void *piece_space; /* of the pull that is under way, if it takes one */
-  bool starved; /* libcurl was, in this turn of a shard or before it */
+  bool jar_held; /* the lock of its cookies is held (cookies.c) */
+  const void *piece_space; /* `space` of the current pull, if it takes a
+                            * piece */
+  bool starved; /* libcurl ran out of memory in this turn of a shard */
 
   uv_loop_t uv;
   uv_timer_t timer;
@@ -40,7 +41,7 @@ struct ferry_loop {
   const ferry__hooks *hooks;
   ferry__sockets sockets;
   ferry__socket *ports[FERRY__BUCKETS]; /* by local port (curl/socket.c) */
-  uint64_t leases, connections; /* numbers that were given out */
+  uint64_t leases, connections; /* numbers handed out so far */
   ferry__http1 http1;
   ferry__shard *shards, *touched;
   unsigned shard_count, per_shard, first_free;
@@ -53,22 +54,23 @@ struct ferry_loop {
   ferry__port *port;
   ferry__jobs jobs;
   ferry__alarm alarm;
-  ferry__spares decoders[2]; /* of zlib, of libzstd */
+  ferry__spares decoders[2]; /* for zlib and for libzstd */
   unsigned sink_count;
-  unsigned char *scratch; /* the decoders' output */
+  unsigned char *scratch; /* output buffer of the decoders */
   ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
   ferry_result *finished, **finished_last;
   size_t finished_count;
-  uint64_t now_ns; /* refreshed once a round */
-  uint64_t polled; /* ms; when the sockets were last waited for */
-  uint64_t held_from, held_until; /* ms; the last time that they were not */
+  uint64_t now_ns; /* updated once a round */
+  uint64_t polled; /* ms; when the loop last polled the sockets */
+  uint64_t held_from, held_until; /* ms; the last time they were not polled */
 };
 
 static inline uint64_t ferry__now(const ferry_loop *loop) {
   return uv_now(&loop->uv);
 }
 static inline void ferry__count(_Atomic uint64_t *counter, int64_t by) {
-  /* One writer: a plain load and store will do, and cost no locked bus. */
+  /* There is only one writer, so a plain load and store are enough, and need no
+   * locked instruction. */
   uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
   atomic_store_explicit(counter, now + (uint64_t)by, memory_order_relaxed);
 }
@@ -76,9 +78,9 @@ static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
   return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
 }
 
-/* libcurl has returned, or calls what may wait for others: nothing of the jar
- * stays locked. */
-/* Of one connection, ms: a tenth more or less than is asked for. */
+/* Called when libcurl has returned, or calls something that may wait for
+ * others: the jar's lock must not stay held. */
+/* The lifetime of one connection in ms: the option, give or take a tenth. */
 static inline uint64_t ferry__lifetime(const ferry_loop *loop,
                                        uint64_t serial) {
   uint64_t tenth = loop->options.lifetime_ms / 10;

@@ -1,5 +1,4 @@
-/* base.h - what all files of CLoopback share: limits, and names of what is
- * described elsewhere. */
+/* base.h - limits and forward declarations for all files of CLoopback. */
 #ifndef LOOPBACK_BASE_H
 #define LOOPBACK_BASE_H
 
@@ -12,8 +11,9 @@
 #include <uv.h>
 
 #define LB_READ_SIZE (256 * 1024)  /* one read, shared by all connections */
-#define LB_INPUT_LIMIT (256 * 1024) /* unread input at which reading rests */
-#define LB_BLOCK (64 * 1024)        /* output made in one go */
+#define LB_INPUT_LIMIT (256 * 1024) /* reading stops at this much unread
+                                     * input */
+#define LB_BLOCK (64 * 1024)        /* output made at a time */
 #define LB_HEAD_LIMIT (64 * 1024)
 #define LB_MAX_FIELDS 256
 #define LB_LINGER_MS 2000

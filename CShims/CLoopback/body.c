@@ -1,11 +1,11 @@
-/* body.c - the two ways a request's body is framed: a length, or chunks. */
+/* body.c - parses the body of a request, framed by a length or in chunks. */
 #include "internal.h"
 
 #include <string.h>
 
 enum { LENGTH = 0, SIZE, EXTENSION, DATA, DATA_END, TRAILER, DONE };
 
-#define LINE_LIMIT 8192 /* a chunk line, all trailers together */
+#define LINE_LIMIT 8192 /* of a chunk line, and of all trailers together */
 
 void lb__framing_begin(lb_framing *framing, const lb_head *head) {
   memset(framing, 0, sizeof(*framing));
@@ -14,7 +14,8 @@ void lb__framing_begin(lb_framing *framing, const lb_head *head) {
   framing->left = head->chunked ? 0 : head->content_length;
 }
 
-/* One byte outside a chunk's data. False when it cannot stand there. */
+/* Takes one byte outside a chunk's data. Returns false if it is invalid
+ * there. */
 static bool step(lb_framing *f, char byte) {
   int digit;
   if (f->state != DATA_END && ++f->line > LINE_LIMIT) return false;

@@ -1,5 +1,5 @@
-/* buffer.c - growing bytes. A buffer keeps its memory when it is emptied, so
- * that a warm connection asks for none. */
+/* buffer.c - growing byte buffers. A buffer keeps its memory when it is
+ * emptied, so that a warm connection allocates nothing. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An emptied buffer larger than this is given back. */
+/* An emptied buffer larger than this is freed. */
 #define KEEP_SIZE (512 * 1024)
 
 static void out_of_memory(void) {

@@ -1,4 +1,4 @@
-/* buffer.h - memory that is there, or the process ends. */
+/* buffer.h - memory allocation that never fails: the process ends instead. */
 #ifndef LOOPBACK_BUFFER_H
 #define LOOPBACK_BUFFER_H
 

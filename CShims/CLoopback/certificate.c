@@ -1,5 +1,5 @@
 /* certificate.c - certificates made in the process, so that no test needs a
- * file that runs out one day. */
+ * file that expires one day. */
 #include "internal.h"
 
 #include <openssl/evp.h>
@@ -40,8 +40,8 @@ static int set_name(X509 *certificate, const char *common_name) {
       (const unsigned char *)common_name, -1, -1, 0);
 }
 
-/* A certificate without signature, good from `from` to `to` (seconds from
- * now), with the issuer's name (NULL = its own). */
+/* Makes a certificate without signature, valid from `from` to `to` (seconds
+ * from now), with the issuer's name (NULL = its own). */
 static X509 *make_certificate(EVP_PKEY *key, X509 *issuer, const char *name,
                               long from, long to) {
   X509 *made = X509_new();

@@ -1,5 +1,5 @@
-/* command.c - what other threads ask of the server: a list behind a lock, and
- * a wake. Handlers and their answers are here. */
+/* command.c - commands from other threads to the server: a list behind a lock,
+ * and a wake. Handlers and their responses are here. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void free_command(lb_command *command) {
   free(command);
 }
 
-/* [any thread] Owns the command. After the stop it is nothing. */
+/* [any thread] Takes ownership of the command. Ignored after the stop. */
 void lb__post(lb_server *s, lb_command *command) {
   bool first;
   pthread_mutex_lock(&s->lock);
@@ -74,7 +74,7 @@ void loopback_handle(loopback_server *server, uint64_t handler,
   lb__post(server, command);
 }
 
-/* Whether the handler's own fields say where the body ends. */
+/* Whether the handler's own fields frame the body. */
 static bool frames_itself(const char *fields) {
   while (*fields) {
     size_t line = strcspn(fields, "\n");
@@ -125,7 +125,7 @@ static void reply(lb_conn *c, lb_command *command) {
 static void run_answer(lb_server *s, lb_command *command) {
   uint32_t slot = (uint32_t)command->id;
   lb_conn *c = slot < s->slot_count ? s->slots[slot] : NULL;
-  /* The request may be gone, and its place taken by another. */
+  /* The request may have ended, and its slot been reused. */
   if (!c || c->closing || c->generation != command->id >> 32 || !c->waiting)
     return;
   reply(c, command);

@@ -1,8 +1,8 @@
 /* connection.c - the life of a connection: accepted, read, run, closed.
  *
- * lb__conn_run() is the only place where a connection moves. It is called
- * when something came (bytes, a written buffer, the timer, an answer), never
- * from within itself: what would call it again sets `again` instead. */
+ * Only lb__conn_run() advances a connection. It is called after an event
+ * (bytes, a written buffer, the timer, a response), never from within itself:
+ * code that would call it again sets `again` instead. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf) {
     lb__buf_add(&c->in, buf->base, (size_t)size);
     lb__conn_run(c);
   } else {
-    /* The fast path works in the shared buffer; only what is left of an
-     * unfinished request is copied. */
+    /* The fast path works in the shared buffer; only the rest of an incomplete
+     * request is copied. */
     c->view = buf->base;
     c->view_length = (size_t)size;
     c->view_is_in = false;
@@ -57,7 +57,7 @@ void lb__conn_take(lb_conn *c, size_t size) {
   if (!c->view_length) lb__buf_clear(&c->in);
 }
 
-/* Reads on unless enough waits to be worked on or written already. */
+/* Continues reading unless there is enough unread input or unwritten output. */
 static void update_reading(lb_conn *c) {
   size_t unread = c->view_is_in ? lb__buf_size(&c->in) : c->view_length;
   bool wanted = !c->stop_reading && !c->ended && unread < LB_INPUT_LIMIT &&
@@ -81,9 +81,10 @@ static void advance(lb_conn *c) {
   if (!c->script && !c->closing) lb__exchange_advance(c);
 }
 
-/* An ordinary connection whose client has closed ends when nothing is left
- * to write: who closes while an answer is awaited has gone, who closes while
- * it is written may read the rest. A script says itself what becomes of it. */
+/* An ordinary connection whose client has closed ends when nothing is left to
+ * write: a client that closes while a response is awaited has gone; one that
+ * closes while it is written may read the rest. A script decides this
+ * itself. */
 static bool is_over(const lb_conn *c) {
   return c->ended && !c->script && lb__drained(c);
 }
@@ -124,14 +125,15 @@ static void on_timer(uv_timer_t *timer) {
 
 void lb__conn_timer(lb_conn *c, uint64_t milliseconds) {
   c->timer_fired = false;
-  /* The loop's clock stands still during a turn; a timer counts from now. */
+  /* The loop's clock does not advance during a turn; a timer must count from
+   * now. */
   uv_update_time(&c->server->loop);
   uv_timer_start(&c->timer, on_timer, milliseconds, 0);
 }
 
 void lb__conn_wait(lb_conn *c, uint64_t milliseconds) {
-  /* libuv's clock is whole milliseconds, rounded down: a timer that is started
-   * late in one of them fires up to a millisecond early. */
+  /* libuv's clock is in whole milliseconds, rounded down: a timer that is
+   * started late in one of them fires up to a millisecond early. */
   lb__conn_timer(c, milliseconds ? milliseconds + 1 : 0);
 }
 
@@ -166,8 +168,8 @@ void lb__conn_shutdown(lb_conn *c) {
   if (!uv_fileno((uv_handle_t *)&c->tcp, &fd)) shutdown(fd, SHUT_WR);
 }
 
-/* The polite end: FIN, then what the client still sends is read and dropped,
- * for a close with unread bytes would reset the answer away. */
+/* An orderly end: FIN, then what the client still sends is read and dropped. A
+ * close with unread bytes would reset the connection and lose the response. */
 void lb__conn_linger(lb_conn *c) {
   lb__conn_take(c, c->view_length);
   lb__tls_goodbye(c);

@@ -12,7 +12,7 @@
 enum {
   LB_PHASE_HEAD = 0, /* between requests */
   LB_PHASE_BODY,     /* inside a request's body */
-  LB_PHASE_REPLY,    /* an answer is under way */
+  LB_PHASE_REPLY,    /* a response is being sent or awaited */
   LB_PHASE_LINGER,   /* FIN sent, waiting for the client's */
 };
 enum { LB_BODY_DROP = 0, LB_BODY_KEEP, LB_BODY_ECHO, LB_BODY_HASH };
@@ -23,7 +23,7 @@ struct lb_conn {
   uv_write_t write;
   lb_server *server;
   uint32_t slot;
-  uint32_t generation; /* of the answer awaited from a handler, or 0 */
+  uint32_t generation; /* of the response awaited from a handler, or 0 */
   uint64_t number;     /* 1 for the first accepted */
   struct lb_conn *next_free;
   unsigned handles; /* not yet closed */
@@ -34,18 +34,18 @@ struct lb_conn {
   bool writing;       /* a uv_write is under way */
   bool running;
   bool again;
-  bool waiting;       /* for the timer or a handler */
-  bool close_after;   /* the answer ends the connection */
-  bool stop_reading;  /* by script */
+  bool waiting;       /* waits for the timer or a handler */
+  bool close_after;   /* the response ends the connection */
+  bool stop_reading;  /* as the script says */
   bool ended;         /* the client has closed its side */
-  bool head_only;     /* HEAD: the body is left out */
-  const char *view;   /* the input at work on: `in`, or the shared buffer */
+  bool head_only;     /* HEAD: the body is omitted */
+  const char *view;   /* the input being parsed: `in`, or the shared buffer */
   size_t view_length;
   bool view_is_in;
   lb_buf in;
   lb_buf out;
-  lb_buf flight; /* held by uv_write */
-  lb_buf head;   /* of a request whose body is being read */
+  lb_buf flight; /* being written by uv_write */
+  lb_buf head;   /* of the request whose body is being read */
   lb_buf body;
   uint64_t body_total;
   lb_framing framing;
@@ -55,8 +55,8 @@ struct lb_conn {
   lb_script *script;
   size_t step;
   bool step_begun;
-  bool wants_drain; /* the step goes on when all is written */
-  bool step_moved; /* something was read or awaited since the start */
+  bool wants_drain; /* the step continues when all is written */
+  bool step_moved; /* something was read or awaited since the script started */
   uint64_t step_left;
   SSL *ssl;
   BIO *ssl_in;
@@ -73,7 +73,7 @@ void lb__conn_shutdown(lb_conn *c);
 void lb__conn_linger(lb_conn *c);
 void lb__conn_take(lb_conn *c, size_t size);
 void lb__conn_timer(lb_conn *c, uint64_t milliseconds);
-/* Likewise, and never less than so long. */
+/* The same, but never for less than this time. */
 void lb__conn_wait(lb_conn *c, uint64_t milliseconds);
 
 /* slot.c */
@@ -87,7 +87,7 @@ bool lb__drained(const lb_conn *c);
 
 /* tls.c */
 SSL_CTX *lb__tls_context(const loopback_options *options);
-/* The authority that clients' certificates must be of. 0 or -1. */
+/* Sets the authority that clients' certificates must have. 0 or -1. */
 int lb__certificate_trust(const loopback_certificate *certificate,
                           SSL_CTX *ctx);
 bool lb__tls_begin(lb_conn *c);

@@ -1,9 +1,10 @@
-/* exchange.c - the ordinary server: request head, body, answer, the next. */
+/* exchange.c - the ordinary server: request head, body, response, the next
+ * request. */
 #include "internal.h"
 
 #include <string.h>
 
-/* The handler that fits, the latest first: the list is built that way. */
+/* Finds the matching handler; the list has the latest first. */
 static const lb_handler *find_handler(const lb_server *s,
                                       const lb_head *head) {
   for (const lb_handler *h = s->handlers; h; h = h->next) {
@@ -15,7 +16,8 @@ static const lb_handler *find_handler(const lb_server *s,
   return NULL;
 }
 
-/* Hands a complete request up. The answer comes by loopback_answer. */
+/* Hands a complete request to its handler. The response comes by
+ * loopback_answer. */
 static void ask_handler(lb_conn *c, const lb_head *head,
                         const lb_handler *handler) {
   lb_server *s = c->server;
@@ -35,7 +37,7 @@ static void ask_handler(lb_conn *c, const lb_head *head,
                         handler->number, &request);
 }
 
-/* The request is here, its body too. */
+/* The request is complete, including its body. */
 static void dispatch(lb_conn *c, const lb_head *head) {
   const lb_handler *handler = find_handler(c->server, head);
   lb_slice rest;
@@ -113,19 +115,19 @@ static void end_body(lb_conn *c) {
     lb__reply_end(c);
     return;
   }
-  /* The scratch head may have been another connection's meanwhile. */
+  /* Another connection may have used the scratch head meanwhile. */
   lb__head_parse(lb__buf_data(&c->head), lb__buf_size(&c->head), head);
   dispatch(c, head);
 }
 
-/* False when more input is needed. */
+/* Returns false if more input is needed. */
 static bool advance_body(lb_conn *c) {
   lb_slice piece;
   size_t used;
   int what = lb__framing_next(
       &c->framing, (lb_slice){c->view, c->view_length}, &used, &piece);
   if (what == LB_BODY_PIECE) take_piece(c, piece);
-  /* A refusal has taken all there was. */
+  /* A refusal has consumed all input. */
   if (c->phase == LB_PHASE_BODY && used) lb__conn_take(c, used);
   if (what == LB_BODY_END) end_body(c);
   if (what == LB_BODY_BAD) refuse(c, 400);
@@ -142,7 +144,7 @@ static void advance_head(lb_conn *c, long length) {
     lb__framing_begin(&c->framing, head);
     lb__conn_take(c, (size_t)length);
     lb__script_begin(c, script);
-    /* Its head is here. */
+    /* The head has been read already. */
     if (script->count && script->steps[0].kind == LOOPBACK_EXPECT_HEAD) {
       c->step = 1;
       c->step_moved = true;
@@ -165,7 +167,7 @@ void lb__exchange_advance(lb_conn *c) {
   while (!c->closing && !c->script) {
     long length;
     if (c->phase == LB_PHASE_BODY) {
-      /* An echo that is not read rests. */
+      /* Stop while the client does not read the echo. */
       if (lb__buf_size(&c->out) >= LB_INPUT_LIMIT || !advance_body(c)) return;
       continue;
     }

@@ -1,4 +1,5 @@
-/* exchange.h - one request and its answer (exchange.c, routes*.c, reply.c). */
+/* exchange.h - one request and its response (exchange.c, routes*.c,
+ * reply.c). */
 #ifndef LOOPBACK_EXCHANGE_H
 #define LOOPBACK_EXCHANGE_H
 
@@ -9,12 +10,12 @@ typedef void (*lb_route)(lb_conn *c, const lb_head *head, lb_slice rest);
 void lb__exchange_advance(lb_conn *c);
 lb_route lb__route_find(const lb_head *head, lb_slice *rest, int *body_mode);
 void lb__route_delayed(lb_conn *c);
-/* The status line, Date; then fields by lb__buf_…(&c->out, …). */
+/* Adds the status line and Date; then add fields by lb__buf_…(&c->out, …). */
 void lb__reply_begin(lb_conn *c, int status, const char *reason);
-/* Content-Length, Connection, empty line. */
+/* Adds Content-Length, Connection and the empty line. */
 void lb__reply_length(lb_conn *c, uint64_t length);
 void lb__reply_chunked(lb_conn *c);
-/* The answer is all in `out` or `source`. */
+/* All of the response is in `out` or `source`. */
 void lb__reply_end(lb_conn *c);
 void lb__reply_bytes(lb_conn *c, int status, const char *type,
                      const char *fields, const void *bytes, size_t length);

@@ -1,5 +1,5 @@
-/* head.c - request heads. One pass over the bytes; nothing is copied, the
- * slices point into the input. */
+/* head.c - parses request heads in one pass. Nothing is copied; the slices
+ * point into the input. */
 #include "internal.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static bool parse_request_line(const char *at, const char *end,
   if (!lb__starts(version, "HTTP/1.")) return false;
   head->keep_alive = !lb__equal(version, "HTTP/1.0");
   head->path = head->target;
-  /* The absolute form that proxies get: the path begins after the host. */
+  /* The absolute form, as sent to proxies: the path begins after the host. */
   if (head->path.base[0] != '/') {
     const char *host = memmem(head->path.base, head->path.length, "://", 3);
     const char *stop = head->target.base + head->target.length;
@@ -48,7 +48,7 @@ static bool parse_request_line(const char *at, const char *end,
   return true;
 }
 
-/* Whether a comma-separated list has this word. */
+/* Whether a comma-separated list contains this word. */
 static bool has_token(lb_slice list, const char *word) {
   const char *at = list.base;
   const char *end = at + list.length;
@@ -61,7 +61,7 @@ static bool has_token(lb_slice list, const char *word) {
   return false;
 }
 
-/* Takes note of the fields that frame the message. */
+/* Evaluates the fields that frame the message. */
 static bool look_at_field(lb_head *head, lb_slice name, lb_slice value) {
   switch (name.length) {
     case 6:

@@ -1,4 +1,4 @@
-/* head.h - the head of a request, and how its body is framed (head.c, text.c,
+/* head.h - the head of a request and the framing of its body (head.c, text.c,
  * body.c). */
 #ifndef LOOPBACK_HEAD_H
 #define LOOPBACK_HEAD_H
@@ -29,7 +29,8 @@ typedef struct lb_head {
   bool expects_continue;
 } lb_head;
 
-/* The length of the head, 0 when it is incomplete, or a negative status. */
+/* Returns the length of the head, 0 if it is incomplete, or a negative HTTP
+ * status. */
 long lb__head_parse(const char *base, size_t length, lb_head *head);
 bool lb__head_field(const lb_head *head, const char *name, lb_slice *value);
 
@@ -37,9 +38,9 @@ bool lb__equal(lb_slice slice, const char *text);
 bool lb__equal_fold(lb_slice slice, const char *text);
 bool lb__starts(lb_slice slice, const char *text);
 bool lb__number(lb_slice slice, uint64_t *out); /* all digits, no overflow */
-int lb__hex(char digit); /* -1 when it is none */
+int lb__hex(char digit); /* -1 if it is not a hex digit */
 size_t lb__unescape(lb_slice slice, bool plus, char *out); /* <= length */
-/* The next `name=value` of a query, both still escaped. */
+/* Takes the next `name=value` of a query, both still escaped. */
 bool lb__query_next(lb_slice *query, lb_slice *name, lb_slice *value);
 bool lb__query(lb_slice query, const char *name, lb_slice *value);
 uint64_t lb__query_number(lb_slice query, const char *name, uint64_t other);
@@ -56,7 +57,7 @@ typedef struct lb_framing {
 enum { LB_BODY_MORE = 0, LB_BODY_PIECE, LB_BODY_END, LB_BODY_BAD };
 
 void lb__framing_begin(lb_framing *framing, const lb_head *head);
-/* Takes *used bytes of the input; PIECE: *piece is content. */
+/* Consumes *used bytes of the input; PIECE: *piece is content. */
 int lb__framing_next(lb_framing *framing, lb_slice input, size_t *used,
                      lb_slice *piece);
 

@@ -1,5 +1,5 @@
-/* internal.h - what the files of CLoopback share. Everything in these belongs
- * to the server's thread unless a line says otherwise. */
+/* internal.h - what the files of CLoopback share. Everything belongs to the
+ * server's thread unless marked otherwise. */
 #ifndef LOOPBACK_INTERNAL_H
 #define LOOPBACK_INTERNAL_H
 

@@ -1,4 +1,5 @@
-/* listener.c - the socket that listens, or pointedly does not. */
+/* listener.c - the listening socket, or one that deliberately does not
+ * accept. */
 #include "internal.h"
 
 #include <errno.h>
@@ -30,9 +31,8 @@ static uint16_t port_of(const struct sockaddr_storage *address) {
                    : ((const struct sockaddr_in *)address)->sin_port);
 }
 
-/* A socket that libuv does not know: bound, and either deaf, or listening
- * with a backlog of none that we fill ourselves. What does not fit any more
- * gets no answer to its SYN. */
+/* Makes a socket outside libuv: bound, and either not listening, or listening
+ * with a minimal backlog that we fill ourselves. Further SYNs get no reply. */
 static int listen_by_hand(lb_server *s, struct sockaddr_storage *address,
                           socklen_t length) {
   s->bound = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -54,8 +54,8 @@ static int listen_by_hand(lb_server *s, struct sockaddr_storage *address,
   return 0;
 }
 
-/* A path: a Unix socket, in a handle made for TCP, which reads and writes it
- * all the same. */
+/* A path: a Unix socket, in a libuv handle made for TCP, which reads and writes
+ * it just as well. */
 static int listen_at_path(lb_server *s) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   size_t length = strlen(s->options.address);

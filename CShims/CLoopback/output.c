@@ -1,5 +1,6 @@
-/* output.c - writing. uv_try_write first; what the socket does not take goes
- * out by one uv_write at a time, from memory that stays where it is. */
+/* output.c - writing. uv_try_write first; the bytes that the socket does not
+ * take are written by one uv_write at a time, from memory that stays in
+ * place. */
 #include "internal.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static void write_encrypted(lb_conn *c, uv_buf_t span) {
   if (!c->closing) lb__tls_push(c);
 }
 
-/* Sends what TLS has made: handshake, records, alerts. */
+/* Sends the output of TLS: handshake, records, alerts. */
 void lb__tls_push(lb_conn *c) {
   char *bytes;
   long size = BIO_get_mem_data(c->ssl_out, &bytes);
@@ -95,7 +96,7 @@ void lb__tls_push(lb_conn *c) {
   BIO_reset(c->ssl_out);
 }
 
-/* All is written: goes on with what waited for that. */
+/* Everything is written: continues with what waited for that. */
 static void finish(lb_conn *c) {
   if (c->script) {
     if (c->wants_drain) c->again = true;
@@ -123,14 +124,14 @@ void lb__flush(lb_conn *c) {
         lb__source_pull(c, &span) == LB_PULL_END)
       lb__source_end(c);
     if (!lb__buf_size(&c->out) && !span.len) {
-      /* TLS may owe an answer of its own. */
+      /* TLS may have a reply of its own to send. */
       if (c->ssl) lb__tls_push(c);
       break;
     }
     if (c->ssl) write_encrypted(c, span);
     else write_plain(c, span, try_first);
-    /* A fast reader must not keep the loop to itself: the second round goes
-     * through uv_write, whose callback comes in the next turn. */
+    /* A fast reader must not occupy the loop: the second round goes through
+     * uv_write, whose callback comes in the next turn. */
     try_first = false;
     if (c->ssl && c->source.kind != LB_SOURCE_NONE && !c->writing) {
       uv_buf_t none = uv_buf_init("", 0);

@@ -1,10 +1,10 @@
-/* record.c - what tests ask for: counters, watches, marks, kept requests. */
+/* record.c - what tests read: counters, watches, marks, kept requests. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One writer: no locked instruction is needed. */
+/* There is only one writer, so no locked instruction is needed. */
 void lb__count(_Atomic uint64_t *counter, uint64_t more) {
   atomic_store_explicit(
       counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
@@ -102,7 +102,7 @@ void loopback_watch(loopback_server *server, uint64_t watch, int kind,
   lb__post(server, command);
 }
 
-/* ---- Records: a ring, whose buffers are used again ---------------------- */
+/* ---- Records: a ring whose buffers are reused ---------------------------- */
 
 uint64_t lb__record_add(lb_conn *c, const lb_head *head) {
   lb_server *s = c->server;
@@ -131,7 +131,7 @@ void lb__record_body(lb_conn *c, lb_slice piece) {
   if (!c->record) return;
   record = &s->records[(c->record - 1) % s->options.record_limit];
   pthread_mutex_lock(&s->record_lock);
-  /* The ring may have come round. */
+  /* The ring may have wrapped around. */
   if (record->index == c->record) {
     record->body_total += piece.length;
     room = s->options.record_body_limit - lb__buf_size(&record->body);

@@ -1,4 +1,4 @@
-/* reply.c - the head of an answer, and its end. */
+/* reply.c - the head of a response, and its end. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -91,8 +91,8 @@ void lb__reply_chunked(lb_conn *c) {
   end_head(c);
 }
 
-/* A short answer leaves the connection free for the next pipelined request
- * at once; the others wait until they are written. */
+/* After a short response the connection is at once free for the next pipelined
+ * request; others wait until they are written. */
 void lb__reply_end(lb_conn *c) {
   c->waiting = false;
   if (c->head_only) lb__source_end(c);
@@ -112,7 +112,7 @@ void lb__reply_bytes(lb_conn *c, int status, const char *type,
     lb__buf_text(&c->out, "\r\n");
   }
   if (fields) lb__buf_text(&c->out, fields);
-  /* 1xx, 204 and 304 have no body and say nothing about one. */
+  /* 1xx, 204 and 304 have no body and no fields about one. */
   if (status < 200 || status == 204 || status == 304) end_head(c);
   else {
     lb__reply_length(c, length);

@@ -1,4 +1,4 @@
-/* routes.c - the table of built-in routes, and the simple ones. */
+/* routes.c - the table of built-in routes, and the simple routes. */
 #include "internal.h"
 
 #include <openssl/evp.h>
@@ -29,8 +29,8 @@ void lb__route_delayed(lb_conn *c) {
   c->again = true;
 }
 
-/* Other parameters of the query than `except`, as fields; whatever is not
- * fit for a head (control bytes) is left out. */
+/* Adds the query's parameters other than `except` as fields. Those that are
+ * invalid in a head (control bytes) are omitted. */
 static void query_fields(lb_slice query, const char *except, lb_buf *out) {
   lb_slice name;
   lb_slice value;
@@ -125,7 +125,7 @@ static void route_redirect_to(lb_conn *c, const lb_head *head,
   }
   text = lb__copy(url.base, url.length);
   length = lb__unescape(url, true, text);
-  /* The other control bytes pass: a client has to stand them. */
+  /* Other control bytes are allowed: a client has to cope with them. */
   if (memchr(text, '\n', length) || memchr(text, '\r', length))
     lb__reply_error(c, 400);
   else
@@ -165,7 +165,7 @@ static void route_close(lb_conn *c, const lb_head *head, lb_slice rest) {
   route_hello(c, head, rest);
 }
 
-/* The first that fits counts. A path that ends in `/` is a prefix. */
+/* The first match is used. A path that ends with `/` is a prefix. */
 static const struct {
   const char *path;
   int body_mode;

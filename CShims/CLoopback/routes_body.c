@@ -1,4 +1,4 @@
-/* routes_body.c - routes whose answer has a made-up body of any size. */
+/* routes_body.c - routes that generate a body of any size. */
 #include "internal.h"
 
 #include <openssl/evp.h>
@@ -8,7 +8,8 @@
 
 enum { RANGE_NONE, RANGE_GOOD, RANGE_UNSATISFIABLE };
 
-/* One range of RFC 9110, 14.1.2; several at once are answered in full. */
+/* Parses one range (RFC 9110, 14.1.2); a request for several gets the full
+ * response. */
 static int parse_range(lb_slice value, uint64_t total, uint64_t *first,
                        uint64_t *last) {
   const char *dash;
@@ -38,7 +39,7 @@ static int parse_range(lb_slice value, uint64_t total, uint64_t *first,
   return RANGE_GOOD;
 }
 
-/* Only a strong validator that is the same lets a range be answered. */
+/* A range is sent only if the validator is strong and equal. */
 static bool if_range_holds(const lb_head *head, const char *etag) {
   lb_slice value;
   if (!lb__head_field(head, "If-Range", &value)) return true;
@@ -51,7 +52,7 @@ static void write_etag(lb_conn *c, const char *etag) {
   lb__buf_text(&c->out, "\r\n");
 }
 
-/* The ETag of N bytes; "?etag=x" gives another. Weak ones as they are. */
+/* The ETag of N bytes; "?etag=x" sets another one. Weak ones are kept. */
 static void make_etag(const lb_head *head, uint64_t total, char *etag,
                       size_t size) {
   lb_slice given;
@@ -101,7 +102,7 @@ void lb__route_bytes(lb_conn *c, const lb_head *head, lb_slice rest) {
     lb__reply_end(c);
     return;
   }
-  /* A range that is passed over may have left its numbers. */
+  /* A range that is ignored may have left its numbers. */
   if (range == RANGE_NONE) first = 0;
   lb__reply_begin(c, range == RANGE_GOOD ? 206 : 200, NULL);
   if (range == RANGE_GOOD) {
@@ -178,7 +179,7 @@ void lb__route_until_close(lb_conn *c, const lb_head *head, lb_slice rest) {
   lb__reply_end(c);
 }
 
-/* "Basic …" of the credentials in the path. */
+/* The expected "Basic …" value for the credentials in the path. */
 static char *expected_credentials(lb_slice rest) {
   char *pair = lb__copy(rest.base, rest.length);
   char *slash = memchr(pair, '/', rest.length);

@@ -1,4 +1,4 @@
-/* routes_coded.c - compressed bodies, good, cut short and corrupt. */
+/* routes_coded.c - compressed bodies: good, cut short and corrupt. */
 #include "internal.h"
 
 #include <brotli/encode.h>
@@ -7,7 +7,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Up to here the whole is made at once, and its length announced. */
+/* Up to this size the whole body is made at once, and its length announced. */
 #define WHOLE_LIMIT (4 * 1024 * 1024)
 #define INPUT_BLOCK (4 * 1024 * 1024)
 
@@ -22,7 +22,7 @@ struct lb_encoder {
   };
 };
 
-/* Zero bytes for bombs: all that matters is that they get small. */
+/* Zero bytes for bombs: they only have to compress well. */
 static bool open_encoder(lb_encoder *encoder, bool zeros) {
   int window = encoder->coding == GZIP      ? 15 + 16
                : encoder->coding == DEFLATE ? 15
@@ -72,8 +72,8 @@ void lb__coded_end(lb_source *source) {
   source->encoder = NULL;
 }
 
-/* Takes some of the piece, adds what that makes; true at the very end. *busy:
- * there is more to come without more input. */
+/* Encodes some of the piece; returns true at the very end. *busy: more output
+ * follows without more input. */
 static bool encode(lb_encoder *encoder, lb_slice *piece, bool last,
                    lb_buf *out, bool *busy) {
   unsigned char *room = (unsigned char *)lb__buf_room(out, LB_BLOCK);
@@ -114,7 +114,7 @@ static bool encode(lb_encoder *encoder, lb_slice *piece, bool last,
   return ended;
 }
 
-/* Compresses up to INPUT_BLOCK bytes into `out`; true at the end. */
+/* Compresses up to INPUT_BLOCK bytes into `out`; returns true at the end. */
 static bool compress_block(lb_source *source, lb_buf *out) {
   uint64_t done = 0;
   bool ended = false;
@@ -140,8 +140,8 @@ int lb__coded_pull(lb_conn *c) {
     lb__buf_add(&c->out, lb__buf_data(&made), lb__buf_size(&made));
     lb__buf_text(&c->out, "\r\n");
   } else {
-    /* All of it is still inside the encoder. Others have their turn first,
-     * and a timer of 0 would not let them. */
+    /* Everything is still inside the encoder. Other connections get a turn
+     * first, which a timer of 0 would prevent. */
     lb__conn_timer(c, 1);
   }
   lb__buf_free(&made);

@@ -1,4 +1,4 @@
-/* routes_echo.c - routes that tell what came. */
+/* routes_echo.c - routes that return what they received. */
 #include "internal.h"
 
 #include <openssl/evp.h>
@@ -64,8 +64,8 @@ void lb__route_echo(lb_conn *c, const lb_head *head, lb_slice rest) {
   reply_json(c, &text);
 }
 
-/* Begins when the head is here; the body follows as it comes. Without a body
- * it is the whole answer. */
+/* Starts when the head has been read; the body is sent back as it arrives. A
+ * request without a body gets an empty response. */
 void lb__route_echo_body(lb_conn *c, const lb_head *head, lb_slice rest) {
   lb_slice type = {"application/octet-stream", 24};
   (void)rest;
@@ -86,7 +86,7 @@ void lb__route_upload(lb_conn *c, const lb_head *head, lb_slice rest) {
   unsigned char digest[32];
   lb_buf text = {0};
   (void)rest;
-  /* Without a body nothing was begun. */
+  /* Without a body nothing was started. */
   if (!head->chunked && !head->content_length)
     EVP_Digest("", 0, digest, NULL, EVP_sha256(), NULL);
   else

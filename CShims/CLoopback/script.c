@@ -1,11 +1,11 @@
-/* script.c - scripts: kept, chosen, begun, ended. */
+/* script.c - scripts: stored, chosen, started, ended. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A short text that is sent many times is laid out many times in one block,
- * so that 200,000 sendings are some hundred writes. */
+/* A short text that is sent many times is repeated within one block, so that
+ * 200,000 repetitions need only some hundred writes. */
 static void copy_step(lb_step *to, const loopback_step *from) {
   uint64_t rounds = 1;
   to->kind = from->kind;
@@ -81,7 +81,7 @@ lb_script *lb__script_for_path(lb_server *s, lb_slice path) {
   return NULL;
 }
 
-/* Whether the connection begins without TLS on a server that has it. */
+/* Whether the connection starts without TLS on a server that has it. */
 bool lb__script_plain(const lb_script *script) {
   int first = script->count ? script->steps[0].kind : 0;
   if (first == LOOPBACK_PLAIN || first == LOOPBACK_STALL_HANDSHAKE ||
@@ -104,7 +104,7 @@ void lb__script_end(lb_conn *c) {
   c->script = NULL;
 }
 
-/* ---- Signals: names that stay said --------------------------------------- */
+/* ---- Signals: once set, they stay set ------------------------------------ */
 
 bool lb__is_signalled(const lb_server *s, const char *name) {
   for (const lb_name *n = s->signals; n; n = n->next)

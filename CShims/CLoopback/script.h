@@ -1,4 +1,4 @@
-/* script.h - answers by script (script.c, script_steps.c). */
+/* script.h - scripted responses (script.c, script_steps.c). */
 #ifndef LOOPBACK_SCRIPT_H
 #define LOOPBACK_SCRIPT_H
 
@@ -19,7 +19,7 @@ typedef struct lb_script {
   char *path;
   uint64_t first;
   uint64_t last;
-  uint64_t uses; /* still left; UINT64_MAX = no bound */
+  uint64_t uses; /* uses left; UINT64_MAX = no limit */
   size_t count;
   lb_step steps[];
 } lb_script;

@@ -1,5 +1,5 @@
-/* script_steps.c - what each step of a script does. A step is DONE, or it is
- * BLOCKED: then lb__conn_run() comes back to it when something came. */
+/* script_steps.c - the steps of scripts. A step is DONE, or it is BLOCKED: then
+ * lb__conn_run() returns to it after the next event. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 
 enum { BLOCKED = 0, DONE = 1 };
 
-/* Waits for the client, who may have gone. */
+/* Waits for the client, which may have gone. */
 static int blocked(lb_conn *c) {
   if (c->ended) lb__conn_close(c);
   return BLOCKED;
 }
 
-/* Begins a sending step, or looks whether all of it is written. */
+/* Starts a sending step, or checks whether it is fully written. */
 static int sending(lb_conn *c, lb_source source) {
   if (!c->step_begun) {
     c->step_begun = true;
@@ -54,7 +54,7 @@ static int expect_head(lb_conn *c) {
                     : 0;
   if (!length) return blocked(c);
   if (length < 0) {
-    /* Not HTTP/1; up to an empty line it is a head all the same. */
+    /* Not HTTP/1; but up to an empty line it counts as a head. */
     const char *end = memmem(c->view, c->view_length, "\r\n\r\n", 4);
     if (!end) return blocked(c);
     memset(&c->framing, 0, sizeof(c->framing));
@@ -98,7 +98,7 @@ static int expect_bytes(lb_conn *c, uint64_t count) {
   return c->step_left ? blocked(c) : DONE;
 }
 
-/* Nothing more happens until the client closes. */
+/* Does nothing until the client closes. */
 static int hold(lb_conn *c) {
   if (c->view_length) lb__conn_take(c, c->view_length);
   return blocked(c);
@@ -112,8 +112,8 @@ static int pause_step(lb_conn *c, const lb_step *step) {
   return c->timer_fired ? DONE : blocked(c);
 }
 
-/* FIN, not RST: bytes that lie unread in the socket would turn the one into
- * the other. */
+/* FIN, not RST: unread bytes in the socket would turn the one into the
+ * other. */
 static int close_step(lb_conn *c, bool goodbye) {
   char space[4096];
   uv_os_fd_t fd;
@@ -138,7 +138,7 @@ static int start_tls(lb_conn *c) {
   lb__conn_take(c, size);
   if (size) lb__tls_feed(c, early, size);
   free(early);
-  /* The script goes on by itself when the handshake is done. */
+  /* The script continues by itself when the handshake is done. */
   return DONE;
 }
 
@@ -197,8 +197,8 @@ static int run_step(lb_conn *c, const lb_step *step) {
   }
 }
 
-/* Steps that wait for the client or the time: a script that restarts without
- * any of them would never let go of the loop. */
+/* Steps that wait for the client or for time: a script that restarts without
+ * any of them would never release the loop. */
 static bool moves(int kind) {
   return kind == LOOPBACK_EXPECT_HEAD || kind == LOOPBACK_EXPECT_BYTES ||
          kind == LOOPBACK_PAUSE || kind == LOOPBACK_DRIP;

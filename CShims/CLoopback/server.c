@@ -1,4 +1,5 @@
-/* server.c - start, thread, stop, and the order in which things go away. */
+/* server.c - start, thread, stop, and the order in which everything is
+ * freed. */
 #include "internal.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static void close_descriptors(lb_server *s) {
   }
 }
 
-/* What only the server's thread used. */
+/* Frees what only the server's thread used. */
 static void free_lists(lb_server *s) {
   while (s->free_conns) {
     lb_conn *c = s->free_conns;
@@ -74,7 +75,7 @@ static void destroy(lb_server *s) {
   free(s);
 }
 
-/* Closes every handle; the loop ends by itself when the last one is. */
+/* Closes every handle; the loop ends when the last one is closed. */
 static void stop(lb_server *s) {
   if (s->stopping) return;
   s->stopping = true;
@@ -107,7 +108,7 @@ static void *run(void *argument) {
   return NULL;
 }
 
-/* The thread takes no signals: they belong to the program. */
+/* The thread handles no signals: they belong to the program. */
 static int start_thread(lb_server *s) {
   sigset_t all;
   sigset_t before;
@@ -147,7 +148,7 @@ int loopback_start(const loopback_options *options, loopback_server **out) {
     if (!s->tls) result = -EINVAL;
   }
   if (!result) result = lb__listen(s);
-  /* Strings of the caller's are not looked at any more. */
+  /* The caller's strings are not used any more. */
   s->options.address = "";
   s->options.protocols = NULL;
   s->options.certificate = NULL;
@@ -193,7 +194,8 @@ void loopback_stop(loopback_server *server) {
 void loopback_free(loopback_server *server) {
   loopback_stop(server);
   if (is_own_thread(server)) {
-    /* A join here would wait for itself: the thread frees at its end. */
+    /* A join here would wait for itself, so the thread frees the server when it
+     * ends. */
     pthread_detach(server->thread);
     pthread_mutex_lock(&server->lock);
     server->orphan = true;

@@ -57,28 +57,28 @@ struct loopback_server {
   pthread_t thread;
   uint16_t port;
   int bound;     /* LOOPBACK_ACCEPT_NONE, LOOPBACK_REFUSE: the socket */
-  int filler[4]; /* what fills its backlog */
+  int filler[4]; /* connections that fill its backlog */
   loopback_options options;
   SSL_CTX *tls;
 
-  /* [any thread] Commands wait. Looked at before bytes and connections are
-   * taken: what came after a command was posted must find it done, and the
-   * order in which epoll names descriptors does not promise that. */
+  /* [any thread] Commands wait. Checked before bytes and connections are
+   * handled: an event after a command was posted must find the command done,
+   * and the order in which epoll reports descriptors does not ensure that. */
   _Atomic bool pending;
 
-  pthread_mutex_t lock; /* [any thread] guards what follows */
+  pthread_mutex_t lock; /* [any thread] guards the next fields */
   pthread_cond_t changed;
   lb_command *first_command;
   lb_command *last_command;
-  bool deaf;     /* takes no more commands */
-  bool finished; /* the thread has ended, or as good as */
-  bool orphan;   /* freed on its own thread */
+  bool deaf;     /* accepts no more commands */
+  bool finished; /* the thread has ended, or is about to */
+  bool orphan;   /* to be freed on its own thread */
 
   pthread_mutex_t record_lock; /* [any thread] guards the records */
   lb_record *records;
   uint64_t record_count;
 
-  /* Written by the server's thread alone, read by all. */
+  /* Written by the server's thread only, read by all. */
   _Atomic uint64_t connections;
   _Atomic uint64_t open;
   _Atomic uint64_t requests;
@@ -97,8 +97,8 @@ struct loopback_server {
   lb_name *signals;
   lb_name *marks;
   lb_watch *watches;
-  uint32_t generation; /* counts what was asked of handlers */
-  lb_head parsed; /* scratch of the request being looked at */
+  uint32_t generation; /* counts the requests handed to handlers */
+  lb_head parsed; /* scratch head of the request being parsed */
   char date[48];
   uint64_t date_until;
   char read_space[LB_READ_SIZE];

@@ -1,5 +1,5 @@
-/* slot.c - the memory of connections, and the table by which late answers
- * find them. A warm server takes both from what was used before. */
+/* slot.c - the memory of connections, and the table in which late responses
+ * find them. A warm server reuses both. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void give_slot(lb_server *s, lb_conn *c) {
   s->slots[c->slot] = c;
 }
 
-/* A used connection, cleared but for its buffers. */
+/* Takes a used connection, cleared except for its buffers. */
 static lb_conn *take_conn(lb_server *s) {
   lb_conn *c = s->free_conns;
   lb_conn old;
@@ -51,7 +51,7 @@ lb_conn *lb__conn_make(lb_server *s) {
   return c;
 }
 
-/* Gives back what belongs to one connection, but not its buffers. */
+/* Frees what belongs to one connection, except its buffers. */
 static void release(lb_conn *c) {
   lb__source_end(c);
   lb__script_end(c);
@@ -74,7 +74,7 @@ void lb__conn_free(lb_conn *c) {
   free(c);
 }
 
-/* Only from the close callback: libuv is done with the handles. */
+/* Called only in the close callback: libuv is done with the handles. */
 void lb__conn_recycle(lb_conn *c) {
   lb_server *s = c->server;
   release(c);

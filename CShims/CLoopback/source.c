@@ -1,6 +1,6 @@
-/* source.c - output that is made when there is room for it, so that a body
- * of many gigabytes needs no memory. A pull gives a span of memory that
- * stays until it is written, or adds to `out`, or waits for the timer. */
+/* source.c - output that is made when there is room for it, so that a body of
+ * many gigabytes needs no memory. A pull returns a span of memory that stays
+ * valid until it is written, or adds to `out`, or waits for the timer. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int pull_repeat(lb_source *source, uv_buf_t *span) {
   if (!source->left) return LB_PULL_END;
   size = source->length - (size_t)source->offset;
   if (size > source->left) size = (size_t)source->left;
-  /* uv_buf_t takes more, a single write does not. */
+  /* uv_buf_t allows more, a single write does not. */
   if (size > 16 * 1024 * 1024) size = 16 * 1024 * 1024;
   *span = uv_buf_init((char *)source->bytes + source->offset, (unsigned)size);
   source->offset = (source->offset + size) % source->length;
@@ -71,7 +71,7 @@ static int pull_chunked(lb_conn *c) {
   return LB_PULL_OUT;
 }
 
-/* A piece at once, each interval; from `bytes`, or of the pattern. */
+/* Sends a piece at each interval, from `bytes` or from the pattern. */
 static int pull_drip(lb_conn *c) {
   lb_source *source = &c->source;
   uint64_t size = source->piece < source->left ? source->piece : source->left;

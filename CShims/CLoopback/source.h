@@ -1,4 +1,4 @@
-/* source.h - output that is made when there is room. */
+/* source.h - output that is made when there is room for it. */
 #ifndef LOOPBACK_SOURCE_H
 #define LOOPBACK_SOURCE_H
 
@@ -26,14 +26,14 @@ typedef struct lb_source {
   const char *bytes;   /* BLOB, REPEAT, DRIP */
   size_t length;       /* of bytes */
   char *owned;         /* freed at the end */
-  uint64_t piece;      /* CHUNKED, DRIP: bytes at once */
+  uint64_t piece;      /* CHUNKED, DRIP: bytes at a time */
   uint64_t interval;   /* DRIP, ms */
-  bool ended;          /* CODED, CHUNKED: the last bytes are made */
+  bool ended;          /* CODED, CHUNKED: the last bytes have been made */
   lb_encoder *encoder;
 } lb_source;
 
-/* The pattern is the 37 bytes a–z, 0–9 and a line feed, again and again: a
- * period that fits no block size, so that misplaced bytes show. */
+/* The pattern repeats the 37 bytes a–z, 0–9 and a line feed: a period that
+ * divides no block size, so that misplaced bytes are noticed. */
 #define LB_PATTERN_PERIOD 37
 lb_slice lb__pattern(uint64_t offset, uint64_t limit, bool zeros);
 int lb__source_pull(lb_conn *c, uv_buf_t *span);

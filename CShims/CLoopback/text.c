@@ -106,7 +106,8 @@ bool lb__is_utf8(lb_slice text) {
   return true;
 }
 
-/* Text that is not UTF-8 is read as Latin-1, so that the document is. */
+/* Text that is not UTF-8 is read as Latin-1, so that the document is valid
+ * UTF-8. */
 void lb__json_string(lb_buf *out, lb_slice text) {
   bool utf8 = lb__is_utf8(text);
   lb__buf_text(out, "\"");

@@ -1,12 +1,12 @@
-/* tls.c - TLS by OpenSSL over two memory BIOs: libuv moves the bytes. */
+/* tls.c - TLS with OpenSSL over two memory BIOs: libuv moves the bytes. */
 #include "internal.h"
 
 #include <openssl/err.h>
 #include <string.h>
 
-/* The first of the server's protocols that the client offers; without one in
- * common the handshake goes on without. `arg`: in wire form, its length in
- * the first byte. */
+/* Chooses the first of the server's protocols that the client offers; if there
+ * is none, the handshake continues without. `arg`: in wire form, with the
+ * length in the first byte. */
 static int choose_protocol(SSL *ssl, const unsigned char **out,
                            unsigned char *length, const unsigned char *offered,
                            unsigned offered_length, void *arg) {
@@ -26,7 +26,8 @@ static void free_protocols(void *parent, void *list, CRYPTO_EX_DATA *data,
   OPENSSL_free(list);
 }
 
-/* "h2,http/1.1" to length-prefixed names; the context owns the list. */
+/* Converts "h2,http/1.1" to length-prefixed names; the context owns the
+ * list. */
 static void set_protocols(SSL_CTX *ctx, const char *names) {
   static int index = -1;
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,7 +100,7 @@ bool lb__tls_begin(lb_conn *c) {
   return true;
 }
 
-/* The alert goes out before the socket is closed. */
+/* The alert is sent before the socket is closed. */
 static void fail(lb_conn *c) {
   lb__tls_push(c);
   ERR_clear_error();
@@ -139,7 +140,7 @@ void lb__tls_feed(lb_conn *c, const char *bytes, size_t size) {
 }
 
 void lb__tls_encrypt(lb_conn *c, const char *bytes, size_t size) {
-  /* Memory takes everything: a short write is an error. */
+  /* A memory BIO accepts everything: a short write is an error. */
   if (SSL_write(c->ssl, bytes, (int)size) != (int)size) fail(c);
 }
 

@@ -7,12 +7,12 @@ package struct CacheDigest: Hashable, Sendable {
 
     package static let count = 32
 
-    /// Stands for nothing: no known text has this digest.
+    /// The empty digest: no known text has it.
     package static let none = CacheDigest()
 
     private init() {}
 
-    /// 32 bytes, as they lie in a record.
+    /// Reads 32 bytes of a record.
     package init(bytes: UnsafeRawBufferPointer) {
         precondition(bytes.count == Self.count, "a digest has 32 bytes")
         withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
@@ -21,7 +21,7 @@ package struct CacheDigest: Hashable, Sendable {
     /// The digest of these bytes.
     package init(of bytes: UnsafeRawBufferPointer) {
         var length: UInt32 = 0
-        // A null pointer is not a piece of data to OpenSSL, even if nothing is read from it.
+        // OpenSSL rejects a null pointer, even if nothing is read from it.
         let empty: UInt8 = 0
         let made = withUnsafePointer(to: empty) { empty in
             withUnsafeMutableBytes(of: &words) { words in
@@ -39,12 +39,12 @@ package struct CacheDigest: Hashable, Sendable {
     /// The digest of a text as UTF-8.
     package init(of text: String) { self.init(of: Array(text.utf8)) }
 
-    /// Its first eight bytes: the number of a row.
+    /// The first eight bytes, used as the number of a row.
     package var number: Int64 { Int64(bitPattern: UInt64(littleEndian: words.0)) }
 
     package func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { withUnsafeBytes(of: words, body) }
 
-    /// 64 digits in lower case.
+    /// The digest as 64 hexadecimal digits in lower case.
     var hexadecimal: String {
         withBytes { bytes in
             String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
@@ -64,7 +64,7 @@ package struct CacheDigest: Hashable, Sendable {
 
     private static let algorithm = Algorithm()
 
-    /// Fetched once: OpenSSL looks it up by name otherwise, for each digest (EVP_MD_fetch(3)).
+    /// The algorithm, fetched once: otherwise OpenSSL looks it up by name for each digest (EVP_MD_fetch(3)).
     ///
     /// Sendable because OpenSSL only reads it; it is never freed.
     private struct Algorithm: @unchecked Sendable {

@@ -1,22 +1,22 @@
 import Glibc
 
-/// The key of a cache entry: everything that distinguishes requests, as bytes.
+/// The key of a cache entry: everything that distinguishes one request from another, as bytes.
 ///
-/// The bytes may contain secrets and stay in memory; a storage uses only their digest.
+/// The bytes stay in memory, as they may contain secrets; a storage uses only their digest.
 public struct CacheKey: Hashable, Sendable {
     package let material: [UInt8]
 
-    /// Creates a key from bytes.
+    /// Makes a key of these bytes.
     public init(_ material: [UInt8]) { self.material = material }
 
     /// The SHA-256 digest of the bytes as 64 lower-case hexadecimal digits, which is the same in every process.
     public var name: String { digest.hexadecimal }
 
-    /// The digest that the store uses.
+    /// The digest of the bytes, which the store keeps.
     package var digest: CacheDigest { CacheDigest(of: material) }
 
-    // An array hashes and compares one byte after another: 7 % of a hit in memory.
-    /// Whether the bytes are the same.
+    // An array would hash and compare byte by byte, which took 7 % of a hit in memory.
+    /// Whether the bytes are equal.
     public static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.material.withUnsafeBytes { left in
             right.material.withUnsafeBytes { right in
@@ -28,13 +28,13 @@ public struct CacheKey: Hashable, Sendable {
         }
     }
 
-    /// Hashes all bytes at once.
+    /// Feeds all bytes to the hasher at once.
     public func hash(into hasher: inout Hasher) { material.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }
 
-/// What an entry has to match to be a hit.
+/// The conditions that an entry must meet to be a hit.
 package struct CacheTerms: Sendable, Hashable {
-    /// In microseconds.
+    /// The time to live, in microseconds.
     package var time: Int64
     package var version: Int64
     package var sensitiveData: CacheDigest
@@ -47,7 +47,7 @@ package struct CacheTerms: Sendable, Hashable {
         self.applicationVersion = applicationVersion
     }
 
-    /// Why an entry is not a hit, regardless of its age; `nil` if only its age matters.
+    /// Why an entry is not a hit, regardless of its age; `nil` if only its age decides.
     package func difference(from marks: CacheEntry.Marks) -> CacheMissReason? {
         if marks.version != version { return .versionMismatch }
         if marks.sensitiveData != sensitiveData { return .sensitiveDataMismatch }
@@ -65,12 +65,12 @@ package func currentCacheTime() -> CacheTime {
     return CacheTime(time.tv_sec) * 1_000_000 + CacheTime(time.tv_nsec) / 1000
 }
 
-/// A stored response in one piece of memory: the record that a storage keeps.
+/// The stored form of one response: one piece of memory, the record that a storage keeps.
 ///
-/// Its first 32 bytes are the SHA-256 digest of the rest: the digest of the key, the marks, lengths, and the three
-/// parts, with numbers in the byte order of this machine. The storage does not interpret the parts.
+/// Its first 32 bytes are the SHA-256 digest of everything after them: the digest of the key, the marks, lengths, and
+/// the three parts, with numbers in this machine's byte order. The storage does not interpret the parts.
 public struct CacheEntry: Sendable {
-    /// What a hit has to match.
+    /// The values that a hit must agree with.
     package struct Marks: Sendable, Hashable {
         package var stored: CacheTime
         package var version: Int64 = 0
@@ -79,8 +79,8 @@ public struct CacheEntry: Sendable {
 
         package init(stored: CacheTime) { self.stored = stored }
 
-        /// In microseconds; `nil` for an entry from the future: it was stored before the clock was set back, and its
-        /// age is unknown.
+        /// The age in microseconds; `nil` if the entry is from the future. Then it was stored before the clock was set
+        /// back, and its age is unknown.
         package func age(at now: CacheTime) -> Int64? {
             let (age, overflow) = now.subtractingReportingOverflow(stored)
             return overflow || age < 0 ? nil : age
@@ -88,14 +88,14 @@ public struct CacheEntry: Sendable {
     }
 
     package let marks: Marks
-    /// How long the entry may be useful, from when it is written; `nil` if unknown. A storage may use it to expire
-    /// entries. It is not part of the record.
+    /// How long the entry may be useful from when it is written; `nil` if unknown. A storage that lets entries expire
+    /// may use it. It is not part of the record.
     public package(set) var usefulTime: Duration?
     private let record: [UInt8]
     private let headStart: Int
     private let bodyStart: Int
 
-    /// Creates an entry from its parts. The writing queue computes the key later.
+    /// Makes an entry of its parts. The writing queue computes its key later.
     package init(
         _ marks: Marks, attributes: [UInt8], head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
     ) {
@@ -122,8 +122,8 @@ public struct CacheEntry: Sendable {
         }
     }
 
-    /// Creates an entry from a record of a storage; `nil` if the record is damaged, truncated, of another key, or not a
-    /// record of the cache.
+    /// Reads the record that a storage has kept under a key; `nil` if it is damaged, truncated, of another key, or not
+    /// a record of the cache.
     public init?(record: [UInt8], for key: CacheKey) {
         guard let parts = record.withUnsafeBytes({ Parts($0) }) else { return nil }
         (headStart, bodyStart, marks) = (parts.headStart, parts.bodyStart, parts.marks)
@@ -134,7 +134,7 @@ public struct CacheEntry: Sendable {
     /// The record to store under a key.
     public func record(for key: CacheKey) -> [UInt8] { sealed(under: key.digest) }
 
-    /// The content of a row if it is intact and in the right row, otherwise `nil`.
+    /// Reads the record of a row; `nil` if it is damaged or belongs to another row.
     init?(record bytes: UnsafeRawBufferPointer, row: Int64) {
         guard let parts = Parts(bytes) else { return nil }
         (headStart, bodyStart, marks) = (parts.headStart, parts.bodyStart, parts.marks)
@@ -142,13 +142,13 @@ public struct CacheEntry: Sendable {
         guard key.number == row else { return nil }
     }
 
-    /// The positions of the parts in an intact record.
+    /// The positions of the parts in a valid record.
     private struct Parts {
         let headStart: Int
         let bodyStart: Int
         let marks: Marks
 
-        /// `nil` if its digest or its lengths are wrong.
+        /// `nil` if the digest or the lengths are wrong.
         init?(_ bytes: UnsafeRawBufferPointer) {
             guard bytes.count >= Layout.parts,
                 CacheDigest(bytes: bytes.part(0, CacheDigest.count))
@@ -157,7 +157,7 @@ public struct CacheEntry: Sendable {
             let attributes = bytes.number(Layout.attributesLength)
             let head = bytes.number(Layout.headLength)
             let body = bytes.number(Layout.bodyLength)
-            // Each separately first, so that no sum overflows.
+            // Checked one by one first, so that no sum overflows.
             guard [attributes, head, body].allSatisfy({ (0...Int64(bytes.count)).contains($0) }),
                 Int64(Layout.parts) + attributes + head + body == Int64(bytes.count)
             else { return nil }
@@ -170,7 +170,7 @@ public struct CacheEntry: Sendable {
     /// The size of the record in bytes.
     public var count: Int { record.count }
 
-    /// The attributes that its owner has set.
+    /// Calls `body` with the attributes that the entry's owner has stored.
     package func withAttributes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try part(Layout.parts..<headStart, body)
     }
@@ -187,12 +187,12 @@ public struct CacheEntry: Sendable {
         try record.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
 
-    /// The digest of the key under which it is stored.
+    /// The digest of the key that the entry is stored under.
     var key: CacheDigest {
         record.withUnsafeBytes { CacheDigest(bytes: $0.part(Layout.key, CacheDigest.count)) }
     }
 
-    /// The sealed record for this key.
+    /// The record under this key, with its digest.
     consuming func sealed(under key: CacheDigest) -> [UInt8] {
         var record = record
         record.withUnsafeMutableBytes { bytes in

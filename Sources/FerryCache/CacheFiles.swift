@@ -1,30 +1,30 @@
 internal import Glibc
 import Synchronization
 
-/// The files of a store: makes them, opens connections, and puts what cannot be used aside.
+/// The files of a store: creates them, opens connections, and moves unusable databases aside.
 ///
-/// Processes that share a directory open one after the other, under a lock in it.
+/// Processes that share a directory open it one after the other, under a lock in it.
 final class CacheFiles: Sendable {
-    /// The format of the records and of the schema. Another one gets a file of its own.
+    /// The version of the format of records and schema is in the name: another version gets a file of its own.
     private static let name = "entries-1.sqlite"
     private static let asideSuffix = ".aside"
-    /// Beside the database, once it is in use.
+    /// Files beside the database while it is in use.
     private static let companions = ["-wal", "-shm"]
 
     private struct State {
-        /// Goes up whenever open connections belong to a database that is not the one in use any more.
+        /// Incremented when open connections belong to a database that is no longer in use.
         var epoch = 0
-        /// Of the database that was opened last.
+        /// The inode of the database that was opened last.
         var inode: UInt64?
     }
 
     private let directory: String
     private let path: String
     private let lockPath: String
-    /// With others, in microseconds.
+    /// How long to wait for other processes, in microseconds.
     private let patience: Int64
     private let state = Mutex(State())
-    /// Of the directory, by all who share it.
+    /// The count of removals in the directory, by all processes that share it.
     let removals: RemovalCount
 
     init(_ options: CacheStoreOptions) {
@@ -35,11 +35,11 @@ final class CacheFiles: Sendable {
         removals = RemovalCount(lockPath, patience: patience)
     }
 
-    /// Connections of an older epoch are to be let go.
+    /// Connections of an older epoch must be closed.
     var epoch: Int { state.withLock { $0.epoch } }
 
-    /// Opens a connection to the database, which is made when there is none. One that is damaged or somebody else's is
-    /// put aside, once; `wasPutAside` says so.
+    /// Opens a connection to the database, which is created if there is none. A damaged or foreign database is moved
+    /// aside, once; then `wasPutAside` is set.
     func open(wasPutAside: inout Bool) throws(CacheFault) -> CacheDatabase {
         try makeDirectory()
         let lock = try FileLock(lockPath, patience: patience)
@@ -58,19 +58,19 @@ final class CacheFiles: Sendable {
     private func open() throws(CacheFault) -> CacheDatabase {
         let file = try makeFile()
         let epoch = state.withLock { state in
-            // Also where nobody has noticed: a process that has only read has no writer that looks.
+            // Also if nobody has noticed: a process that has only read has no writer that checks.
             if let last = state.inode, last != file.inode { state.epoch += 1 }
             state.inode = file.inode
             return state.epoch
         }
         let database = try CacheDatabase(
             path: path, isNew: file.size == 0, inode: file.inode, epoch: epoch, patience: patience)
-        // SQLite gives them the rights of the database, but finds some that are there already.
+        // SQLite gives them the permissions of the database, but some may exist already.
         for companion in Self.companions { chmod(path + companion, 0o600) }
         return database
     }
 
-    /// The database of a connection proved damaged. Unless another process was faster, it makes room.
+    /// Moves a damaged database aside, unless another process has done so already.
     func condemn(inode: UInt64) throws(CacheFault) -> Bool {
         let lock = try FileLock(lockPath, patience: patience)
         defer { lock.close() }
@@ -80,8 +80,8 @@ final class CacheFiles: Sendable {
         return true
     }
 
-    /// Whether the file of a connection is still the one in use. When somebody has removed or replaced it, all
-    /// connections are to be let go.
+    /// Whether the file of a connection is still the current one. If it was removed or replaced, all connections must
+    /// be closed.
     func isCurrent(inode: UInt64) -> Bool {
         if self.inode == inode { return true }
         state.withLock { $0.epoch += 1 }
@@ -94,7 +94,7 @@ final class CacheFiles: Sendable {
     }
 
     private func putAside() throws(CacheFault) {
-        // The one that was put aside before goes: no more than one is kept.
+        // Only one is kept: an earlier one is replaced.
         guard rename(path, path + Self.asideSuffix) == 0 else { throw CacheFault(errno: errno, "rename") }
         for companion in Self.companions {
             if rename(path + companion, path + Self.asideSuffix + companion) != 0 {
@@ -116,33 +116,34 @@ final class CacheFiles: Sendable {
         throw CacheFault(errno: errno, "mkdir")
     }
 
-    /// An empty file with our rights, before SQLite makes one with the rights of everybody. A link is not followed.
+    /// Creates an empty file with our permissions, before SQLite creates one that everybody can read. A link is not
+    /// followed.
     ///
-    /// A file that is there is only looked at: to close any descriptor of it would let go of all locks that the
-    /// connections of this process hold on it (fcntl(2)), and another process would take the log away from under them.
+    /// An existing file is only inspected: closing any descriptor of it would release all locks that the connections of
+    /// this process hold on it (fcntl(2)), and another process would remove the log while they use it.
     private func makeFile() throws(CacheFault) -> (size: Int, inode: UInt64) {
         var status = stat()
         if lstat(path, &status) != 0 {
             guard errno == ENOENT else { throw CacheFault(errno: errno, "lstat") }
-            // One that was not there has no locks yet.
+            // A new file has no locks yet.
             let file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw CacheFault(errno: errno, "open") }
             defer { close(file) }
             guard fstat(file, &status) == 0 else { throw CacheFault(errno: errno, "fstat") }
         }
-        // Something that is no file stands in its place.
+        // There is something else than a file.
         if status.st_mode & S_IFMT != S_IFREG { throw CacheFault(.foreign, "lstat: not a file") }
         if status.st_mode & 0o777 != 0o600 { chmod(path, 0o600) }
         return (Int(status.st_size), UInt64(status.st_ino))
     }
 }
 
-/// Held by one process at a time (flock(2)), until it is closed.
+/// A lock file: held by one process at a time (flock(2)), until it is closed.
 struct FileLock {
     private let file: Int32
 
-    /// Waits for the others, who are done in milliseconds. One that is stopped meanwhile is not waited for longer than
-    /// so many microseconds; then the fault is `busy`.
+    /// Takes the lock. Other processes normally hold it for milliseconds. If one is stopped meanwhile, this gives up
+    /// after `patience` microseconds with the fault `busy`.
     init(_ path: String, patience: Int64) throws(CacheFault) {
         file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw CacheFault(errno: errno, "open") }
@@ -162,14 +163,14 @@ struct FileLock {
     func close() { Glibc.close(file) }
 }
 
-/// How often entries were removed from a directory, by whichever process: a number in the file of its lock. What is
-/// kept in memory is given out only where it has not gone up since.
+/// How often entries were removed from a directory, by any process: a number in the directory's lock file. An entry in
+/// memory is used only if the number has not changed since.
 ///
-/// One look is one read of eight bytes. Nothing is locked for it: a look at the same moment as a removal may be before
-/// it.
+/// A check reads eight bytes and takes no lock. So a check at the same moment as a removal may still see the old
+/// number.
 final class RemovalCount: Sendable {
     private let path: String
-    /// With others, in microseconds.
+    /// How long to wait for other processes, in microseconds.
     private let patience: Int64
     private let file = Atomic<Int32>(-1)
     private let seen = Atomic<UInt64>(0)
@@ -181,8 +182,8 @@ final class RemovalCount: Sendable {
 
     deinit { close() }
 
-    /// From here on removals are noticed. Called under the lock of the directory, for every connection that is opened:
-    /// the directory may be another one by now.
+    /// Starts to notice removals. Called under the lock of the directory for every connection that is opened, as the
+    /// directory may have been replaced.
     func open() {
         let opened = Glibc.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard opened >= 0 else { return }
@@ -191,14 +192,14 @@ final class RemovalCount: Sendable {
             seen.store(Self.read(opened), ordering: .relaxed)
             file.store(opened, ordering: .releasing)
         } else {
-            // Others may be reading by this very number.
+            // Other threads may be reading with this descriptor.
             dup2(opened, old)
             _ = fcntl(old, F_SETFD, FD_CLOEXEC)
             Glibc.close(opened)
         }
     }
 
-    /// Calls `forget` when others have removed something since the last time.
+    /// Calls `forget` if another process has removed something since the last call.
     func hear(_ forget: () -> Void) {
         let file = file.load(ordering: .acquiring)
         if file < 0 { return }
@@ -208,7 +209,7 @@ final class RemovalCount: Sendable {
         seen.store(count, ordering: .releasing)
     }
 
-    /// Says that something was removed; what this process has in memory it takes out itself.
+    /// Counts a removal by this process, which drops its own entries in memory itself.
     func add() {
         let file = file.load(ordering: .acquiring)
         if file < 0 { return }
@@ -216,19 +217,19 @@ final class RemovalCount: Sendable {
         defer { lock?.close() }
         let old = Self.read(file)
         withUnsafeBytes(of: (old &+ 1).littleEndian) { _ = pwrite(file, $0.baseAddress, $0.count, 0) }
-        // Without the lock somebody else may have counted at the same moment: then one forgets more than one must.
+        // Without the lock another process may have counted at the same moment: then more is forgotten than necessary.
         if lock == nil { return }
-        // Unless somebody else's is still to be heard of.
+        // Unless a removal by another process has not been noticed yet.
         _ = seen.compareExchange(expected: old, desired: old &+ 1, ordering: .releasing)
     }
 
-    /// Nothing is noticed any more. Any number of times.
+    /// Stops noticing removals. May be called several times.
     func close() {
         let old = file.exchange(-1, ordering: .acquiringAndReleasing)
         if old >= 0 { Glibc.close(old) }
     }
 
-    /// 0 where there is no number yet.
+    /// The number in the file; 0 if there is none yet.
     private static func read(_ file: Int32) -> UInt64 {
         var number: UInt64 = 0
         let count = withUnsafeMutableBytes(of: &number) { pread(file, $0.baseAddress, $0.count, 0) }

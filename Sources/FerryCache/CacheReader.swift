@@ -2,10 +2,9 @@ import Dispatch
 internal import Glibc
 import Synchronization
 
-/// One of the connections that read. Used by one thread at a time: the pool sees to that, and it is what makes it
-/// Sendable.
+/// A connection that reads. The pool ensures that one thread at a time uses it, which makes it Sendable.
 final class CacheReader: @unchecked Sendable {
-    /// What an open connection consists of.
+    /// The parts of an open connection.
     private final class Session {
         let database: CacheDatabase
         private let find: SQLiteStatement
@@ -14,7 +13,7 @@ final class CacheReader: @unchecked Sendable {
 
         init(_ database: consuming CacheDatabase, pageCache: Int) throws(CacheFault) {
             try database.connection.execute("PRAGMA query_only=ON; PRAGMA cache_size=-\(pageCache / 1024)")
-            // A reader waits for nobody but one who recovers the log.
+            // A reader waits only for a process that is recovering the log.
             database.connection.setPatience(500_000)
             find = try database.connection.prepare("SELECT used, record FROM entries WHERE key=?1")
             begin = try database.connection.prepare("BEGIN")
@@ -25,7 +24,7 @@ final class CacheReader: @unchecked Sendable {
         func each<C: Collection<CacheDigest>>(
             _ keys: C, _ found: (Int, CacheFinding, _ used: CacheTime) -> Void
         ) throws(CacheFault) {
-            // One look at the locks of the database for all of them.
+            // One check of the database's locks for all of them.
             if keys.count > 1 { try begin.run() }
             defer { if keys.count > 1 { _ = try? end.run() } }
             for (index, key) in keys.enumerated() {
@@ -55,15 +54,15 @@ final class CacheReader: @unchecked Sendable {
     private var session: Session?
 
     init(_ files: CacheFiles, _ options: CacheStoreOptions, _ counter: CacheCounter, _ gate: DiskGate) {
-        // Most of the index of a large database: a hit among a million entries costs a seventh less with four times as
-        // much. It is taken as pages are read.
+        // Holds most of the index of a large database: with four times as much, a hit among a million entries costs a
+        // seventh less. The memory is allocated as pages are read.
         pageCache = min(max(options.maxBytes / 128, 8 << 20), 32 << 20)
         self.files = files
         self.counter = counter
         self.gate = gate
     }
 
-    /// Looks all of them up; what cannot be read is `unavailable`.
+    /// Looks up all of them; entries that cannot be read are `unavailable`.
     func find(_ keys: [CacheDigest]) -> [(finding: CacheFinding, used: CacheTime)] {
         var findings = Array(
             repeating: (finding: CacheFinding.missing(.unavailable), used: CacheTime(0)), count: keys.count)
@@ -88,7 +87,7 @@ final class CacheReader: @unchecked Sendable {
 
     private func failed(_ fault: CacheFault) {
         counter.count(fault)
-        // Another process that is in the way goes out of it. One that does not let us in at all may be stopped.
+        // A process that holds the database normally releases it soon. One that never lets us in may be stopped.
         if fault.kind == .busy && session != nil { return }
         let inode = session?.database.inode
         session = nil
@@ -104,7 +103,7 @@ final class CacheReader: @unchecked Sendable {
     func close() { session = nil }
 }
 
-/// Few connections that read for many: lookups wait in one line, and a connection takes all that stand there.
+/// A few connections for all readers: lookups wait in one queue, and a connection takes all that are in it.
 final class CacheReaderPool: Sendable {
     struct Lookup: Sendable {
         let key: CacheKey
@@ -114,13 +113,13 @@ final class CacheReaderPool: Sendable {
     private struct State {
         var waiting: [Lookup] = []
         var idle: [CacheReader]
-        /// Somebody will look whether what waits is held up.
+        /// A timer will check whether the lookups are held up.
         var isWatched = false
         var isClosed = false
-        /// Called when the last reader has come back.
+        /// Called when the last reader has returned.
         var closing: [@Sendable () -> Void] = []
 
-        /// Whom to tell that all readers are back, once it is closed.
+        /// The closures to call when all readers have returned after a close.
         mutating func endings(of count: Int) -> [@Sendable () -> Void] {
             guard isClosed, idle.count == count else { return [] }
             for reader in idle { reader.close() }
@@ -132,14 +131,14 @@ final class CacheReaderPool: Sendable {
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "ferry.cache.reading", attributes: .concurrent)
     private let count: Int
-    /// What the readers found, besides the answer.
+    /// Receives what the readers found, in addition to the caller.
     private let note: @Sendable (CacheDigest, CacheFinding, _ used: CacheTime) -> Void
 
-    /// So many are taken at once, that others find some left.
+    /// The number of lookups taken at once, so that some are left for other readers.
     private static let most = 64
-    /// A second connection is worth waking for more than this.
+    /// Only more lookups than this justify waking a second connection.
     private static let few = 8
-    /// Or where the first has been busy for so long: the disk, or another process, may hold it up.
+    /// Or if the first has been busy for this long: the disk or another process may hold it up.
     private static let patience = DispatchTimeInterval.milliseconds(10)
 
     init(
@@ -174,7 +173,7 @@ final class CacheReaderPool: Sendable {
         }
     }
 
-    /// Wakes another reader for what still waits.
+    /// Wakes another reader for the lookups that still wait.
     private func look() {
         let reader = state.withLock { state in
             state.isWatched = false
@@ -193,7 +192,7 @@ final class CacheReaderPool: Sendable {
         }
     }
 
-    /// The next lookups; `nil` when there are none, and the reader is idle again.
+    /// The next lookups; `nil` if there are none, and the reader becomes idle.
     private func take(for reader: CacheReader) -> [Lookup]? {
         let (lookups, closing) = state.withLock { state -> ([Lookup]?, [@Sendable () -> Void]) in
             if !state.waiting.isEmpty {
@@ -208,7 +207,7 @@ final class CacheReaderPool: Sendable {
         return lookups
     }
 
-    /// Answers what waits, and closes the connections. Any number of times.
+    /// Ends the waiting lookups and closes the connections. May be called several times.
     func close(_ done: @escaping @Sendable () -> Void) {
         let endings = state.withLock { state in
             state.isClosed = true

@@ -1,63 +1,65 @@
-/// Stores the entries of a cache under keys. The agent's store on disk is one implementation;
-/// `CacheConfiguration(storage:)` sets another one.
+/// Stores the entries of a cache under keys. The agent's own store on disk is one; `CacheConfiguration(storage:)` takes
+/// another.
 ///
-/// Each agent creates its own storage, and closes it on shutdown. It calls the methods from any thread, including the
-/// event loop's and those of Swift's cooperative pool, and concurrently, so no method may block. A closure that a
-/// method takes is called exactly once, on any thread, possibly before the method returns; it does not block, and may
-/// call the storage again. Changes are made in the order of the calls: a removal also removes an entry whose write was
-/// called before.
+/// An agent makes a storage for its own use, and closes it when it is shut down. It calls the methods from any thread,
+/// including the threads of its event loops and Swift's cooperative pool, and several at once: none of them may block.
+/// A closure that a method takes is called exactly once, on any thread, possibly before the method returns; it does not
+/// block and may call the storage again. Changes take effect in the order of the calls: a removal also removes entries
+/// that were to be written before it.
 ///
-/// An error of a storage never fails a request: an entry that cannot be read is missing, and one that cannot be written
-/// is not stored. An entry may be missing at any time, but must never be wrong: return only entries that
-/// ``CacheEntry/init(record:for:)`` has accepted.
+/// An error of a storage fails no request: an entry that cannot be read is missing, and one that cannot be written is
+/// not stored. A stored entry may be missing at any time, but must never be replaced by anything else: return only
+/// entries that ``CacheEntry/init(record:for:)`` has accepted.
 public protocol CacheStorage: AnyObject, Sendable {
-    /// Looks an entry up. A lookup that takes longer than a request to the server is worse than a miss.
+    /// Looks up an entry. A lookup that takes longer than a request to the server is worse than a miss.
     func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void)
 
-    /// Stores an entry and replaces an existing one. `done` gets whether it is stored: `false` if there is no room, or
-    /// after an error.
+    /// Stores an entry; it replaces an existing one. `done` receives whether it is stored: `false` if there is no room
+    /// for it, or after an error.
     func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
 
-    /// Removes an entry. `done` gets whether nothing is found under the key from now on, by any process: `false` after
-    /// an error.
+    /// Removes an entry. `done` receives whether the entry can no longer be found, not even by other processes: `false`
+    /// after an error.
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
 
-    /// Removes all entries, including those of other processes. `done` is called as for `remove`.
+    /// Removes all entries, including those of other processes. `done` is called like that of `remove`.
     func removeAll(_ done: (@Sendable (Bool) -> Void)?)
 
-    /// Calls `forget` before it returns if somebody else, such as another process, has removed entries since the last
-    /// call: the agent then empties its memory, which may contain these entries. It is called often, at most once per
-    /// tick of the system's clock, and must be cheap. By default nobody else removes entries.
+    /// Calls `forget`, before it returns, if another process has removed entries since the last call. The agent then
+    /// drops its entries in memory, which may be among them. The agent calls this often, at most once in each tick of
+    /// the system's clock, so it must be cheap. The default implementation assumes that only this agent removes
+    /// entries.
     func hearRemovals(_ forget: () -> Void)
 
-    /// Notes that an entry in the agent's memory was used, so that it is evicted later. Called at most once a minute
-    /// per entry. The default implementation does nothing.
+    /// The agent has used an entry that it holds in memory, so it should be evicted later. Called at most once a minute
+    /// for each entry. The default implementation does nothing.
     func touch(_ key: CacheKey)
 
-    /// Counts the entries.
+    /// Counts the entries and their size.
     func measure(_ answer: @escaping @Sendable (CacheSize) -> Void)
 
-    /// What has happened since the storage was created.
+    /// What the storage has done, and which errors it met, since it was made.
     var counts: CacheCounts { get }
 
-    /// The maximum time for which a process that fetches a missing entry may keep others from fetching it. The default
-    /// is `nil`: nobody waits for others.
+    /// The maximum time for which an agent that fetches a missing response may keep others from fetching it. The
+    /// default is `nil`: nobody waits for others.
     var leaseTime: Duration? { get }
 
-    /// Requests to be the one process that fetches the missing entry of a key. Called only if ``leaseTime`` is not
-    /// `nil`. `answer` gets `false` if another process fetches it, and `true` if not or if that is unknown.
+    /// Requests the lease for a key: only its holder, among all processes, fetches the missing response. Called only if
+    /// there is a ``leaseTime``. `answer` receives `false` if another process holds the lease, and `true` otherwise,
+    /// also if that cannot be determined.
     func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void)
 
-    /// The entry was passed to `write`, or will not be stored: another process may fetch it.
+    /// Ends a lease: the response was passed to `write`, or there is nothing to store. Others may fetch it now.
     func endLease(_ key: CacheKey)
 
-    /// Writes what was accepted, and releases everything; then `done` is called. Afterwards every entry is
-    /// `unavailable`, and nothing is accepted. It may be called several times.
+    /// Writes the accepted entries and frees all resources, then calls `done`. Afterwards every lookup is
+    /// `unavailable`, and nothing is stored. May be called several times.
     func close(_ done: @escaping @Sendable () -> Void)
 }
 
 extension CacheStorage {
-    /// Does nothing: nobody else removes entries.
+    /// Does nothing: only this agent removes entries.
     public func hearRemovals(_ forget: () -> Void) {}
 
     /// Does nothing.
@@ -66,7 +68,7 @@ extension CacheStorage {
     /// `nil`: nobody waits for others.
     public var leaseTime: Duration? { nil }
 
-    /// `true`: every process fetches what is missing.
+    /// Always grants the lease: everybody fetches what is missing.
     public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) { answer(true) }
 
     /// Does nothing.
@@ -77,83 +79,83 @@ extension CacheStorage {
 public enum CacheFinding: Sendable {
     /// The entry.
     case found(CacheEntry)
-    /// There is no entry, for this reason.
+    /// No entry, and the reason.
     case missing(CacheAbsence)
 }
 
 /// Why a storage has no entry under a key.
 public enum CacheAbsence: String, Sendable, Hashable, CaseIterable {
-    /// Nothing is stored.
+    /// No entry is stored.
     case notFound
-    /// The entry is damaged, or not one of the cache; the storage removes it.
+    /// The entry is damaged, or is not one of the cache; the storage removes it.
     case corrupt
     /// The storage cannot be read at the moment.
     case unavailable
 }
 
-/// The size of a storage.
+/// The number of entries in a storage, and their size.
 public struct CacheSize: Sendable, Equatable {
     /// The number of entries.
     public var entries = 0
     /// Their size in bytes; 0 if unknown.
     public var bytes = 0
 
-    /// Creates a size.
+    /// Makes a size; the default is 0 for both.
     public init(entries: Int = 0, bytes: Int = 0) { (self.entries, self.bytes) = (entries, bytes) }
 }
 
-/// What a storage has done since it was created.
+/// What a storage has done, and which errors it met, since it was made.
 public struct CacheCounts: Sendable, Equatable {
     /// Entries written.
     public var written: UInt64 = 0
-    /// Entries not accepted, because the writing queue was full.
+    /// Entries that were not accepted because too many bytes were waiting to be written.
     public var dropped: UInt64 = 0
-    /// Entries not accepted, because they exceed the maximum size.
+    /// Entries that were not accepted because they are larger than allowed.
     public var refused: UInt64 = 0
-    /// Entries not stored, because of an error.
+    /// Entries that were not stored because of an error.
     public var failed: UInt64 = 0
     /// Entries evicted to make room.
     public var evicted: UInt64 = 0
     /// Damaged entries.
     public var corrupt: UInt64 = 0
-    /// Databases moved aside.
+    /// Databases that were moved aside.
     package var putAside: UInt64 = 0
-    /// Errors by kind.
+    /// The number of errors by kind.
     public var faults: [CacheFaultKind: UInt64] = [:]
-    /// Whether the storage is not used for a while after errors.
+    /// Whether reading and writing are disabled for a while after an error.
     public var isDisabled = false
-    /// The size of the entries in the writing queue, in bytes.
+    /// The bytes of entries that wait to be written.
     public var queuedBytes = 0
 
-    /// Creates counts of zero.
+    /// Makes counts that are all 0.
     public init() {}
 }
 
-/// The kind of a storage error. The set is open.
+/// The kind of an error of a storage. An open set.
 public struct CacheFaultKind: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// The name, like `noSpace`.
+    /// The name of the kind, such as `noSpace`.
     public let rawValue: String
 
-    /// Creates a kind from its name.
+    /// Makes a kind with this name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// There is no space.
+    /// There is no space left.
     public static let noSpace = CacheFaultKind(rawValue: "noSpace")
-    /// Permission was denied.
+    /// Permission is missing.
     public static let noPermission = CacheFaultKind(rawValue: "noPermission")
-    /// The disk or the connection failed, or a file has the wrong type.
+    /// The disk or the connection failed, or a file is not of the right type.
     public static let io = CacheFaultKind(rawValue: "io")
     /// The database is damaged, or a server sent an invalid reply.
     public static let damaged = CacheFaultKind(rawValue: "damaged")
-    /// The database belongs to another application.
+    /// The database belongs to something else.
     public static let foreign = CacheFaultKind(rawValue: "foreign")
-    /// Another process held it for too long, or a server is not ready.
+    /// Another process held the storage for too long, or a server is not ready.
     public static let busy = CacheFaultKind(rawValue: "busy")
-    /// It took too long.
+    /// The operation took too long.
     public static let timeout = CacheFaultKind(rawValue: "timeout")
     /// Any other error.
     public static let other = CacheFaultKind(rawValue: "other")
 
-    /// The name.
+    /// The name of the kind.
     public var description: String { rawValue }
 }

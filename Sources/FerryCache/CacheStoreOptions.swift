@@ -4,13 +4,13 @@ import Synchronization
 
 /// The options of a store on disk.
 package struct CacheStoreOptions: Sendable {
-    /// Created with access for its owner only, if it does not exist.
+    /// The directory. It is created, for its owner only, if it does not exist.
     package var directory: String
-    /// The maximum size on disk in bytes; the least recently used entries are evicted first.
+    /// The maximum size on disk, in bytes; the least recently used entries are evicted first.
     package var maxBytes = 256 << 20
-    /// The maximum size of an entry in bytes; larger ones are not accepted.
+    /// The maximum size of one entry, in bytes; larger ones are refused.
     package var maxEntryBytes = 4 << 20
-    /// The maximum size of the writing queue in bytes; entries that do not fit are not accepted.
+    /// The maximum number of bytes that wait to be written; entries beyond it are dropped.
     package var maxQueuedBytes = 16 << 20
     /// The number of connections that read.
     package var readers = 2
@@ -18,16 +18,16 @@ package struct CacheStoreOptions: Sendable {
     package var disabledTime: Int64 = 30_000_000
     /// How long to wait for another process that holds the files, in microseconds.
     package var patience: Int64 = 2_000_000
-    /// The minimum time between two noted uses of an entry, in microseconds.
+    /// If a use of an entry was noted less than this long ago, in microseconds, it is not noted again.
     package var touchTime: Int64 = 60_000_000
-    /// How long the queue waits for more writes if nobody waits for it, in microseconds.
+    /// How long the queue collects jobs before it writes them, in microseconds, if nobody waits for them.
     package var gatheringTime: Int64 = 5000
     package var clock: @Sendable () -> CacheTime = currentCacheTime
 
     package init(directory: String) { self.directory = directory }
 }
 
-/// The counters themselves.
+/// Holds the counters behind a lock.
 final class CacheCounter: Sendable {
     private let state = Mutex(CacheCounts())
 
@@ -38,9 +38,9 @@ final class CacheCounter: Sendable {
     func count(_ fault: CacheFault) { count { $0.faults[fault.kind, default: 0] += 1 } }
 }
 
-/// Why there is no hit.
+/// Why there was no hit.
 package enum CacheMissReason: String, Sendable, Hashable, CaseIterable {
-    /// Older than permitted, or from the future.
+    /// It is older than allowed, or from the future.
     case expired
     case versionMismatch
     case sensitiveDataMismatch
@@ -48,27 +48,27 @@ package enum CacheMissReason: String, Sendable, Hashable, CaseIterable {
     /// There is no cache, or none for this request.
     case notConfigured
     case notFound
-    /// It was damaged, and was removed.
+    /// It was damaged and has been removed.
     case corrupt
-    /// A header field in `Vary` is different.
+    /// A header field that the response varies by is different.
     case varyMismatch
-    /// It no longer passes the request's validation.
+    /// It no longer passes the checks of the request.
     case invalid
-    /// The store cannot be read.
+    /// The store could not be read.
     case unavailable
-    /// The mode bypasses the cache.
+    /// The request does not want a cached response.
     case reload
 }
 
-/// An error of the disk or the database; no run ever gets it.
+/// An error of the disk or the database; runs never see it.
 package struct CacheFault: Error, CustomStringConvertible {
     package typealias Kind = CacheFaultKind
 
     package let kind: Kind
-    /// The extended code of SQLite or of the system, with its message. Neither contains data of an entry.
+    /// The extended code of SQLite or the code of the system, with its message. It contains no byte of an entry.
     package let description: String
 
-    /// The error of a system call.
+    /// Makes the fault of a system call.
     init(errno code: Int32, _ call: String) {
         kind = Self.kind(errno: code) ?? .io
         description = "\(call): \(String(cString: strerror(code)))"
@@ -79,7 +79,7 @@ package struct CacheFault: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// The error of an SQLite call; `errno` is the underlying system error.
+    /// Makes the fault of an SQLite call; `errno` is the system error behind it.
     init(sqlite code: Int32, errno: Int32) {
         description = "sqlite \(code): \(String(cString: sqlite3_errstr(code)))"
         switch code & 0xFF {
@@ -101,6 +101,6 @@ package struct CacheFault: Error, CustomStringConvertible {
         }
     }
 
-    /// The database cannot be used any more, and must be replaced.
+    /// Whether the database is unusable and has to be replaced.
     var condemns: Bool { kind == .damaged || kind == .foreign }
 }

@@ -1,11 +1,11 @@
-/// The connection that writes. Used on the writing queue only, which is what makes it Sendable.
+/// The connection that writes. It is used on the writing queue only, which makes it Sendable.
 final class CacheWriter: @unchecked Sendable {
     enum Operation: Sendable {
         case put(CacheEntry, CacheKey)
         case remove(CacheDigest)
         case removeAll
 
-        /// Whether something is not to be found afterwards.
+        /// Whether the operation removes entries.
         var removes: Bool { if case .put = self { false } else { true } }
     }
 
@@ -25,8 +25,8 @@ final class CacheWriter: @unchecked Sendable {
         let pageSize: Int
 
         init(_ database: consuming CacheDatabase) throws(CacheFault) {
-            // More frames between two checkpoints than SQLite's default: pages that are written often go to the
-            // database once. What the log has grown to beyond that is given back.
+            // More frames between two checkpoints than SQLite's default, so that pages that are written often go to the
+            // database once. A log that has grown beyond that is truncated.
             try database.connection.execute(
                 "PRAGMA cache_size=-16000; PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=33554432")
             begin = try database.connection.prepare("BEGIN IMMEDIATE")
@@ -45,7 +45,7 @@ final class CacheWriter: @unchecked Sendable {
             self.database = database
         }
 
-        /// What is in use of the file, with what this transaction has changed.
+        /// The bytes in use in the file, including the changes of this transaction.
         func liveBytes() throws(CacheFault) -> Int {
             defer {
                 pages.reset()
@@ -72,7 +72,7 @@ final class CacheWriter: @unchecked Sendable {
         self.gate = gate
     }
 
-    /// Does all of it in one transaction, or nothing. Whether it was done.
+    /// Executes all operations in one transaction, or none. Returns whether they were executed.
     func write(_ operations: [Operation], touched: [CacheDigest]) -> Bool {
         guard !isClosed, gate.isOpen else { return false }
         do throws(CacheFault) {
@@ -83,7 +83,7 @@ final class CacheWriter: @unchecked Sendable {
         }
     }
 
-    /// Once more, with a new database in the place of a damaged one, or behind another process that was in the way.
+    /// Tries again, with a new database if this one is damaged, or after another process was in the way.
     private func retry(_ operations: [Operation], _ touched: [CacheDigest]) -> Bool {
         do throws(CacheFault) {
             try transact(operations, touched)
@@ -106,11 +106,11 @@ final class CacheWriter: @unchecked Sendable {
             evicted = try makeRoom(session)
             try session.end.run()
         } catch {
-            // SQLite has done so itself after some faults.
+            // After some errors SQLite has done so itself.
             _ = try? session.database.connection.execute("ROLLBACK")
             throw error
         }
-        // When nobody can find it on the disk any more, and not before.
+        // Only now, when the entries can no longer be found on disk.
         if operations.contains(where: \.removes) { files.removals.add() }
         if evicted > 0 { counter.count { $0.evicted += evicted } }
     }
@@ -137,7 +137,7 @@ final class CacheWriter: @unchecked Sendable {
             }
         }
         try result.get()
-        // Where the index is damaged the row that this one replaces may stand, and be found, beside it.
+        // If the index is damaged, the row that this one replaces may remain, and be found, beside it.
         defer { session.find.reset() }
         try session.find.bind(bytesOf: key.number, at: 1)
         guard try session.find.step(), session.find.number(0) == use else {
@@ -151,31 +151,32 @@ final class CacheWriter: @unchecked Sendable {
         try session.touch.run()
     }
 
-    /// Uses are counted on from the last one that anybody noted: since then the clock may have been set back, and what
-    /// is used now is to be evicted last all the same. Nobody else writes until the end of the transaction.
+    /// Uses are numbered from the last one that any process has noted. The clock may have been set back since, but an
+    /// entry used now must still be evicted last. No other process writes until the end of the transaction.
     private func catchUp(_ session: Session) throws(CacheFault) {
         defer { session.newest.reset() }
         guard try session.newest.step() else { return }
         let newest = session.newest.number(0)
-        // No clock ever said so.
+        // No clock has ever been there.
         if newest > .max / 2 { throw CacheFault(.damaged, "a use in a far future") }
         lastUse = max(lastUse, newest)
     }
 
-    /// The time, and never the same twice, as it is the number of a row.
+    /// The time, but never the same twice, as it is the number of a row.
     private func nextUse() -> CacheTime {
         lastUse = max(lastUse + 1, options.clock())
         return lastUse
     }
 
-    /// Evicts until what is in use of the file fits, and a little more, so that not every transaction has to.
+    /// Evicts entries until the file is within its limit, and a little more, so that not every transaction has to
+    /// evict.
     private func makeRoom(_ session: Session) throws(CacheFault) -> UInt64 {
         var live = try session.liveBytes()
         if live <= options.maxBytes { return 0 }
         let aim = options.maxBytes - options.maxBytes / 64
         var evicted: UInt64 = 0
         while live > aim {
-            // An entry takes a page at most times; larger ones make the last round take too many, but not all.
+            // An entry usually takes a page. Larger ones make the last round evict too many, but not all.
             let surplus = (live - aim) / session.pageSize
             try session.evict.bind(Int64(max(1, min(surplus / 2, 256))), at: 1)
             try session.evict.run()
@@ -187,7 +188,7 @@ final class CacheWriter: @unchecked Sendable {
         return evicted
     }
 
-    /// Gives the room of removed entries back to the disk, where nobody is in the way.
+    /// Returns the space of removed entries to the disk, if no other process is in the way.
     func compact() {
         guard gate.isOpen, let session else { return }
         _ = try? session.database.connection.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
@@ -206,7 +207,7 @@ final class CacheWriter: @unchecked Sendable {
         return size
     }
 
-    /// Nothing is opened again.
+    /// Closes the connection for good.
     func close() {
         session = nil
         isClosed = true
@@ -224,7 +225,7 @@ final class CacheWriter: @unchecked Sendable {
         return made
     }
 
-    /// Looks once a second whether the file is still there.
+    /// Checks once a second whether the file is still the current one.
     private func isCurrent(_ session: Session) -> Bool {
         let now = options.clock()
         if abs(now - lastLook) < 1_000_000 { return true }
@@ -232,10 +233,10 @@ final class CacheWriter: @unchecked Sendable {
         return files.isCurrent(inode: session.database.inode)
     }
 
-    /// Whether it may be tried once more.
+    /// Handles an error; returns whether the operation may be tried again.
     private func failed(_ fault: CacheFault) -> Bool {
         counter.count(fault)
-        // Another process that is in the way goes out of it. One that does not let us in at all may be stopped.
+        // A process that holds the database normally releases it soon. One that never lets us in may be stopped.
         if fault.kind == .busy && session != nil { return true }
         let inode = session?.database.inode
         session = nil

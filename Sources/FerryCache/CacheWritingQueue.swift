@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// The cache writing queue: takes what is to be written, bounded in bytes, and writes what waits in one transaction.
+/// The cache writing queue: accepts jobs up to a number of bytes, and writes those that wait in one transaction.
 final class CacheWritingQueue: Sendable {
     private struct Job: Sendable {
         let operation: CacheWriter.Operation
@@ -11,14 +11,14 @@ final class CacheWritingQueue: Sendable {
 
     private struct State {
         var jobs: [Job] = []
-        /// Of the jobs that wait or are being written.
+        /// The bytes of the jobs that wait or are being written.
         var bytes = 0
         var touched: Set<CacheDigest> = []
-        /// Somebody will look at the jobs.
+        /// How soon the jobs will be looked at.
         var haste = Haste.none
         var isClosed = false
 
-        /// Whether somebody has to be woken who is not on the way yet, or not soon enough.
+        /// Whether the queue must be woken: it is not scheduled yet, or not soon enough.
         mutating func wakes(_ haste: Haste) -> Bool {
             if self.haste >= haste { return false }
             self.haste = haste
@@ -26,12 +26,12 @@ final class CacheWritingQueue: Sendable {
         }
     }
 
-    /// How soon what waits is to be written.
+    /// How soon the waiting jobs must be written.
     private enum Haste: Int, Comparable {
         case none
         /// Uses of entries only.
         case touches
-        /// Nobody waits for it: others may come along.
+        /// Nobody waits for them: more jobs may be collected first.
         case gathering
         case now
 
@@ -44,10 +44,11 @@ final class CacheWritingQueue: Sendable {
     private let options: CacheStoreOptions
     private let counter: CacheCounter
 
-    /// Of one transaction.
+    /// The maximum number of jobs in one transaction.
     private static let mostJobs = 1024
     private static let mostBytes = 8 << 20
-    /// Touches that are kept for the next writing; one that is lost makes an entry look older than it is.
+    /// The maximum number of noted uses that are kept for the next transaction. A lost one makes an entry look older
+    /// than it is.
     private static let mostTouched = 4096
 
     init(_ writer: CacheWriter, _ options: CacheStoreOptions, _ counter: CacheCounter) {
@@ -88,16 +89,16 @@ final class CacheWritingQueue: Sendable {
         queue.async { answer(self.writer.measure()) }
     }
 
-    /// False when there is no room, or it is closed.
+    /// Returns `false` if there is no room, or if the queue is closed.
     private func submit(_ job: Job) -> Bool {
         let (isTaken, haste) = state.withLock { state -> (Bool, Haste) in
             if state.isClosed { return (false, .none) }
-            // One that is larger than all of the room has it to itself.
+            // A job larger than the limit is accepted if the queue is empty.
             let isFull = state.bytes > 0 && state.bytes + job.bytes > options.maxQueuedBytes
             if job.bytes > 0 && isFull { return (false, .none) }
             state.jobs.append(job)
             state.bytes += job.bytes
-            // What fills a transaction does not wait for more.
+            // Enough for a transaction: do not wait for more.
             let isMuch = state.bytes >= min(Self.mostBytes, options.maxQueuedBytes / 2)
             let haste = job.done != nil || isMuch ? Haste.now : .gathering
             return (true, state.wakes(haste) ? haste : .none)
@@ -151,7 +152,7 @@ final class CacheWritingQueue: Sendable {
         }
     }
 
-    /// Writes what is there, and closes the connection. Any number of times.
+    /// Writes the waiting jobs and closes the connection. May be called several times.
     func close(_ done: @escaping @Sendable () -> Void) {
         state.withLock { $0.isClosed = true }
         queue.async {
@@ -162,7 +163,7 @@ final class CacheWritingQueue: Sendable {
     }
 }
 
-/// Shut for a while after a fault of the disk, so that no run pays for trying again and again.
+/// A gate that stays closed for a while after an error of the disk, so that no run pays for repeated attempts.
 final class DiskGate: Sendable {
     private let shutUntil = Atomic<CacheTime>(0)
     private let disabledTime: Int64
@@ -173,7 +174,7 @@ final class DiskGate: Sendable {
         clock = options.clock
     }
 
-    /// One set back does not keep the gate shut longer than it would have been.
+    /// If the clock is set back, the gate does not stay closed for longer.
     var isOpen: Bool {
         let until = shutUntil.load(ordering: .relaxed)
         if until == 0 { return true }

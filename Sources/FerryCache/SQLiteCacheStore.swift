@@ -1,7 +1,7 @@
 /// Stores entries in a database (SQLite, with a write-ahead log) that several processes may share.
 ///
-/// Nothing is opened before its first use, and never on the caller's thread. Written entries survive the end of the
-/// process; after a loss of power the latest ones may be missing, but never damaged.
+/// Nothing is opened before the first use, and nothing on the caller's thread. Written entries survive when the process
+/// is killed. After a loss of power the latest may be missing, but none is damaged.
 package final class SQLiteCacheStore: CacheStorage {
     private let readers: CacheReaderPool
     private let writing: CacheWritingQueue
@@ -22,7 +22,8 @@ package final class SQLiteCacheStore: CacheStorage {
         self.readers = CacheReaderPool(readers) { key, finding, used in
             switch finding {
             case .found:
-                // A damaged row may have any number; one from the future was written before the clock was set back.
+                // The number of a damaged row is arbitrary; one from the future was written before the clock was set
+                // back.
                 let (age, overflow) = options.clock().subtractingReportingOverflow(used)
                 if overflow || age.magnitude > options.touchTime { writing.touch(key) }
             case .missing(.corrupt):
@@ -59,7 +60,7 @@ package final class SQLiteCacheStore: CacheStorage {
     }
 
     package func close(_ done: @escaping @Sendable () -> Void) {
-        // The writer last, because the last connection cleans up the log.
+        // The writer is closed last: the last connection cleans up the log.
         let (writing, removals) = (writing, removals)
         readers.close {
             writing.close {

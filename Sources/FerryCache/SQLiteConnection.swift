@@ -1,11 +1,11 @@
 internal import Csqlite3
 internal import Glibc
 
-/// One connection to a database (sqlite3_open_v2(3)). Used by one thread at a time; who owns it sees to that.
+/// One connection to a database (sqlite3_open_v2(3)). Its owner ensures that one thread at a time uses it.
 struct SQLiteConnection: ~Copyable {
     private let raw: OpaquePointer
 
-    /// Opens the file, which must be there.
+    /// Opens the file, which must exist.
     init(path: String) throws(CacheFault) {
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
@@ -20,7 +20,7 @@ struct SQLiteConnection: ~Copyable {
 
     deinit { sqlite3_close_v2(raw) }
 
-    /// How long to wait for another process, in microseconds.
+    /// Sets how long to wait for another process, in microseconds.
     func setPatience(_ microseconds: Int64) { sqlite3_busy_timeout(raw, Int32(clamping: microseconds / 1000)) }
 
     func execute(_ sql: String) throws(CacheFault) {
@@ -35,7 +35,7 @@ struct SQLiteConnection: ~Copyable {
         return SQLiteStatement(statement)
     }
 
-    /// The first column of the first row; `nil` when there is none.
+    /// The first column of the first row; `nil` if there is none.
     func text(_ sql: String) throws(CacheFault) -> String? {
         let statement = try prepare(sql)
         return try statement.step() ? statement.text(0) : nil
@@ -46,16 +46,17 @@ struct SQLiteConnection: ~Copyable {
         return try statement.step() ? statement.number(0) : nil
     }
 
-    /// Whether SQLite takes it for one that may only be read: by the file's permissions, or by its header.
+    /// Whether SQLite treats the database as read-only, because of the file's permissions or its header.
     var isReadOnly: Bool { sqlite3_db_readonly(raw, "main") == 1 }
 
-    /// Rows that the last statement changed.
+    /// The number of rows that the last statement changed.
     var changes: Int64 { sqlite3_changes64(raw) }
 
     private func fault(_ code: Int32) -> CacheFault { CacheFault(sqlite: code, errno: sqlite3_system_errno(raw)) }
 }
 
-/// A prepared statement (sqlite3_prepare_v3(3)). It keeps its connection from being closed, not from being let go.
+/// A prepared statement (sqlite3_prepare_v3(3)). It keeps the underlying connection open, even after its owner has
+/// released it.
 struct SQLiteStatement: ~Copyable {
     private let raw: OpaquePointer
 
@@ -67,12 +68,12 @@ struct SQLiteStatement: ~Copyable {
         try check(sqlite3_bind_int64(raw, index, number))
     }
 
-    /// The bytes must live until the statement is reset.
+    /// Binds bytes, which must stay valid until the statement is reset.
     func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws(CacheFault) {
         try check(sqlite3_bind_blob64(raw, index, bytes.baseAddress, UInt64(bytes.count), nil))
     }
 
-    /// As the eight bytes that it is in memory, which SQLite copies.
+    /// Binds the eight bytes of the number in memory; SQLite copies them.
     func bind(bytesOf number: Int64, at index: Int32) throws(CacheFault) {
         let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         let code = withUnsafeBytes(of: number) {
@@ -81,7 +82,7 @@ struct SQLiteStatement: ~Copyable {
         try check(code)
     }
 
-    /// Whether there is a row.
+    /// Takes a step; returns whether there is a row.
     func step() throws(CacheFault) -> Bool {
         let code = sqlite3_step(raw)
         switch code {
@@ -91,20 +92,21 @@ struct SQLiteStatement: ~Copyable {
         }
     }
 
-    /// Runs it to its end, ready for the next time.
+    /// Runs the statement to its end and resets it.
     func run() throws(CacheFault) {
         defer { reset() }
         while try step() {}
     }
 
-    /// Ready for the next time. What it says of faults was said by the step.
+    /// Resets the statement for its next use. Its error is ignored, because the step has reported it.
     func reset() { sqlite3_reset(raw) }
 
     func number(_ column: Int32) -> Int64 { sqlite3_column_int64(raw, column) }
 
     func text(_ column: Int32) -> String? { sqlite3_column_text(raw, column).map { String(cString: $0) } }
 
-    /// The bytes of a column, until the next step or reset; none where a column holds none.
+    /// Calls `body` with the bytes of a column, valid until the next step or reset; they are empty if the column has
+    /// none.
     func withBytes<R>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> R) -> R {
         let start = sqlite3_column_blob(raw, column)
         let count = Int(sqlite3_column_bytes(raw, column))
@@ -120,19 +122,19 @@ struct SQLiteStatement: ~Copyable {
     }
 }
 
-/// A connection to the database of a store, with the schema looked at.
+/// A connection to the database of a store, with a verified schema.
 struct CacheDatabase: ~Copyable {
     let connection: SQLiteConnection
     let inode: UInt64
     let epoch: Int
 
-    /// `Fery`, by which databases of ours are known (PRAGMA application_id).
+    /// `Fery`, which marks our databases (PRAGMA application_id).
     private static let application = 0x4665_7279
 
-    /// Rows stand in the order of their last use: new ones are appended, which moves no other, and what is evicted
-    /// first stands first. They are found by the first bytes of their key's digest: as a blob, since of two integers
-    /// SQLite does not look whether they stand within their record, and where that is damaged it compares what stands
-    /// behind the page, which is something else for each connection.
+    /// Rows are in the order of their last use: new ones are appended, which moves no other, and the first ones are
+    /// evicted first. They are found by the first bytes of their key's digest. These are a blob, because SQLite does
+    /// not check whether two integers lie within their record: in a damaged record it compares bytes beyond the page,
+    /// which differ for each connection.
     private static let schema = [
         "CREATE TABLE entries(used INTEGER PRIMARY KEY, key BLOB NOT NULL, record BLOB NOT NULL)",
         "CREATE UNIQUE INDEX keys ON entries(key)",
@@ -142,7 +144,7 @@ struct CacheDatabase: ~Copyable {
         let connection = try SQLiteConnection(path: path)
         connection.setPatience(patience)
         if !isNew { try Self.check(connection, path) }
-        // Both last for the file. A new one must say so before its first page is written.
+        // Both settings are permanent for the file. A new one must have them before its first page is written.
         guard try connection.text("PRAGMA journal_mode=WAL") == "wal" else {
             throw CacheFault(.io, "no write-ahead log here")
         }
@@ -158,7 +160,7 @@ struct CacheDatabase: ~Copyable {
         guard try connection.number("PRAGMA application_id") == Int64(application) else {
             throw CacheFault(.foreign, "somebody else's database")
         }
-        // Its header has a version for writing, and SQLite only reads what a later one than its own has written.
+        // Its header has a version for writing: SQLite only reads files of a later version than its own.
         if connection.isReadOnly, access(path, W_OK) == 0 {
             throw CacheFault(.damaged, "a file that may be written, a header that says otherwise")
         }

@@ -3,11 +3,11 @@ public import Ferry
 internal import FoundationEssentials
 public import HTTPTypes
 
-// The types of both modules have the same names; those of swift-http-types are written with their module's name.
+// Both modules use the same type names: those of this package are written with the module's name.
 
 extension HTTPTypes.HTTPFields {
-    /// Creates the same fields in order; values with the same name are separate fields. Fields whose names are not
-    /// tokens are omitted, because they cannot be represented.
+    /// Makes the same fields, in order, with a field for each of several values of a name. Fields whose name is not a
+    /// token are left out, because they are not allowed here.
     public init(_ headers: Headers) {
         self.init()
         for field in headers {
@@ -18,28 +18,28 @@ extension HTTPTypes.HTTPFields {
 }
 
 extension Headers {
-    /// Creates the same fields in order.
+    /// Makes the same fields, in order.
     public init(_ fields: HTTPTypes.HTTPFields) {
         self.init(fields.map { Field(name: $0.name.rawName, value: $0.value) })
     }
 }
 
 extension HTTPMethod {
-    /// Creates the same method.
+    /// Makes the same method.
     public init(_ method: HTTPTypes.HTTPRequest.Method) { self.init(rawValue: method.rawValue) }
 }
 
 extension HTTPTypes.HTTPRequest.Method {
-    /// Creates the same method; `nil` if it is not a token.
+    /// Makes the same method; `nil` if it is not a token.
     public init?(_ method: HTTPMethod) { self.init(rawValue: method.rawValue) }
 }
 
 extension Ferry.HTTPRequest where Value == Response {
-    /// Creates a request that matches the other one, with this body. Its value is the response.
+    /// Makes a request from the other's description, with this body; its value is the response.
     ///
-    /// If the other request has an authority, the path is an absolute URL; its scheme is `https` unless the other
-    /// request has one. Otherwise the path is relative to the agent's base URL. A `Content-Length` field is omitted,
-    /// because Ferry sends that of the body.
+    /// With an authority, the path is an absolute URL, with the scheme `https` unless the other request names one.
+    /// Without an authority, it is the other's path, relative to the agent's base URL. A `Content-Length` field is left
+    /// out: Ferry sends that of the body.
     public init(_ request: HTTPTypes.HTTPRequest, body: RequestBody? = nil) {
         var headers = Headers(request.headerFields)
         headers["Content-Length"] = nil
@@ -52,8 +52,8 @@ extension Ferry.HTTPRequest where Value == Response {
 }
 
 extension OutgoingRequest {
-    /// Creates the same request with this body; `nil` without an authority. The scheme is `https` unless the other
-    /// request has one.
+    /// Makes the same request, with this body; `nil` without an authority. The scheme is `https` unless the other
+    /// request names one.
     public init?(_ request: HTTPTypes.HTTPRequest, body: RequestBody? = nil) {
         guard request.authority != nil else { return nil }
         let same = Ferry.HTTPRequest(request, body: body)
@@ -62,8 +62,8 @@ extension OutgoingRequest {
 }
 
 extension HTTPTypes.HTTPRequest {
-    /// Creates the head of the same request; `nil` if the URL is invalid or the method is not a token. User, password
-    /// and fragment of the URL are omitted.
+    /// Makes the head of the same request; `nil` if the URL is invalid or the method is not a token. User, password and
+    /// fragment of the URL are left out.
     public init?(_ request: OutgoingRequest) {
         guard let method = Method(request.method), let url = URLComponents(string: request.url),
             let scheme = url.scheme, let host = url.percentEncodedHost, !host.isEmpty
@@ -76,12 +76,12 @@ extension HTTPTypes.HTTPRequest {
 }
 
 extension HTTPTypes.HTTPResponse {
-    /// Creates status and fields of a response.
+    /// Makes the status and fields of a received response.
     public init(_ response: Response) {
         self.init(status: Status(code: response.status), headerFields: HTTPFields(response.headers))
     }
 
-    /// Creates status and fields of an interceptor's response; `nil` unless the status has three digits.
+    /// Makes the status and fields of a response from an interceptor; `nil` unless the status has three digits.
     public init?(_ response: InterceptedResponse) {
         guard 100...999 ~= response.status else { return nil }
         self.init(status: Status(code: response.status), headerFields: HTTPFields(response.headers))
@@ -89,7 +89,7 @@ extension HTTPTypes.HTTPResponse {
 }
 
 extension InterceptedResponse {
-    /// Creates a response for an interceptor, with this body.
+    /// Makes a response for an interceptor, with this body.
     public init(_ response: HTTPTypes.HTTPResponse, body: [UInt8] = []) {
         self.init(status: response.status.code, headers: Headers(response.headerFields), body: Data(body))
     }

@@ -2,24 +2,24 @@
 public import Ferry
 public import Logging
 
-/// A log sink that passes an agent's log entries to a `Logger` of swift-log.
+/// A log sink that passes the log entries of an agent to a `Logger` of swift-log.
 ///
 ///     configuration.logSink = LoggerSink(Logger(label: "shop.http"))
 ///
-/// The message of an entry becomes the logger's message. Its other members become metadata, under their names in the
-/// text form: `run`, `method`, `host`, `url`, `status`, `us` (the duration in microseconds), `attempt`, `error`, and
-/// `headers`, a list of `name: value`. The source is `Ferry`. Entries contain no secrets, see `LogEntry`.
+/// The message of an entry becomes the logger's message. Its other members become metadata, with the names used in the
+/// text of an entry: `run`, `method`, `host`, `url`, `status`, `us` (the duration, in microseconds), `attempt`,
+/// `error`, and `headers`, a list of `name: value`. The source is `Ferry`. Entries carry no secrets, see `LogEntry`.
 ///
-/// The logger is called on the thread that creates the entry, often the network's own, so the log handler must not
-/// block.
+/// The logger is called on the thread that makes the entry, often that of an event loop: a handler that blocks holds it
+/// up.
 public struct LoggerSink: LogSink {
     /// The logger that receives the entries.
     public let logger: Logger
 
-    /// Creates a sink that writes to `logger`.
+    /// Makes a sink that writes to `logger`.
     public init(_ logger: Logger) { self.logger = logger }
 
-    /// The level of the logger, so that entries which it would drop are not created.
+    /// The level of the logger, so that no entries are made that it would drop.
     public var minimumLevel: LogLevel {
         switch logger.logLevel {
         case .trace: .trace
@@ -27,7 +27,7 @@ public struct LoggerSink: LogSink {
         case .info: .info
         case .notice: .notice
         case .warning: .warning
-        // The highest level of a sink; the logger drops entries below its own level.
+        // There is no higher level; the logger drops entries below its own.
         case .error, .critical: .error
         }
     }

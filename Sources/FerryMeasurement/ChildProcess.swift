@@ -2,38 +2,39 @@ internal import Dispatch
 internal import FoundationEssentials
 internal import Glibc
 
-/// A process of its own for a server or a worker, so that its CPU time and memory are nobody else's.
+/// A child process for a server or a worker, so that its CPU time and memory are measured separately.
 ///
-/// One thread reads its output and waits for it; any other may send it a signal meanwhile.
+/// One thread reads its output and waits for it; any other thread may send it a signal meanwhile.
 public final class ChildProcess: Sendable {
     private let pid: pid_t
     private let input: Int32
     private let output: Int32
-    /// Where it is reaped and signals are sent, one after another: once it is reaped, its number may be another's.
+    /// The queue on which it is reaped and signals are sent, one after another: once it is reaped, its number may
+    /// belong to another process.
     private let reaping = DispatchQueue(label: "ferry.child")
-    /// Whether it is. On that queue only.
+    /// Whether it was reaped. On that queue only.
     nonisolated(unsafe) private var isReaped = false
 
     /// Why a process could not be started.
     public struct Failure: Error, CustomStringConvertible {
-        /// The program and the system's word for it.
+        /// The program and the system's message.
         public let description: String
     }
 
     /// How a process ended.
     public struct End: Sendable {
-        /// What it printed and nobody had read.
+        /// The output that was not read before.
         public let output: String
-        /// Its exit code; a signal's number negated.
+        /// The exit code; for a signal its number, negated.
         public let code: Int32
-        /// CPU time, start-up included.
+        /// The CPU time, including the start.
         public let usage: ProcessUsage
     }
 
     /// Starts `arguments[0]`, found by `PATH`, in a process group of its own, so that ctrl-C reaches only its parent.
     ///
-    /// Its stdin is a pipe that ends when this object goes or the parent dies; its stdout is read by ``readLine()`` and
-    /// ``finish()``.
+    /// Its stdin is a pipe that ends when this object is freed or the parent dies; its stdout is read by ``readLine()``
+    /// and ``finish()``.
     public init(_ arguments: [String], environment: [String: String] = [:]) throws(Failure) {
         let forInput = try Self.makePipe()
         let forOutput = try Self.makePipe()
@@ -45,7 +46,7 @@ public final class ChildProcess: Sendable {
         posix_spawnattr_init(&attributes)
         posix_spawnattr_setflags(
             &attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        // Dispatch's threads block all signals, and a child would inherit that: nothing could end it.
+        // Dispatch's threads block all signals. A child would inherit that, and nothing could end it.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -92,7 +93,7 @@ public final class ChildProcess: Sendable {
         return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     public func finish() -> End {
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -106,20 +107,20 @@ public final class ChildProcess: Sendable {
         return End(output: String(decoding: text, as: UTF8.self), code: code, usage: usage)
     }
 
-    /// Asks it to end and waits for that.
+    /// Asks the process to end, and waits for it.
     public func stop() {
         if reaping.sync(execute: { isReaped }) { return }
         signal(SIGTERM)
         _ = wait()
     }
 
-    /// Sends it a signal, unless it has been waited for.
+    /// Sends a signal to the process, unless it has been reaped.
     public func signal(_ number: Int32) {
         reaping.sync { if !isReaped { kill(pid, number) } }
     }
 
     private func wait() -> (Int32, ProcessUsage) {
-        // Until it has ended signals may go to it, and its number stays its own.
+        // Until it is reaped, signals may be sent to it, and its number is not reused.
         var info = siginfo_t()
         while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
         return reaping.sync {
@@ -132,7 +133,7 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// Both ends close by themselves in whatever process is started next.
+    /// Both ends are closed in any process that is started later.
     private static func makePipe() throws(Failure) -> [Int32] {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw failure("pipe", errno) }
@@ -145,12 +146,12 @@ public final class ChildProcess: Sendable {
     }
 }
 
-/// The path of this program, for starting it again. Not `/proc/self/exe`, which under strace would be strace.
+/// The path of this program, to start it again. Not `/proc/self/exe`, which is strace's when running under strace.
 public var ownExecutable: String {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
 }
 
-/// The full path of a program; `nil` when it is not installed. Debian keeps servers outside a user's `PATH`.
+/// The full path of a program; `nil` if it is not installed. Debian installs servers outside a user's `PATH`.
 public func findProgram(_ name: String) -> String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     let folders = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/local/sbin"]

@@ -1,24 +1,24 @@
 /// Counts durations in buckets that grow with the value: whole nanoseconds below 256 ns, above that within 0.8 %.
 ///
-/// Every power of two is divided into 128 equal buckets, so recording is a shift and an addition, a percentile needs
+/// Every power of two is divided into 128 equal buckets. So recording is a shift and an addition, a percentile needs
 /// one pass, and the size depends on the range of the values, not on their number: 1 KB for each doubling between the
-/// smallest and the largest. Histograms add up, and are taken one from the other, without loss.
+/// smallest and the largest. Histograms can be added and subtracted without loss.
 public struct Histogram: Sendable, Equatable {
-    /// Buckets to a power of two, as a power of two.
+    /// The number of buckets for a power of two, as a power of two.
     private static let precision = 7
 
-    /// Those from the first that was ever hit to the last.
+    /// The buckets from the first to the last that was ever hit.
     private var counts: [UInt64] = []
     private var first = 0
-    /// Values recorded.
+    /// The number of recorded values.
     public private(set) var count: UInt64 = 0
-    /// The largest value recorded, exact; 0 when there is none.
+    /// The largest recorded value, exact; 0 if there is none.
     public private(set) var maximum: UInt64 = 0
-    /// The smallest value recorded, exact; 0 when there is none.
+    /// The smallest recorded value, exact; 0 if there is none.
     public private(set) var minimum: UInt64 = 0
     private var sum: Double = 0
 
-    /// An empty histogram.
+    /// Makes an empty histogram.
     public init() {}
 
     /// Records one duration in nanoseconds.
@@ -43,9 +43,9 @@ public struct Histogram: Sendable, Equatable {
         sum += other.sum
     }
 
-    /// What was recorded since `earlier`, a state of the same histogram.
+    /// The values recorded since `earlier`, a state of the same histogram.
     ///
-    /// Its smallest and largest value are known as well as their buckets are.
+    /// Its smallest and largest value are only accurate to their buckets.
     public func since(_ earlier: Histogram) -> Histogram {
         var left = counts
         for (index, number) in earlier.counts.enumerated() { left[earlier.first - first + index] -= number }
@@ -62,14 +62,14 @@ public struct Histogram: Sendable, Equatable {
         return made
     }
 
-    /// The arithmetic mean; 0 when nothing was recorded.
+    /// The arithmetic mean; 0 if nothing was recorded.
     public var mean: Double {
         count == 0 ? 0 : sum / Double(count)
     }
 
-    /// The value that `percent` of the recorded values do not exceed; 0 when nothing was recorded.
+    /// The value that `percent` of the recorded values do not exceed; 0 if nothing was recorded.
     ///
-    /// It is the upper end of the value's bucket, and never more than the maximum.
+    /// It is the upper end of the value's bucket, but never more than the maximum.
     public func percentile(_ percent: Double) -> UInt64 {
         if count == 0 { return 0 }
         let rank = max(1, (Double(count) * min(max(percent, 0), 100) / 100).rounded(.up))
@@ -81,18 +81,18 @@ public struct Histogram: Sendable, Equatable {
         return maximum
     }
 
-    /// Values from `lower` to `upper` nanoseconds, both included, and how many there were.
+    /// A range of values in nanoseconds, including both ends, and the number of values in it.
     public struct Bar: Sendable, Equatable {
-        /// The smallest value that is counted in it.
+        /// The smallest value of the range.
         public let lower: UInt64
-        /// The largest.
+        /// The largest value of the range.
         public let upper: UInt64
-        /// How many there were.
+        /// The number of values.
         public let count: UInt64
     }
 
-    /// The whole distribution in wider buckets, `perDoubling` to a power of two (1, 2, 4 … 128), from the first that
-    /// holds something to the last. Below 256 ns they are of one power of two and less wide than asked for.
+    /// The whole distribution in wider buckets, `perDoubling` to a power of two (1, 2, 4 … 128), from the first to the
+    /// last that is not empty. Below 256 ns a power of two may have fewer buckets.
     public func bars(perDoubling: Int) -> [Bar] {
         let width = (1 << Self.precision) / max(1, min(perDoubling, 1 << Self.precision))
         var bars: [Bar] = []
@@ -107,7 +107,7 @@ public struct Histogram: Sendable, Equatable {
         return bars
     }
 
-    /// Makes room from one bucket to another.
+    /// Makes room for the buckets from `low` to `high`.
     private mutating func reach(_ low: Int, _ high: Int) {
         if counts.isEmpty { first = low }
         if low < first {
@@ -118,7 +118,7 @@ public struct Histogram: Sendable, Equatable {
         if missing > 0 { counts.append(contentsOf: repeatElement(0, count: missing)) }
     }
 
-    /// Values below 2^(precision + 1) have a bucket each; the mantissa of larger ones keeps `precision` bits.
+    /// Values below 2^(precision + 1) have a bucket each; of larger ones the upper `precision` bits count.
     private static func bucket(of value: UInt64) -> Int {
         let exponent = max(0, UInt64.bitWidth - value.leadingZeroBitCount - precision - 1)
         return (exponent << precision) + Int(value >> UInt64(exponent))

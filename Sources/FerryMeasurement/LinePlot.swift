@@ -1,28 +1,28 @@
 internal import Glibc
 
-/// Lines over a common axis, drawn as SVG 1.1 that needs nothing else: no script, no font, no style sheet.
+/// Draws lines over a common axis as self-contained SVG 1.1: no script, no font, no style sheet.
 ///
-/// Linear axes begin at 0 and end at a round number; logarithmic ones go from a power of ten to another, or across to
-/// one of 1, 2 or 5 times it, and their points are marked. The drawing says its colours itself and stays readable on a
-/// light and on a dark page.
+/// Linear axes go from 0 to a round number. Logarithmic ones go from one power of ten to another, or horizontally to 1,
+/// 2 or 5 times one, and their points are marked. The drawing sets its own colours, and is readable on light and dark
+/// pages.
 public struct LinePlot: Sendable {
     /// One line and its name in the legend.
     public struct Line: Sendable {
         let name: String
         let points: [(x: Double, y: Double)]
 
-        /// A line through these points, in their order.
+        /// Makes a line through these points, in order.
         public init(name: String, points: [(Double, Double)]) {
             self.name = name
             self.points = points.map { (x: $0.0, y: $0.1) }
         }
     }
 
-    /// How values are spread over both axes.
+    /// How values are mapped to both axes.
     public enum Scales: Sendable {
-        /// From 0.
+        /// Linear, from 0.
         case linear
-        /// By powers of ten; only values above 0 are drawn.
+        /// Logarithmic; only values above 0 are drawn.
         case logarithmic
     }
 
@@ -34,7 +34,7 @@ public struct LinePlot: Sendable {
     private let x: ClosedRange<Double>
     private let y: ClosedRange<Double>
     private let top: Double
-    /// As wide as the figures that stand there.
+    /// As wide as the axis labels.
     private let left: Double
     private let right: Double
 
@@ -43,7 +43,7 @@ public struct LinePlot: Sendable {
     private static let bottom = 44.0
     private static let colours = ["#1f6feb", "#d1642e", "#2da160", "#8250df", "#bf3989", "#9a6700"]
 
-    /// A plot of these lines.
+    /// Makes a plot of these lines.
     public init(title: String, xLabel: String, yLabel: String, lines: [Line], scales: Scales = .linear) {
         self.title = title
         self.xLabel = xLabel
@@ -53,16 +53,16 @@ public struct LinePlot: Sendable {
         let points = lines.flatMap { Self.shown($0, scales) }
         x = Self.range(points.map(\.x), scales, steps: [1, 2, 5, 10])
         y = Self.range(points.map(\.y), scales, steps: [1, 10])
-        // Beside the title there is room for two or three.
+        // Beside the title there is room for two or three names.
         top = lines.count > 3 || title.count > 45 ? 64 : 40
         let (columns, rows) = (Self.ticks(x, scales), Self.ticks(y, scales))
         let widest = rows.map { Self.width(of: Self.shown($0, scales)) }.max() ?? 0
         left = max(64, widest + 14)
-        // Half of the last one stands beyond its place, which may be the end of the axis.
+        // Half of the last label extends beyond its position, which may be the end of the axis.
         right = max(16, (columns.last.map { Self.width(of: Self.shown($0, scales)) } ?? 0) / 2 + 2)
     }
 
-    /// Of a text of this size in the widest of the usual fonts.
+    /// The width of a text of this size in the widest of the usual fonts.
     private static func width(of text: String) -> Double { Double(text.count) * 7.7 }
 
     private static func range(_ values: [Double], _ scales: Scales, steps: [Double]) -> ClosedRange<Double> {
@@ -77,12 +77,12 @@ public struct LinePlot: Sendable {
         }
     }
 
-    /// What has no logarithm has no place.
+    /// Values without a logarithm are left out.
     private static func shown(_ line: Line, _ scales: Scales) -> [(x: Double, y: Double)] {
         scales == .linear ? line.points : line.points.filter { $0.x > 0 && $0.y > 0 && $0.x.isFinite && $0.y.isFinite }
     }
 
-    /// The next of 1, 2, 5 times a power of ten, or of one of their multiples by a fifth.
+    /// The next number that is 1, 2 or 5 times a power of ten, or a multiple of one of these by a fifth.
     static func round(_ value: Double) -> Double {
         guard value > 0, value.isFinite else { return 1 }
         var step = 1.0
@@ -92,7 +92,7 @@ public struct LinePlot: Sendable {
         return step * 10
     }
 
-    /// The drawing.
+    /// The drawing as SVG.
     public var svg: String {
         var text = """
             <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(Int(Self.width)) \(Int(Self.height))" \
@@ -113,7 +113,7 @@ public struct LinePlot: Sendable {
         return text
     }
 
-    /// Quarters, or powers of ten.
+    /// The positions of labels: quarters, or powers of ten.
     private static func ticks(_ range: ClosedRange<Double>, _ scales: Scales) -> [Double] {
         switch scales {
         case .linear: return (0...4).map { range.upperBound * Double($0) / 4 }
@@ -158,7 +158,7 @@ public struct LinePlot: Sendable {
         return text
     }
 
-    /// In the legend: beside the title, or in a row of its own, one name after another.
+    /// A name of the legend: beside the title, or in a row of its own.
     private func named(_ line: Line, _ index: Int) -> String {
         let isBelow = top > 40
         let room = Self.width - left - right
@@ -193,7 +193,7 @@ public struct LinePlot: Sendable {
 
     private static func tenth(_ value: Double) -> Double { (value * 10).rounded() / 10 }
 
-    /// Without the `.0` of whole numbers.
+    /// The number without the `.0` of whole numbers.
     public static func number(_ value: Double) -> String {
         let rounded = (value * 1000).rounded() / 1000
         return rounded == rounded.rounded() && abs(rounded) < 1e15 ? "\(Int(rounded))" : "\(rounded)"

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A number with so many digits behind the point, the same in every locale.
+/// A number with this many decimal places, the same in every locale.
 public func fixed(_ value: Double, _ digits: Int) -> String {
     var buffer = [CChar](repeating: 0, count: 400)
     let length = withVaList([digits, value]) { vsnprintf(&buffer, buffer.count, "%.*f", $0) }
@@ -18,7 +18,7 @@ public func grouped(_ value: UInt64) -> String {
     return text
 }
 
-/// Nanoseconds in the unit that fits: `870 µs`, `12.4 ms`, `1.25 s`.
+/// Nanoseconds in a suitable unit: `870 µs`, `12.4 ms`, `1.25 s`.
 public func durationText(nanoseconds: UInt64) -> String {
     switch nanoseconds {
     case ..<1_000_000: "\(nanoseconds / 1000) µs"

@@ -1,17 +1,17 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// What the process has used since its start.
+/// The CPU time that the process has used since its start.
 public struct ProcessUsage: Sendable, Equatable {
-    /// Microseconds of CPU in the program and its libraries.
+    /// CPU time in the program and its libraries, in microseconds.
     public var user: Double
-    /// Microseconds of CPU in the kernel.
+    /// CPU time in the kernel, in microseconds.
     public var system: Double
 
-    /// Nothing used.
+    /// No CPU time.
     public static let zero = ProcessUsage(user: 0, system: 0)
 
-    /// The present figures, over all threads.
+    /// The current figures, over all threads.
     public static var now: ProcessUsage {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)
@@ -23,29 +23,29 @@ public struct ProcessUsage: Sendable, Equatable {
         self.system = system
     }
 
-    /// From what the kernel counted.
+    /// Converts the kernel's figures.
     init(_ usage: rusage) {
         self.init(user: Self.microseconds(usage.ru_utime), system: Self.microseconds(usage.ru_stime))
     }
 
-    /// What was used between two readings.
+    /// The CPU time used between two readings.
     public static func - (end: ProcessUsage, start: ProcessUsage) -> ProcessUsage {
         ProcessUsage(user: end.user - start.user, system: end.system - start.system)
     }
 
-    /// Largest resident size in kilobytes.
+    /// The largest resident size in kilobytes.
     ///
-    /// `ru_maxrss` will not do: a child process starts with its parent's.
+    /// `ru_maxrss` is unsuitable: a child process starts with the value of its parent.
     public static var peakMemory: Int { status("VmHWM:") }
 
-    /// Present resident size in kilobytes.
+    /// The current resident size in kilobytes.
     public static var memory: Int { status("VmRSS:") }
 
     private static func microseconds(_ time: timeval) -> Double {
         Double(time.tv_sec) * 1_000_000 + Double(time.tv_usec)
     }
 
-    /// One figure of `/proc/self/status` (proc(5)); 0 when there is none.
+    /// One figure of `/proc/self/status` (proc(5)); 0 if it is missing.
     private static func status(_ name: String) -> Int {
         guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return 0 }
         for line in text.split(separator: "\n") where line.hasPrefix(name) {
@@ -56,7 +56,7 @@ public struct ProcessUsage: Sendable, Equatable {
     }
 }
 
-/// Lifts the soft limit of open descriptors to the hard one; thousands of connections need thousands of descriptors.
+/// Raises the soft limit of open descriptors to the hard one; thousands of connections need thousands of descriptors.
 @discardableResult
 public func raiseDescriptorLimit() -> Int {
     var limit = rlimit()
@@ -66,35 +66,36 @@ public func raiseDescriptorLimit() -> Int {
     return Int(limit.rlim_cur)
 }
 
-/// How busy this process, its busiest thread and the machine were since an earlier look.
+/// How busy this process, its busiest thread and the machine were since an earlier reading.
 ///
-/// From proc(5): `/proc/self/task/*/schedstat`, in nanoseconds, and `/proc/stat`. What cannot be read counts as 0.
+/// From proc(5): `/proc/self/task/*/schedstat`, in nanoseconds, and `/proc/stat`. Values that cannot be read count as
+/// 0.
 public struct CPUShare: Sendable, Equatable {
-    /// Of one core, from 0 to 1: a thread that is at 1 can do no more.
+    /// The share of one core that the busiest thread used, from 0 to 1: at 1 it is saturated.
     public var busiestThread: Double
-    /// Of all cores, from 0 to 1.
+    /// The share of all cores that this process used, from 0 to 1.
     public var process: Double
-    /// Of all cores, from 0 to 1, by all processes.
+    /// The share of all cores that all processes used, from 0 to 1.
     public var machine: Double
 
-    /// Shares known from elsewhere.
+    /// Makes shares from known values.
     public init(busiestThread: Double, process: Double, machine: Double) {
         self.busiestThread = busiestThread
         self.process = process
         self.machine = machine
     }
 
-    /// A look at the counters.
+    /// A reading of the counters.
     public struct Reading: Sendable {
         private let time = monotonicNanoseconds()
         private let threads = Self.threads()
         private let machine = Self.machine()
         private let usage = ProcessUsage.now
 
-        /// Looks now.
+        /// Reads the counters now.
         public init() {}
 
-        /// What happened since `earlier`.
+        /// The shares since `earlier`.
         public func since(_ earlier: Reading) -> CPUShare {
             let elapsed = Double(max(1, time - earlier.time))
             let cores = Double(max(1, ProcessInfo.processInfo.activeProcessorCount))
@@ -108,7 +109,7 @@ public struct CPUShare: Sendable, Equatable {
                 machine: ticks == 0 ? 0 : 1 - min(1, Double(idle) / Double(ticks)))
         }
 
-        /// Nanoseconds at work by the thread's number.
+        /// The nanoseconds of CPU time by the thread's number.
         private static func threads() -> [String: UInt64] {
             let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
             var times: [String: UInt64] = [:]
@@ -121,8 +122,8 @@ public struct CPUShare: Sendable, Equatable {
             return times
         }
 
-        /// The first line: `cpu user nice system idle iowait irq softirq steal guest guest_nice`, the last two of which
-        /// are in the first two.
+        /// Reads the first line: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. The last two
+        /// are included in the first two.
         private static func machine() -> (all: UInt64, idle: UInt64) {
             guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8),
                 let line = text.split(separator: "\n").first, line.hasPrefix("cpu ")
@@ -134,14 +135,14 @@ public struct CPUShare: Sendable, Equatable {
     }
 }
 
-/// Nanoseconds of the monotonic clock: one call, no `Duration` arithmetic, for use millions of times a run.
+/// The monotonic clock in nanoseconds: one call, without `Duration` arithmetic, for millions of calls in a run.
 public func monotonicNanoseconds() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
-/// Blocks the thread until the monotonic clock has come so far, or a signal has.
+/// Blocks the thread until the monotonic clock has reached this time, or a signal has arrived.
 public func blockThread(untilMonotonic nanoseconds: UInt64) {
     var time = timespec()
     time.tv_sec = Int(nanoseconds / 1_000_000_000)

@@ -1,22 +1,22 @@
-/// What another client made of a ``RivalOrder``: a part of what `ferry bench --json` writes of its own.
+/// The results of another client for a ``RivalOrder``: a part of the report of `ferry bench --json`.
 public struct RivalReport: Codable, Sendable, Equatable {
-    /// Of the client.
+    /// The name of the client.
     public var name: String
-    /// Those that were answered, and those that failed.
+    /// The number of requests, including those that failed.
     public var requests: UInt64
-    /// Answered with 200 to 299.
+    /// Requests with a status from 200 to 299.
     public var ok: UInt64
-    /// All others.
+    /// All other requests.
     public var failed: UInt64
-    /// From the first request to the last answer.
+    /// Seconds from the first request to the last response.
     public var seconds: Double
     /// Requests a second.
     public var rps: Double
-    /// Microseconds.
+    /// Latencies in microseconds.
     public var latency: [String: Double]
-    /// Microseconds of CPU a request: `user` and `sys`.
+    /// CPU time for a request in microseconds: `user` and `sys`.
     public var cpu: [String: Double]
-    /// Kilobytes at the peak.
+    /// The peak memory in kilobytes.
     public var memory: Int
 
     private enum CodingKeys: String, CodingKey {
@@ -26,7 +26,7 @@ public struct RivalReport: Codable, Sendable, Equatable {
         case memory = "max_rss_kb"
     }
 
-    /// From what was counted.
+    /// Makes a report from measured values.
     public init(name: String, latencies: Histogram, failed: UInt64, seconds: Double, usage: ProcessUsage, memory: Int) {
         let count = latencies.count + failed
         let share = Double(max(1, count))
@@ -45,28 +45,28 @@ public struct RivalReport: Codable, Sendable, Equatable {
     }
 }
 
-/// What another client is asked to send, so that it can be compared: the closed model, without bodies.
+/// The load that another client has to send for a comparison: closed-loop, without bodies.
 ///
-/// `ferry bench --compare` gives it to `FerryBenchmarks` as JSON.
+/// `ferry bench --compare` passes it to `FerryBenchmarks` as JSON.
 public struct RivalOrder: Codable, Sendable, Equatable {
-    /// Like `GET`.
+    /// The method, such as `GET`.
     public var method: String
-    /// An absolute one.
+    /// The absolute URL.
     public var url: String
-    /// Names and values, in turn.
+    /// The header fields: names and values, alternating.
     public var headers: [String]
-    /// Requests at once.
+    /// The number of concurrent requests.
     public var concurrency: Int
-    /// To the server, at most.
+    /// The maximum number of connections to the server.
     public var connections: Int
-    /// `nil` when the time ends it.
+    /// The number of requests; `nil` if the time limits the run.
     public var requests: Int?
-    /// `nil` when the number of requests ends it.
+    /// The duration in seconds; `nil` if the number of requests limits the run.
     public var seconds: Double?
-    /// Seconds of load that do not count.
+    /// Seconds of load before the measurement.
     public var warmUp: Double
 
-    /// An order for so many requests or so many seconds.
+    /// Makes an order for a number of requests or a time in seconds.
     public init(
         method: String, url: String, headers: [String], concurrency: Int, connections: Int, requests: Int?,
         seconds: Double?, warmUp: Double

@@ -3,7 +3,7 @@ public import CoreMetrics
 public import Ferry
 internal import Synchronization
 
-/// An observer that records the metrics of agents in a swift-metrics backend.
+/// An observer that records the runs of agents in a backend of swift-metrics.
 ///
 ///     configuration.observers.append(MetricsObserver())
 ///
@@ -11,16 +11,15 @@ internal import Synchronization
 /// |---|---|---|
 /// | `http.client.request.duration` | timer | from the start of a run to its outcome |
 /// | `ferry.runs` | counter | runs that ended |
-/// | `ferry.bytes_sent`, `ferry.bytes_received` | counter | bytes on the wire, of all attempts |
-/// | `ferry.attempts` | counter | attempts; more than runs if requests are sent again |
-/// | `http.client.active_requests` | meter | active runs; without dimensions |
+/// | `ferry.bytes_sent`, `ferry.bytes_received` | counter | bytes on the wire, in all attempts |
+/// | `ferry.attempts` | counter | attempts: more than runs if requests are sent again |
+/// | `http.client.active_requests` | meter | runs in progress; without dimensions |
 ///
 /// The dimensions are those of the semantic conventions for HTTP clients: `http.request.method`, `server.address` (with
-/// its port, unless it is the scheme's default), `http.response.status_code` and `error.type`, each if it is known. A
-/// run whose response came from the cache is counted but not timed. Batches and chains are not counted, but their
-/// members are.
+/// its port, unless that is the scheme's default), `http.response.status_code` and `error.type`, each if it is known. A
+/// run that the cache serves is counted but not timed. Batches and chains are not counted; their members are.
 ///
-/// One observer may serve several agents. A backend keeps the metrics of each set of dimensions, so their number is
+/// One observer may serve several agents. A backend keeps its metrics for each set of dimensions, so their number is
 /// limited: beyond ``init(maxSeries:factory:)`` sets, runs are recorded with the dimension `otel.metric.overflow`.
 public final class MetricsObserver: RequestObserver {
     /// The dimensions of a series.
@@ -53,8 +52,8 @@ public final class MetricsObserver: RequestObserver {
     private let series = Mutex<[Key?: Series]>([:])
     private let active: Meter
 
-    /// Creates an observer that records in `factory`, by default that of the process, which must have been bootstrapped
-    /// before. `maxSeries` limits the sets of dimensions; the default is 1,000.
+    /// Makes an observer that records with `factory`. The default is that of the process, which must have been
+    /// bootstrapped before. `maxSeries` limits the number of sets of dimensions; the default is 1,000.
     public init(maxSeries: Int = 1000, factory: any MetricsFactory = MetricsSystem.factory) {
         self.factory = factory
         self.maxSeries = max(maxSeries, 1)
@@ -70,7 +69,7 @@ public final class MetricsObserver: RequestObserver {
         active.decrement()
         let series = series(of: run, outcome)
         series.runs.increment()
-        // Nothing was sent, so the duration says nothing about a server.
+        // No request was sent, so the time says nothing about a server.
         guard metrics.attempts > 0 else { return }
         series.duration.record(duration: metrics.total)
         series.attempts.increment(by: metrics.attempts)

@@ -11,14 +11,13 @@ public import OpenAPIRuntime
 ///
 /// The agent's configuration applies: timeouts, retries, credentials, observers. Every status is passed on, because the
 /// client knows the responses of its document. The tag of a run is the operation's id. Bodies are streamed in both
-/// directions. A request body is sent again after an error only if it can be read more than once. A run that fails
+/// directions. The request's body is sent again after an error only if it can be read more than once. A run that fails
 /// throws its `RequestError`, which the client wraps in a `ClientError`; so does the body of a response.
-/// throws its `RequestError`, which the client wraps into a `ClientError`, and the body of a response, too.
 public struct AgentTransport: ClientTransport {
     /// The agent that sends the requests.
     public let agent: NetworkAgent
 
-    /// Creates a transport over `agent`. The caller remains responsible for shutting the agent down.
+    /// Makes a transport with `agent`. The caller stays responsible for shutting it down.
     public init(_ agent: NetworkAgent) { self.agent = agent }
 
     /// Sends a request, and returns when the head of the response has arrived.
@@ -33,7 +32,7 @@ public struct AgentTransport: ClientTransport {
         return (HTTPTypes.HTTPResponse(response.head), Self.body(of: response, to: request.method))
     }
 
-    /// The path of an operation begins with a slash, and is relative to that of the server.
+    /// The path of an operation begins with a slash, and is relative to the server's path.
     private static func url(_ path: String, below base: URL) -> String {
         var text = base.absoluteString
         while text.hasSuffix("/") { text.removeLast() }
@@ -41,10 +40,10 @@ public struct AgentTransport: ClientTransport {
         return "\(text)/\(path)"
     }
 
-    /// `nil` if a response has no body whatever its fields say (RFC 9110, 6.4.1).
+    /// `nil` if a response has no body, whatever its fields say (RFC 9110, 6.4.1).
     private static func body(of response: StreamedResponse, to method: HTTPTypes.HTTPRequest.Method) -> HTTPBody? {
         if method == .head || response.status == 204 || response.status == 304 { return nil }
-        // The announced length is the encoded one, but the delivered body is decoded.
+        // The announced length is that of the coded body, but the body is delivered decoded.
         let isCoded = response.headers.contains("Content-Encoding")
         let length = isCoded ? nil : response.contentLength
         return HTTPBody(

@@ -3,9 +3,8 @@ internal import Synchronization
 
 /// Owns the C server: created once, freed once.
 ///
-/// `@unchecked Sendable` is correct because the pointer never changes, and every function of CLoopback.h except
-/// `loopback_free` may be called from any thread. `loopback_free` is called by `deinit`, when no other call can be
-/// active.
+/// `@unchecked Sendable` is true because the pointer never changes, and every function of CLoopback.h except
+/// `loopback_free` may be called from any thread. Only `deinit` calls that one, when no other call can be in progress.
 final class LoopbackHandle: @unchecked Sendable {
     let pointer: OpaquePointer
     private let callbacks: LoopbackCallbacks
@@ -26,7 +25,7 @@ final class LoopbackHandle: @unchecked Sendable {
                     record_body_limit: UInt32(clamping: options.recordedBodyBytes),
                     max_body: UInt64(clamping: options.maximumBodyBytes))
                 let result = loopback_start(&c, &made)
-                // A server that did not start makes no calls, so it does not return the context.
+                // A server that did not start makes no callbacks, so it does not release the context.
                 if result != 0 { releaseContext(c.context) }
                 return result
             }
@@ -38,13 +37,13 @@ final class LoopbackHandle: @unchecked Sendable {
     }
 
     deinit {
-        // Handlers may still be active; their responses are ignored from here on.
+        // Handlers may still be running; their responses are ignored from here on.
         callbacks.attach(0)
         loopback_free(pointer)
     }
 }
 
-/// The context of the C callbacks: handlers by number, waiting tasks by watch. It outlives the server's thread.
+/// The state behind the C callbacks: handlers by number, waiters by watch. It outlives the server's thread.
 final class LoopbackCallbacks: Sendable {
     typealias Continuation = CheckedContinuation<Void, any Error>
 
@@ -62,8 +61,8 @@ final class LoopbackCallbacks: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The address of the C server; 0 before it is created and when it is about to be freed. The lock is held while a
-    /// response is passed on, so that no response reaches a freed server.
+    /// The address of the C server, 0 before it is made and once it is about to be freed. The lock is held while a
+    /// response is passed on, so that no response meets a freed server.
     private let server = Mutex<UInt>(0)
 
     func attach(_ address: UInt) {
@@ -110,7 +109,7 @@ final class LoopbackCallbacks: Sendable {
         }
     }
 
-    /// Returns `false` if the watch has already ended; the continuation is resumed then.
+    /// Returns `false` if the watch has ended already; the continuation is resumed then.
     func begin(watch: UInt64, _ continuation: Continuation) -> Bool {
         let failure: (any Error)? = state.withLock { state in
             if case .cancelled = state.watches[watch] {
@@ -142,8 +141,8 @@ final class LoopbackCallbacks: Sendable {
         if case .waiting(let continuation) = ended { continuation.resume(throwing: CancellationError()) }
     }
 
-    /// The server's thread ends: nothing more is reported, and handlers release what they hold. This happens outside
-    /// the lock, because that may be the server itself.
+    /// The server's thread ends: no waiter will be resumed by it any more, and handlers are released. This happens
+    /// outside the lock, as a handler may hold the server itself.
     func stop() {
         let old = state.withLock { state in
             let old = state
@@ -160,9 +159,8 @@ final class LoopbackCallbacks: Sendable {
 
 // The functions that C calls, all on the server's thread, and the context they are called with.
 //
-// The context is a `LoopbackCallbacks` that `Unmanaged` has retained before the server started. It is released once:
-// by `loopbackOnStopped`, after which C calls nothing, or by `releaseContext` when the server did not start and so
-// never calls anything.
+// The context is a `LoopbackCallbacks` that `Unmanaged` has retained before the server started. It is released once: by
+// `loopbackOnStopped`, the last callback, or by `releaseContext` if the server did not start and so makes no callbacks.
 
 func retainedContext(_ callbacks: LoopbackCallbacks) -> UnsafeMutableRawPointer {
     Unmanaged.passRetained(callbacks).toOpaque()
@@ -213,7 +211,7 @@ private func loopbackOnVisit(_ context: UnsafeMutableRawPointer?, _ request: Uns
     context?.assumingMemoryBound(to: [LoopbackRequest].self).pointee.append(LoopbackRequest(request.pointee))
 }
 
-/// Lays out the steps of a script for C, with all their bytes in one array, so that pointers into it stay valid
+/// Prepares the steps of a script for C: all their bytes are in one array, so that pointers into it stay valid
 /// together.
 struct LoopbackStepArena {
     private var bytes: [UInt8] = []
@@ -260,7 +258,7 @@ struct LoopbackStepArena {
         bytes += content
     }
 
-    /// The steps with their pointers, which are valid while `body` runs.
+    /// Calls `body` with the steps; their pointers are valid until it returns.
     func withSteps(_ body: (UnsafeBufferPointer<loopback_step>) -> Void) {
         bytes.withUnsafeBytes { all in
             let laid = steps.map { item in

@@ -2,32 +2,32 @@ internal import CLoopback
 
 /// A request as received by the server.
 public struct LoopbackRequest: Sendable, Equatable {
-    /// The method, like `GET`.
+    /// The method: `GET`, `POST`, …
     public var method: String
-    /// The target of the request line: path and query, or anything else.
+    /// The target of the request line, as received: normally path and query.
     public var target: String
     /// The header fields, in order and with duplicates.
     public var headers: LoopbackHeaders
-    /// The body with chunked framing removed. For a recorded request at most
-    /// ``LoopbackServer/Options/recordedBodyBytes``.
+    /// The body, without chunked framing. A recorded request has at most ``LoopbackServer/Options/recordedBodyBytes``
+    /// of it.
     public var body: [UInt8]
-    /// The number of received body bytes.
+    /// The number of bytes of the body that were received.
     public var bodyLength: UInt64
-    /// The number of the connection, 1 for the first one accepted.
+    /// The number of the connection it came on, 1 for the first accepted.
     public var connection: UInt64
 
     /// The target without its query.
     public var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The query, still escaped; `nil` if there is none.
+    /// The part after the question mark, still escaped; nil if there is none.
     public var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }
 
-    /// The body as UTF-8 text.
+    /// The body decoded as UTF-8.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// Copies the request, which C provides only until its callback returns.
+    /// Copies what C provides only until its callback returns.
     init(_ request: loopback_request) {
         let head = UnsafeRawBufferPointer(start: request.head, count: request.head_length)
         let lines = head.split(separator: UInt8(ascii: "\n")).map { line in
@@ -44,7 +44,7 @@ public struct LoopbackRequest: Sendable, Equatable {
 }
 
 extension LoopbackHeaders.Field {
-    /// `Name: value`; `nil` for a line without a colon, such as an empty one.
+    /// Parses `Name: value`; nil for a line without a colon, such as the empty one.
     fileprivate init?(line: Slice<UnsafeRawBufferPointer>) {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         var value = line[line.index(after: colon)...]
@@ -54,14 +54,14 @@ extension LoopbackHeaders.Field {
     }
 }
 
-/// The fields of a message, in their order and with duplicates.
+/// The header fields of a message, in order and with duplicates.
 ///
 /// ```swift
 /// let headers: LoopbackHeaders = ["Content-Type": "text/plain"]
 /// let type = headers["content-type"]  // "text/plain"
 /// ```
 public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral, CustomStringConvertible {
-    /// One field.
+    /// One header field.
     public struct Field: Sendable, Equatable {
         /// The name, in its original case.
         public var name: String
@@ -78,18 +78,17 @@ public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiter
     /// The fields, in order.
     public var fields: [Field]
 
-    /// Creates headers from fields.
+    /// Makes headers from these fields.
     public init(_ fields: [Field] = []) {
         self.fields = fields
     }
 
-    /// Creates headers from names and values. A name may appear twice.
+    /// Makes headers from names and values; a name may be used twice.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The first value of a name, compared without regard to case. Setting a value replaces all fields of that name;
-    /// setting `nil` removes them.
+    /// The first value of a name, regardless of case. Setting it replaces all fields of that name; nil removes them.
     public subscript(name: String) -> String? {
         get { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
         set {
@@ -103,7 +102,7 @@ public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiter
         fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     }
 
-    /// `Name: value`, one per line.
+    /// One `Name: value` for each line.
     public var description: String {
         fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
     }
@@ -117,15 +116,15 @@ public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiter
 public struct LoopbackResponse: Sendable, Equatable {
     /// The status, from 200 to 999.
     public var status: Int
-    /// The reason phrase; `nil` for the usual one.
+    /// The reason phrase after the status; nil for the usual one.
     public var reason: String?
-    /// The header fields, sent unchanged. `Content-Length` is added unless it or `Transfer-Encoding` is set, so a
-    /// handler can send a wrong length. `Connection: close` closes the connection after the response.
+    /// The fields, sent unchanged. `Content-Length` is added unless it or `Transfer-Encoding` is among them, so a
+    /// handler can announce a wrong length. `Connection: close` closes the connection after the response.
     public var headers: LoopbackHeaders
-    /// The body; not sent in the response to HEAD.
+    /// The body; it is not sent in response to HEAD.
     public var body: [UInt8]
 
-    /// Creates a response.
+    /// Makes a response.
     public init(status: Int = 200, reason: String? = nil, headers: LoopbackHeaders = [:], body: [UInt8] = []) {
         self.status = status
         self.reason = reason
@@ -133,13 +132,13 @@ public struct LoopbackResponse: Sendable, Equatable {
         self.body = body
     }
 
-    /// Creates a response with text, as `text/plain` unless the headers say otherwise.
+    /// Makes a response with text, as `text/plain` unless the headers say otherwise.
     public init(status: Int = 200, headers: LoopbackHeaders = [:], text: String) {
         self.init(status: status, headers: headers, body: Array(text.utf8))
         if headers["Content-Type"] == nil { self.headers["Content-Type"] = "text/plain; charset=utf-8" }
     }
 
-    /// Creates a response with JSON text.
+    /// Makes a response with JSON text.
     public init(status: Int = 200, headers: LoopbackHeaders = [:], json: String) {
         self.init(status: status, headers: headers, body: Array(json.utf8))
         self.headers["Content-Type"] = "application/json"

@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// What the server does on a connection, step by step.
+/// A script for a connection: what the server does, step by step.
 ///
 /// ```swift
 /// server.script(path: "/slow", [
@@ -12,35 +12,35 @@ public import FoundationEssentials
 /// ])
 /// ```
 ///
-/// A sending step ends when all its bytes were handed to the system. After the last step, the connection stays open and
-/// silent until the client closes it. If the client disconnects while a step waits for it or for time, the script ends.
+/// A sending step ends when all its bytes were passed to the system. After the last step, the connection stays open and
+/// silent until the client closes it. The script ends if the client closes while a step waits for it or for a time.
 ///
-/// On a server with TLS the handshake comes before the first step, unless that is `.plain`, `.stallHandshake` or
-/// `.closeHandshake`. If there is a `.startTLS`, the handshake happens there.
+/// On a server with TLS, the handshake comes before the first step, unless that is `.plain`, `.stallHandshake` or
+/// `.closeHandshake`. If there is a `.startTLS`, the handshake is done there.
 ///
 /// Scripts can also be read from JSON, see ``Step`` and ``Rule``.
 public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     /// The steps, in order.
     public var steps: [Step]
 
-    /// Creates a script.
+    /// Makes a script from these steps.
     public init(_ steps: [Step]) {
         self.steps = steps
     }
 
-    /// Creates a script.
+    /// Makes a script from these steps.
     public init(arrayLiteral elements: Step...) {
         steps = elements
     }
 
-    /// One step.
+    /// One step of a script.
     ///
-    /// In JSON a step is a string, like `"expectHead"`, or an object with the name of the step: `{"send": "text"}`,
+    /// In JSON a step is a string, `"expectHead"`, or an object whose first key is the step: `{"send": "text"}`,
     /// `{"sendBase64": "…"}`, either with `"times": 200000`; `{"expectBytes": 100}`, `{"pattern": 1000}`,
-    /// `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`. Times are
-    /// in milliseconds.
+    /// `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`.
+    /// Times are in milliseconds.
     public enum Step: Sendable, Equatable {
-        /// Reads a request up to its empty line, counts and records it.
+        /// Reads the head of a request, which is counted and recorded.
         case expectHead
         /// Reads the body that the last head announced, by length or in chunks.
         case expectBody
@@ -52,40 +52,40 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         case send(String)
         /// Sends bytes.
         case sendBytes([UInt8])
-        /// Sends text repeatedly, without holding all repetitions in memory.
+        /// Sends text this many times, without holding all copies in memory.
         case repeating(String, times: Int)
-        /// Sends bytes repeatedly, without holding all repetitions in memory.
+        /// Sends bytes this many times, without holding all copies in memory.
         case repeatingBytes([UInt8], times: Int)
         /// Sends this many bytes of ``LoopbackServer/pattern(_:)``.
         case pattern(bytes: Int)
-        /// Sends text in pieces of `chunk` bytes, one per interval.
+        /// Sends text in pieces of `chunk` bytes, one at each interval.
         case drip(String, interval: Duration, chunk: Int = 1)
-        /// Waits, in whole milliseconds.
+        /// Pauses; the time is rounded up to whole milliseconds.
         case pause(Duration)
         /// Waits until ``LoopbackServer/signal(_:)`` is called with this name.
         case wait(String)
-        /// Lets ``LoopbackServer/waitForMark(_:count:)`` for this name return.
+        /// Releases ``LoopbackServer/waitForMark(_:count:)`` of this name.
         case mark(String)
-        /// Closes with FIN; with TLS after close_notify.
+        /// Closes with FIN; with TLS after a close_notify.
         case close
-        /// Closes with FIN; with TLS without close_notify.
+        /// Closes with FIN; with TLS without a close_notify.
         case drop
         /// Closes with RST.
         case reset
-        /// Sends FIN, and continues to read.
+        /// Sends FIN, and continues reading.
         case halfClose
         /// Stops reading the socket.
         case stopReading
         /// Stays open and silent until the client closes, as after the last step.
         case keepOpen
-        /// Continues as the ordinary server, with the next request on this connection.
+        /// Continues as the ordinary server, with this connection's next request.
         case serve
-        /// Starts again with the first step. If no step since then waited for the client or for time, this is
+        /// Starts again with the first step. If no step since the start waited for the client or for time, this acts as
         /// `.keepOpen`.
         case restart
         /// Does the TLS handshake here.
         case startTLS
-        /// No TLS on this connection, although the server supports it. First step only.
+        /// Uses no TLS on this connection, although the server has it. First step only.
         case plain
         /// Reads the client's hello and never responds. First step only.
         case stallHandshake
@@ -93,25 +93,24 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         case closeHandshake
     }
 
-    /// A script and where it is played.
+    /// A script, and the requests or connections it is used for.
     ///
-    /// In JSON `{"path": "/slow", "uses": 1, "steps": […]}`, `{"connection": 2, "steps": […]}`,
-    /// `{"connections": [2, 5], "steps": […]}`, or for every connection `{"steps": […]}`. A file of them is
-    /// `{"scripts": […]}`.
+    /// In JSON `{"path": "/slow", "uses": 1, "steps": […]}`, `{"connection": 2, "steps": […]}`, `{"connections": [2,
+    /// 5], "steps": […]}`, or for every connection `{"steps": […]}`. A file of them is `{"scripts": […]}`.
     public struct Rule: Sendable, Equatable {
-        /// Where a script is played.
+        /// The requests or connections a script is used for.
         public enum Place: Sendable, Equatable {
-            /// For requests whose path begins with this text.
+            /// Requests whose path begins so.
             case path(String)
-            /// On connections with these numbers, 1 for the first one accepted.
+            /// Connections with these numbers, 1 for the first accepted.
             case connections(ClosedRange<Int>)
-            /// On every connection.
+            /// Every connection.
             case everyConnection
         }
 
-        /// Where the script is played.
+        /// The requests or connections the script is used for.
         public var place: Place
-        /// How often; `nil` for no limit.
+        /// How often it is used; nil for no limit.
         public var uses: Int?
         /// The script.
         public var script: LoopbackScript
@@ -130,7 +129,7 @@ extension LoopbackScript.Step: Codable {
         case send, sendBase64, times, expectBytes, pattern, drip, interval, chunk, pause, wait, mark
     }
 
-    /// The steps that have no parameters.
+    /// The steps without parameters.
     private static let plainSteps: [String: Self] = [
         "expectHead": .expectHead, "expectBody": .expectBody, "expectClose": .expectClose, "close": .close,
         "drop": .drop, "reset": .reset, "halfClose": .halfClose, "stopReading": .stopReading, "keepOpen": .keepOpen,
@@ -215,7 +214,7 @@ extension LoopbackScript.Step: Codable {
 }
 
 extension Duration {
-    /// Rounded up, so that a short pause is not zero.
+    /// Rounded up, so that a short pause is not skipped.
     var wholeMilliseconds: UInt32 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
@@ -233,7 +232,7 @@ extension LoopbackScript {
         return try rules(json: data)
     }
 
-    /// Parses the rules of JSON text.
+    /// Reads the rules of a JSON text.
     public static func rules(json: Data) throws(LoopbackError) -> [Rule] {
         do {
             return try JSONDecoder().decode(RuleFile.self, from: json).scripts

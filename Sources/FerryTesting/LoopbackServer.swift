@@ -2,7 +2,7 @@ internal import CLoopback
 
 /// An HTTP/1.1 server on the loopback interface, for tests and benchmarks.
 ///
-/// It runs on a thread of its own, has built-in routes, calls closures for requests, and plays scripts that misbehave
+/// It runs on a thread of its own, has built-in routes, passes requests to closures, and plays scripts that misbehave
 /// byte by byte.
 ///
 /// ```swift
@@ -20,9 +20,9 @@ internal import CLoopback
 /// |---|---|
 /// | `/` | this list as text |
 /// | `/hello` | 12 bytes, `Hello, ferry` |
-/// | `/bytes/N` | N bytes of ``pattern(_:)``, with a strong `ETag`; Range, If-Range and If-None-Match are honoured. `?cut=N` closes after N bytes of the body, `?zeros=1` sends zero bytes, `?etag=E` gives another validator (`W/"x"` for a weak one) |
+/// | `/bytes/N` | N bytes of ``pattern(_:)``, with a strong `ETag`; Range, If-Range and If-None-Match are supported. `?cut=N` closes after N bytes of the body, `?zeros=1` sends zero bytes, `?etag=E` sets another validator (`W/"x"` for a weak one) |
 /// | `/json` | an array of 12 objects, about 2 KB |
-/// | `/delay/MS` | as `/hello`, after this many milliseconds |
+/// | `/delay/MS` | as `/hello`, after MS milliseconds |
 /// | `/status/N` | that status; `?body=text`, and every other parameter as a field |
 /// | `/echo` | method, target, path, query, headers, body as JSON; `bodyBase64` when the body is not UTF-8 |
 /// | `/echo/body` | the body, streamed back as it arrives |
@@ -32,25 +32,25 @@ internal import CLoopback
 /// | `/redirect-to?url=U` | one redirect; `&status=307` |
 /// | `/basic-auth/USER/PASSWORD` | 401 without these credentials |
 /// | `/chunked/N` | N bytes in chunks; `?chunk=SIZE` |
-/// | `/gzip/N`, `/deflate/N` | N bytes, compressed; `?zeros=1`, `?cut=1` (half of the stream, its length agrees), `?corrupt=1`, `?raw=1` (deflate without the zlib frame). Above 4 MiB chunked, made as it goes |
-/// | `/drip?bytes=N&interval=MS` | N bytes, one per interval; `&chunk=SIZE` |
+/// | `/gzip/N`, `/deflate/N` | N bytes, compressed; `?zeros=1`, `?cut=1` (half of the stream, its length agrees), `?corrupt=1`, `?raw=1` (deflate without the zlib frame). Above 4 MiB it is chunked and compressed while it is sent |
+/// | `/drip?bytes=N&interval=MS` | N bytes, one at each interval; `&chunk=SIZE` |
 /// | `/upload` | `{"bytes":N,"sha256":"…"}` of the body |
 /// | `/close` | as `/hello`, then closes |
 /// | `/until-close/N` | N bytes without a length, then FIN |
 public final class LoopbackServer: Sendable {
-    /// The port that it listens on.
+    /// The port that the server listens on.
     public let port: UInt16
     /// `http://127.0.0.1:PORT`, or https with a certificate; without a trailing slash.
     public let baseURL: String
-    /// The certificate, if the server uses TLS.
+    /// The server's certificate, if it uses TLS.
     public let certificate: ServerCertificate?
 
     let handle: LoopbackHandle
     let callbacks: LoopbackCallbacks
 
-    /// Starts a server, which listens when this returns.
+    /// Starts a server, which is listening when this returns.
     ///
-    /// Throws ``LoopbackError/start(_:)`` on failure.
+    /// Throws ``LoopbackError/start(_:)`` if it cannot listen.
     public init(_ options: Options = Options()) throws(LoopbackError) {
         callbacks = LoopbackCallbacks()
         handle = try LoopbackHandle(options, callbacks)
@@ -63,7 +63,7 @@ public final class LoopbackServer: Sendable {
 
     /// Closes all connections, ends the thread and waits for it. Counters and recorded requests stay readable.
     ///
-    /// A second call has no effect. A server also stops when it is released.
+    /// A second call does nothing. A server also stops when it is deallocated.
     public func stop() {
         loopback_stop(handle.pointer)
     }
@@ -75,7 +75,7 @@ public final class LoopbackServer: Sendable {
     }
 }
 
-/// Runs `body` with a server that is stopped when it returns or throws.
+/// Runs `body` with a server, which is stopped when `body` returns or throws.
 ///
 /// ```swift
 /// try await withLoopbackServer { server in print(server.baseURL) }
@@ -90,47 +90,46 @@ public func withLoopbackServer<Value>(
 }
 
 extension LoopbackServer {
-    /// The options of a server. Every option has a default.
+    /// The options of a server; all have defaults.
     public struct Options: Sendable {
         /// Whether connections are accepted.
         public enum Accepting: Sendable {
-            /// All connections.
+            /// All connections are accepted.
             case all
-            /// None, with a full backlog: connects hang until they time out.
+            /// None is accepted, and the backlog is full: connects hang until they time out.
             case none
-            /// None, with a reserved port on which nobody listens: connects are refused.
+            /// None is accepted, and the port is reserved but not listening: connects are refused.
             case refused
         }
 
-        /// The address to listen on: an IPv4 or IPv6 address, or the path of a Unix socket. The socket must not exist,
+        /// The address to listen on: an IPv4 or IPv6 address, or the path of a Unix socket. The path must not exist,
         /// and is not removed. The default is 127.0.0.1.
         public var address = "127.0.0.1"
         /// The port to listen on; 0 means any free port. The default is 0.
         public var port: UInt16 = 0
-        /// The certificate for TLS. The default is `nil`: plain text.
+        /// The certificate for TLS. The default is nil: no TLS.
         public var certificate: ServerCertificate?
-        /// Whether clients must show a certificate that the authority of ``certificate`` has signed. The default is
-        /// `false`.
+        /// Whether clients must have a certificate signed by the authority of ``certificate``. The default is `false`.
         public var demandsClientCertificate = false
-        /// The supported TLS versions, 12 for 1.2 and 13 for 1.3. The default is both.
+        /// The supported versions of TLS, 12 for 1.2 and 13 for 1.3. The default is both.
         public var tlsVersions = 12...13
-        /// The protocols for ALPN, in order of preference. `h2` can be negotiated, but only a script can speak it. The
-        /// default is `http/1.1`.
+        /// The protocols for ALPN, in order of preference. The server agrees to `h2` but does not implement it: a
+        /// script has to. The default is `http/1.1`.
         public var applicationProtocols = ["http/1.1"]
         /// Which connections are accepted. The default is all.
         public var accepting = Accepting.all
-        /// The number of latest requests that ``LoopbackServer/requests`` keeps; use 0 in benchmarks. The default is
-        /// 1,000.
+        /// How many of the latest requests ``LoopbackServer/requests`` keeps; 0 keeps none, which suits benchmarks. The
+        /// default is 1,000.
         public var recordedRequests = 1_000
         /// The maximum number of body bytes in a recorded request. The default is 64 KiB.
         public var recordedBodyBytes = 65_536
-        /// The maximum body size for a handler or `/echo`; a larger body gets 413. The default is 64 MiB.
+        /// The maximum size in bytes of a body for a handler or `/echo`; larger ones get a 413. The default is 64 MiB.
         public var maximumBodyBytes = 64 * 1_024 * 1_024
 
-        /// Creates options with their defaults.
+        /// Makes the default options.
         public init() {}
 
-        /// Creates options for a server with TLS.
+        /// Makes the options of a server with TLS.
         public init(certificate: ServerCertificate) {
             self.certificate = certificate
         }
@@ -148,22 +147,22 @@ extension LoopbackServer.Options.Accepting {
 }
 
 extension LoopbackServer {
-    /// Responds to requests. It is called in a task of its own, with the whole body.
+    /// Responds to requests: called in a task of its own, with the whole body.
     public typealias Handler = @Sendable (LoopbackRequest) async -> LoopbackResponse
 
-    /// Sets a closure that responds to requests with this method and path.
+    /// Responds to requests of this method and path with a closure.
     ///
-    /// The latest matching handler is called. It applies to requests that arrive after this returns.
+    /// The latest matching handler is used. It applies to requests that arrive after this returns.
     ///
     /// - Parameters:
-    ///   - method: The method in its exact case, like `GET`.
-    ///   - path: The path without a query; a path that ends in `*` is a prefix.
-    ///   - handler: It may respond at any time. A response to a client that has disconnected is ignored.
+    ///   - method: `GET`, …; case-sensitive.
+    ///   - path: The path without a query; a path that ends with `*` is a prefix.
+    ///   - handler: The closure. It may take any time; its response is dropped if the client has closed.
     public func handle(_ method: String, _ path: String, _ handler: @escaping Handler) {
         loopback_handle(handle.pointer, callbacks.add(handler), method, path)
     }
 
-    /// Sets a closure that responds to requests with this path and any method.
+    /// Responds to requests of any method and this path with a closure.
     public func handle(_ path: String, _ handler: @escaping Handler) {
         loopback_handle(handle.pointer, callbacks.add(handler), nil, path)
     }
@@ -172,18 +171,18 @@ extension LoopbackServer {
 extension LoopbackServer {
     /// Plays a script for every request whose path begins with `path`.
     ///
-    /// The head of the request has been read when the script starts, so a leading `.expectHead` is already satisfied.
-    /// The earliest matching script with uses left is played, before any handler.
+    /// The head of the request has been read when the script starts; a leading `.expectHead` is already satisfied. The
+    /// earliest matching script with uses left is used, before any handler.
     ///
     /// - Parameters:
     ///   - path: The prefix of the path.
-    ///   - uses: How often it is played; `nil` for no limit.
+    ///   - uses: How often it is played; nil for no limit.
     ///   - script: The script.
     public func script(path: String, uses: Int? = nil, _ script: LoopbackScript) {
         install(LoopbackScript.Rule(.path(path), uses: uses, script))
     }
 
-    /// Plays a script on one connection, from its start; 1 is the first connection accepted.
+    /// Plays a script on one connection, 1 for the first accepted, from its start.
     public func script(connection: Int, _ script: LoopbackScript) {
         install(LoopbackScript.Rule(.connections(connection...connection), script))
     }
@@ -199,7 +198,7 @@ extension LoopbackServer {
         for step in rule.script.steps { arena.add(step) }
         let uses = UInt64(clamping: rule.uses ?? 0)
         arena.withSteps { steps in
-            // An array has an address even if it is empty; then nothing is read there.
+            // An array has an address even if it is empty; then nothing is read.
             switch rule.place {
             case .path(let path):
                 loopback_script(handle.pointer, steps.baseAddress!, steps.count, path, 0, 0, uses)
@@ -212,7 +211,7 @@ extension LoopbackServer {
         }
     }
 
-    /// Lets every current and later `.wait(name)` of this server's scripts continue.
+    /// Releases every present and later `.wait(name)` in this server's scripts.
     public func signal(_ name: String) {
         loopback_signal(handle.pointer, name)
     }
@@ -227,13 +226,13 @@ extension LoopbackServer {
 
     /// The number of accepted connections.
     public var connectionCount: Int { Int(counters.connections) }
-    /// The number of open connections.
+    /// The number of connections that are open.
     public var openConnectionCount: Int { Int(counters.open) }
-    /// The number of request heads that were read.
+    /// The number of request heads read.
     public var requestCount: Int { Int(counters.requests) }
-    /// The number of received bytes, as read from the sockets.
+    /// The number of bytes received from sockets.
     public var receivedByteCount: Int { Int(counters.bytes) }
-    /// The number of completed TLS handshakes.
+    /// The number of TLS handshakes finished.
     public var handshakeCount: Int { Int(counters.handshakes) }
 
     /// The latest requests, oldest first, at most ``Options/recordedRequests``.
@@ -245,8 +244,8 @@ extension LoopbackServer {
 
     /// Waits until this many connections have been accepted since the start.
     ///
-    /// This and the other methods throw `CancellationError` if the task is cancelled, and ``LoopbackError/stopped`` if
-    /// the server stops first.
+    /// This and the following methods throw `CancellationError` if the task is cancelled, and ``LoopbackError/stopped``
+    /// if the server stops first.
     public func waitForConnections(_ count: Int) async throws {
         try await watch(LOOPBACK_WATCH_CONNECTIONS, count)
     }
@@ -266,7 +265,7 @@ extension LoopbackServer {
         try await watch(LOOPBACK_WATCH_BYTES, count)
     }
 
-    /// Waits until this many TLS handshakes have been completed since the start.
+    /// Waits until this many TLS handshakes have been finished since the start.
     public func waitForHandshakes(_ count: Int) async throws {
         try await watch(LOOPBACK_WATCH_HANDSHAKES, count)
     }
@@ -292,14 +291,13 @@ extension LoopbackServer {
 
 /// An error of a loopback server.
 public enum LoopbackError: Error, Sendable, Equatable {
-    /// The server could not listen. The value is a negative `errno` as in libuv (the port is in use, the address is not
-    /// local).
+    /// The server could not listen: a negative `errno` from libuv (the port is in use, the address is not local).
     case start(Int32)
-    /// OpenSSL could not create a certificate.
+    /// OpenSSL could not make a certificate.
     case certificate
     /// A file could not be read or written.
     case file(String)
-    /// The server was stopped while a task waited for something.
+    /// The server was stopped while a task waited for it.
     case stopped
     /// A script is invalid; see ``LoopbackScript``.
     case script(String)

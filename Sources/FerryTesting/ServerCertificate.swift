@@ -25,20 +25,20 @@ public final class ServerCertificate: Sendable {
         case selfSigned
     }
 
-    /// What is right or wrong with the certificate.
+    /// What is right or wrong with this certificate.
     public let kind: Kind
-    /// The authority that a client should trust, in PEM.
+    /// The authority that a client should trust, as PEM.
     public let authority: String
-    /// The authority as a file, in a temporary directory that is removed with this object.
+    /// The path of ``authority`` as a file, in a temporary directory that is removed with this object.
     public let authorityFile: String
-    /// `sha256//` and the Base64 of the public key's hash, the format of `CURLOPT_PINNEDPUBLICKEY`.
+    /// The pin: `sha256//` and the Base64 of the hash of the public key, as in `CURLOPT_PINNEDPUBLICKEY`.
     public let publicKeyPin: String
 
-    /// A PEM file with a client certificate of the same authority.
+    /// The path of a client certificate from the same authority, as a PEM file.
     public let clientCertificateFile: String
-    /// A PEM file with its private key.
+    /// The path of its key, as a PEM file.
     public let clientKeyFile: String
-    /// A PEM file with the same key, encrypted with the password `ferry`.
+    /// The path of the same key, encrypted with the password `ferry`.
     public let lockedClientKeyFile: String
 
     private let handle: ServerCertificateHandle
@@ -81,7 +81,7 @@ public final class ServerCertificate: Sendable {
 
 /// Owns the C certificate: created once, freed once.
 ///
-/// `@unchecked Sendable` is correct because the certificate never changes.
+/// `@unchecked Sendable` is true because the certificate is immutable.
 final class ServerCertificateHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -92,7 +92,7 @@ final class ServerCertificateHandle: @unchecked Sendable {
         pointer = made
     }
 
-    /// A part of the client certificate, in PEM.
+    /// One of the client's files, as PEM.
     func client(_ part: Int) -> String {
         String(cString: loopback_certificate_client(pointer, Int32(part)))
     }

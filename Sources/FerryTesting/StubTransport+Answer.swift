@@ -4,17 +4,17 @@ import FerryTransport
 extension StubTransport {
     /// An event of a request; the number is ``Request/number``.
     public enum Event: Sendable, Hashable {
-        /// It was submitted.
+        /// The request was submitted.
         case submitted(Int)
-        /// It was cancelled before it had a response.
+        /// It was cancelled before its answer.
         case cancelled(Int)
-        /// Its priority in the queue was changed.
+        /// It was moved to another queue.
         case priorityChanged(Int, RequestPriority)
         /// The agent was shut down.
         case shutdown
     }
 
-    /// A scripted response.
+    /// How the stub answers a request: with a response, with a failure, or not yet.
     public struct Answer: Sendable {
         private enum Kind: Sendable {
             case hold
@@ -24,10 +24,10 @@ extension StubTransport {
 
         private let kind: Kind
 
-        /// No response until the test provides one.
+        /// Holds the request until the test answers it.
         public static var hold: Answer { Answer(kind: .hold) }
 
-        /// A response. Its head is parsed like one from the network.
+        /// A response; its head is parsed by the same rules as one from the network.
         public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Answer {
             var head = "HTTP/1.1 \(status) \r\n"
             for field in headers { head += "\(field.name): \(field.value)\r\n" }
@@ -39,7 +39,7 @@ extension StubTransport {
             response(status: status, headers: headers, body: Array(body.utf8))
         }
 
-        /// A redirect to a relative or absolute URL.
+        /// A redirect to a relative or an absolute URL.
         public static func redirect(
             to location: String, status: Int = 302, headers: Headers = Headers()
         ) -> Answer {
@@ -48,7 +48,8 @@ extension StubTransport {
             return response(status: status, headers: headers)
         }
 
-        /// A network error. Only codes that a transport can report are possible; `decoding`, for example, is not.
+        /// A failure of the network. The code must be one that a transport can produce; `decoding`, for example, is
+        /// not.
         public static func failure(_ code: RequestError.Code) -> Answer {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")
@@ -56,10 +57,10 @@ extension StubTransport {
             return Answer(kind: .failure(failure, .waitHead))
         }
 
-        /// A network error with its own message.
+        /// A failure of the network with a message.
         static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
 
-        /// `nil` if it is held.
+        /// The result; `nil` for a request that is held.
         func result(_ id: TransferID) -> TransferResult? {
             switch kind {
             case .hold: return nil
@@ -76,7 +77,7 @@ extension StubTransport {
 }
 
 extension TransferFailure {
-    /// The core's code for a public error code; the first detail if the code has none.
+    /// The core's code for a public code, with the first cause that fits.
     fileprivate init?(_ code: RequestError.Code) {
         for raw in stride(from: Int32(-1), through: -64, by: -1) {
             guard let found = Code(rawValue: raw) else { continue }
@@ -101,46 +102,46 @@ extension TransferFailure {
 }
 
 extension StubTransport {
-    /// A request as it would have been sent to the network.
+    /// A request in the form in which it would be sent.
     public struct Request: Sendable, Identifiable {
-        /// The number of the request, 1 for the first.
+        /// The number, 1 for the first request.
         public internal(set) var number: Int
 
         /// The same as ``number``.
         public var id: Int { number }
 
-        /// The absolute, escaped URL.
+        /// The URL, absolute and escaped.
         public let url: String
-        /// The method as it would be sent.
+        /// The method, as it would be sent.
         public let method: HTTPMethod
-        /// The header fields that Ferry sets. `User-Agent`, `Content-Length` and similar fields would be added by the
-        /// network layer.
+        /// The fields that Ferry sets. The transport adds others, such as `User-Agent` and `Content-Length`.
         public let headers: Headers
-        /// The whole body; empty if there is none. A body from a file or a stream appears here when it is complete.
+        /// The whole body; empty if there is none. A body from a file or a stream is here once it is complete.
         public internal(set) var body: [UInt8]
         /// Whether a body would be announced, even an empty one.
         public let hasBody: Bool
-        /// The current priority in the queue.
+        /// The queue it is in, at the moment.
         public internal(set) var priority: RequestPriority
-        /// Whether it may be sent twice.
+        /// Whether it may be sent again.
         public let isIdempotent: Bool
-        /// The timeouts in milliseconds; `nil` means none.
+        /// The timeouts.
         public let timeouts: Timeouts
-        /// The credential for a challenge of the server. Credentials that are sent at once are in the header fields.
+        /// The credential for the server's challenges. Credentials that are sent without a challenge are in the
+        /// headers.
         public let credential: Credential?
 
-        /// The body as text.
+        /// The body decoded as UTF-8.
         public var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// The timeouts of a request, in milliseconds.
+        /// The timeouts of a request, in milliseconds; `nil` = none.
         public struct Timeouts: Sendable, Hashable {
-            /// The connect timeout.
+            /// The limit for connecting.
             public let connect: Int?
-            /// The idle timeout.
+            /// The limit for a time without a byte.
             public let idle: Int?
-            /// The timeout of the exchange.
+            /// The limit for the exchange.
             public let total: Int?
-            /// The deadline of the whole run, including the queue.
+            /// The limit for everything, including the time in the queue.
             public let deadline: Int?
         }
 

@@ -3,21 +3,21 @@ import FerryTransport
 import Synchronization
 
 extension StubTransport {
-    /// Responds from a recording: each request gets the response of the first unused exchange with its method, URL and
-    /// body. If all matching exchanges were used, it gets the response of the last.
+    /// Makes a stub that answers from a recording. Each request gets the response of the first unused exchange with the
+    /// same method, URL and body. When all of these were used, it gets that of the last one.
     ///
     ///     let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
     ///
-    /// A value that was recorded as `***` matches any value. Bodies are compared if the recording has one. A request
-    /// that matches no exchange fails with `connect`, and the error message names the closest recorded exchange; so
-    /// does a request whose recorded response has no body. A recorded failure is replayed as a failure.
+    /// A value recorded as `***` matches any value. Bodies are compared if the recording has one. A request without a
+    /// match fails with `connect`, and the message of the error names the closest recorded exchange. The same happens
+    /// if the matching response has no recorded body. A recorded failure is replayed as a failure.
     public convenience init(har archive: HTTPArchive) {
         let player = ArchivePlayer(archive)
         self.init { request in player.answer(request) }
     }
 }
 
-/// Chooses the recorded exchange for a request.
+/// Chooses the recorded exchange that answers a request.
 final class ArchivePlayer: Sendable {
     private let entries: [HTTPArchive.Entry]
     private let used: Mutex<[Bool]>
@@ -49,7 +49,7 @@ final class ArchivePlayer: Sendable {
         var headers = Headers()
         for field in response.headers
         where Self.isName(field.name) && !Self.framing.contains(field.name.lowercased()) {
-            // Browsers write several values of one name with line feeds between them.
+            // Browsers join several values of one name with line feeds.
             for value in field.value.split(separator: "\n", omittingEmptySubsequences: false) {
                 if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) {
                     headers.append(field.name, String(value))
@@ -59,7 +59,7 @@ final class ArchivePlayer: Sendable {
         return .response(status: response.status, headers: headers, body: body)
     }
 
-    /// Fields about the body on the wire, which is recorded after decoding.
+    /// Fields about the body in transfer: it is recorded after decoding.
     private static let framing: Set<String> = ["content-encoding", "content-length", "transfer-encoding"]
 
     /// HTTP/2 pseudo-fields, which begin with a colon, are part of the status line here.
@@ -77,7 +77,7 @@ final class ArchivePlayer: Sendable {
         return SecretBodies.matches(body, request.body, type: data.mimeType)
     }
 
-    /// Compares part by part: the address, and each query argument in order.
+    /// Compares part by part: the address, and each argument of the query in its position.
     private static func matches(_ recorded: String, _ url: String) -> Bool {
         let (left, right) = (parts(of: recorded), parts(of: url))
         guard left.count == right.count, left.first == right.first else { return false }
@@ -108,7 +108,7 @@ final class ArchivePlayer: Sendable {
             + (sameExceptBody ? ", with another body" : "")
     }
 
-    /// The length of the common prefix of the URLs, and whether the methods agree.
+    /// How much of the URL agrees from its start, and whether the method does.
     private func closeness(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Int {
         let common = zip(entry.request.url.utf8, request.url.utf8).prefix { $0 == $1 }.count
         return common * 2 + (entry.request.method == request.method.rawValue ? 1 : 0)
@@ -116,7 +116,7 @@ final class ArchivePlayer: Sendable {
 }
 
 extension StubTransport.Answer {
-    /// A failure to connect with this message.
+    /// A failed connection with this message.
     static func unmatched(_ message: String) -> StubTransport.Answer {
         var failure = TransferFailure(.connect, .connectFailed)
         failure.message = message

@@ -3,15 +3,16 @@ public import Ferry
 import FerryTransport
 import Synchronization
 
-/// Replaces the network in tests: a script responds to each request, and every request is recorded.
+/// A stand-in for the network in tests: a script answers each request, and everything that reached the stub is
+/// recorded.
 ///
 ///     let stub = StubTransport { request in
 ///         request.url.hasSuffix("/users/7") ? .response(body: #"{"nick": "kim"}"#) : .response(status: 404)
 ///     }
 ///     let agent = NetworkAgent(stub: stub)
 ///
-/// Responses arrive on a thread of the stub, like those of a network on an event loop's thread: all that are ready
-/// together are delivered together, as one turn.
+/// Results are delivered on a thread of the stub, as the network's are on the thread of an event loop. Results that are
+/// ready at the same time are delivered together, as one turn.
 public final class StubTransport: Sendable {
     struct Entry {
         var request: Request
@@ -28,11 +29,11 @@ public final class StubTransport: Sendable {
 
     struct State {
         weak var receiver: (any TransferReceiver)?
-        /// Requests without a response, by id.
+        /// Requests without a result, by id.
         var open: [TransferID: Entry] = [:]
-        /// Submitted requests that were not looked at yet.
+        /// Submitted, but not handled yet.
         var arrived: [TransferID] = []
-        /// Requests whose body can be read further.
+        /// Requests whose body may be pulled again.
         var resumed: [TransferID] = []
         /// Results for the next turn.
         var ready: [TransferResult] = []
@@ -52,13 +53,14 @@ public final class StubTransport: Sendable {
     private let queue = DispatchQueue(label: "ferry.stub")
     private let script: @Sendable (Request) -> Answer
 
-    /// Creates a stub that responds with a closure. The closure runs on the stub's thread, one call at a time.
+    /// Makes a stub with a closure that answers each request. It runs on the stub's thread, one call at a time.
     public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
 
-    /// Creates a stub with the same response for every request.
+    /// Makes a stub that gives every request the same answer.
     public convenience init(always answer: Answer) { self.init { _ in answer } }
 
-    /// Creates a stub with one response after another; the last one is for all further requests.
+    /// Makes a stub that gives the first request the first answer, the second the second, and so on. The last answer is
+    /// for all later requests.
     ///
     ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
     public convenience init(answers: [Answer]) {
@@ -66,7 +68,7 @@ public final class StubTransport: Sendable {
         self.init { request in answers[min(request.number, answers.count) - 1] }
     }
 
-    /// The requests so far, in order.
+    /// The requests so far, in order of arrival.
     public var requests: [Request] { state.withLock { $0.requests } }
 
     /// The events so far, in order.
@@ -75,7 +77,7 @@ public final class StubTransport: Sendable {
     /// The number of results that each turn delivered.
     public var handOvers: [Int] { state.withLock { $0.handOvers } }
 
-    /// The requests whose response is held.
+    /// The requests that are held.
     public var held: [Request] {
         state.withLock { $0.open.values.filter(\.isHeld).map(\.request).sorted { $0.number < $1.number } }
     }
@@ -84,7 +86,7 @@ public final class StubTransport: Sendable {
     /// cancelled, for example by a test's time limit.
     public func waitForRequests(_ count: Int) async { await wait { $0.requests.count >= count } }
 
-    /// Waits until this many responses are held at once, or its task is cancelled.
+    /// Waits until this many requests are held at once, or its task is cancelled.
     public func waitForHeld(_ count: Int) async {
         await wait { $0.open.count >= count && $0.open.values.count(where: \.isHeld) >= count }
     }
@@ -97,7 +99,7 @@ public final class StubTransport: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 state.withLock { state -> [CheckedContinuation<Void, Never>] in
-                    // The task was cancelled before, when the handler found no waiter.
+                    // Cancelled earlier: the handler has found no continuation then.
                     if Task.isCancelled { return [continuation] }
                     state.waiters.append(Waiter(number: number, isOver: isOver, continuation: continuation))
                     return state.takeWoken()
@@ -121,7 +123,7 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-    /// Responds to a held request. Has no effect if it has a response or was cancelled.
+    /// Answers a request that was held; no effect if it has been answered or cancelled.
     public func answer(_ request: Request, with answer: Answer) {
         state.withLock { state in
             guard let id = state.open.first(where: { $0.value.request.number == request.number })?.key else { return }
@@ -139,7 +141,7 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-    /// Schedules a turn, unless one is already scheduled.
+    /// Schedules a turn, unless one is scheduled.
     func scheduleTurn() {
         let isNeeded = state.withLock { state in
             if state.isTurnComing { return false }
@@ -149,7 +151,7 @@ public final class StubTransport: Sendable {
         if isNeeded { queue.async { self.turn() } }
     }
 
-    /// [queue] Looks at new requests, then delivers all results that are ready.
+    /// [queue] Handles new requests, then delivers all results that are ready.
     private func turn() {
         let (receiver, arrived, resumed) = state.withLock { state in
             state.isTurnComing = false
@@ -184,7 +186,7 @@ public final class StubTransport: Sendable {
 }
 
 extension StubTransport.State {
-    /// The waiters whose condition is met.
+    /// Removes and returns the waiters whose condition is met.
     mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
         if waiters.isEmpty { return [] }
         var woken: [CheckedContinuation<Void, Never>] = []
@@ -196,7 +198,7 @@ extension StubTransport.State {
         return woken
     }
 
-    /// Stores the one result of a transfer for the turn, unless it has one.
+    /// Adds the one result of a transfer to the turn, unless it has one.
     mutating func finish(_ id: TransferID, with answer: StubTransport.Answer) {
         guard open[id] != nil else { return }
         guard let result = answer.result(id) else {
@@ -210,14 +212,14 @@ extension StubTransport.State {
 }
 
 extension NetworkAgent {
-    /// Creates an agent without a network.
+    /// Makes an agent without a network.
     public convenience init(configuration: NetworkConfiguration = NetworkConfiguration(), stub: StubTransport) {
         self.init(configuration: configuration, transport: stub)
     }
 }
 
 extension StubTransport {
-    /// A body that is read piece by piece.
+    /// A body that is pulled piece by piece.
     struct Pull {
         var length: UInt64?
         var bytes: [UInt8] = []
@@ -227,13 +229,13 @@ extension StubTransport {
             self.length = length
         }
 
-        /// No byte beyond the announced length is requested.
+        /// The number of bytes to ask for, never beyond the announced length.
         fileprivate var wanted: Int {
             min(64 * 1024, length.map { Int(clamping: $0) - bytes.count } ?? .max)
         }
     }
 
-    /// [queue] Reads what is available; the script is called when the body is complete.
+    /// [queue] Pulls the bytes that are available; the script is called when the body is complete.
     func pull(_ id: TransferID, _ receiver: (any TransferReceiver)?) {
         guard let receiver, var pull = state.withLock({ $0.open[id]?.pull }) else { return }
         var fill = TransferFill.end

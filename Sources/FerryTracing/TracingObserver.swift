@@ -3,25 +3,25 @@ public import Ferry
 internal import Synchronization
 public import Tracing
 
-/// An observer that creates spans with swift-distributed-tracing: one for each run, and below it one for each attempt.
+/// An observer that makes spans with swift-distributed-tracing: one for each run, and below it one for each attempt.
 ///
 ///     configuration.observers.append(TracingObserver())
 ///
-/// A run's span is a child of the `ServiceContext.current` at its start. If there is none, it is a child of
-/// `TraceContext.current`, as far as the tracer can extract it from a `traceparent` field. Each attempt sends what the
-/// tracer injects for its span (usually `traceparent`). The rules for `TraceContext` apply: nothing is sent if the
-/// request has `propagatesTrace = false`, or to another origin than the run's unless the redirect policy allows it, and
-/// fields that the request, the configuration or an adapter has set are not replaced.
+/// A run's span is a child of the `ServiceContext.current` where the run is started. If there is none, it is a child of
+/// `TraceContext.current`, if the tracer can extract it from a `traceparent` field. Each attempt sends the fields that
+/// the tracer injects for the attempt's span (usually `traceparent`), by the rules for `TraceContext`. They are not
+/// sent if the request sets `propagatesTrace = false`, or to another origin than the run's, unless the redirect policy
+/// allows it. They never replace a field that the request, the configuration or an adapter has set.
 ///
-/// Spans and attributes follow the semantic conventions for HTTP clients; URLs are redacted. A run's span has the kind
-/// `internal`, an attempt's span the kind `client`. A span whose run or attempt has failed has the status `error`. If
-/// the body is streamed, the attempt's span ends with the head, and the run's span with the body. Of several tracing
-/// observers in one configuration, including an `OTLPExporter`, the first gets all runs.
+/// Spans and attributes follow the semantic conventions for HTTP clients; URLs are redacted. A run's span is of the
+/// kind `internal`, an attempt's of the kind `client`. A span whose run or attempt has failed has the status `error`.
+/// An attempt whose body is streamed ends with its head, its run with the body. If a configuration has several tracing
+/// observers, including an `OTLPExporter`, only the first one gets the runs.
 public final class TracingObserver: RequestObserver, RunTracer {
     private let tracer: any Tracer
 
-    /// Creates an observer with this `tracer`, by default that of the process, which must have been bootstrapped
-    /// before.
+    /// Makes an observer whose spans come from `tracer`. The default is that of the process, which must have been
+    /// bootstrapped before.
     public init(tracer: any Tracer = InstrumentationSystem.tracer) { self.tracer = tracer }
 
     // MARK: RunTracer
@@ -66,7 +66,7 @@ private final class RunSpans: SpanNumbering {
         self.tracer = tracer
     }
 
-    /// An attempt is about to be sent: returns its fields.
+    /// Starts the span of an attempt, and returns the fields to send.
     func begin(_ method: String) -> [(String, String)] {
         let span: any Span = tracer.startSpan(method, context: run.context, ofKind: .client)
         attempts.withLock { $0.append(span) }
@@ -84,7 +84,7 @@ private final class RunSpans: SpanNumbering {
             }
         let known = recorded.attempts
         for (number, span) in attempts.withLock({ $0 }).enumerated() {
-            // For a run with endless attempts, Ferry keeps the first ones.
+            // If a run is sent again without end, Ferry keeps the first attempts.
             guard number < known.count else {
                 span.end()
                 continue
@@ -105,7 +105,7 @@ private final class RunSpans: SpanNumbering {
     }
 
     private static func end(_ span: any Span, as attempt: RunSpan.Attempt, number: Int, runError: String?) {
-        // An attempt without a response was active when its run ended.
+        // An attempt without a response was in progress when its run ended.
         let failure =
             attempt.failureLabel ?? (attempt.end == 0 ? runError ?? "unknown" : nil)
             ?? (attempt.status >= 400 ? String(attempt.status) : nil)

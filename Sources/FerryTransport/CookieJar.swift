@@ -1,6 +1,6 @@
 internal import CFerry
 
-/// Owns the C jar: created once, freed once. Event loops that use it hold their own reference.
+/// Owns the C jar: made once, freed once; loops that use it hold a reference of their own.
 ///
 /// `@unchecked Sendable` is correct because every function of the jar may be called on any thread.
 final class CookieJar: @unchecked Sendable {
@@ -23,7 +23,7 @@ final class CookieJar: @unchecked Sendable {
         return cookies
     }
 
-    /// Costs the same for every size of the jar. If memory is short, the jar counts as filled.
+    /// Costs the same regardless of the number of cookies; if memory is short, the jar counts as filled.
     var isEmpty: Bool { ferry_jar_filled(raw) == 0 }
 
     func set(_ cookie: TransferCookie) {
@@ -42,7 +42,7 @@ private func appendCookie(_ list: UnsafeMutableRawPointer?, _ line: UnsafePointe
 extension TransferCookie {
     private static let onlyHTTP = "#HttpOnly_"
 
-    /// From a line of the jar; CFerry.h describes the format.
+    /// Parses a line of the jar; CFerry.h describes its fields.
     fileprivate init?(line: String) {
         let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 7 else { return nil }
@@ -58,7 +58,7 @@ extension TransferCookie {
         expires = Int64(parts[4]).flatMap { $0 == 0 ? nil : $0 }
     }
 
-    /// `nil` if a part of it cannot be represented in a line.
+    /// The cookie as a line of the jar; `nil` if a value is not allowed in one.
     fileprivate var line: String? {
         let texts = [
             (isHTTPOnly ? Self.onlyHTTP : "") + (includesSubdomains ? "." : "") + domain,
@@ -73,15 +73,15 @@ extension TransferCookie {
 package struct TransferCookie: Sendable, Hashable {
     package var name: String
     package var value: String
-    /// Without a leading dot.
+    /// The domain, without a leading dot.
     package var domain: String
-    /// Also for subdomains.
+    /// Whether the cookie is also sent to the hosts below the domain.
     package var includesSubdomains = false
     package var path = "/"
-    /// Over TLS only.
+    /// Whether the cookie is only sent under TLS.
     package var isSecure = false
     package var isHTTPOnly = false
-    /// Seconds since 1970; with `nil` it lives as long as the jar.
+    /// The expiry in seconds since 1970; `nil` means as long as the jar lives.
     package var expires: Int64?
 
     package init(name: String, value: String, domain: String) {

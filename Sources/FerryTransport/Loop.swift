@@ -2,10 +2,10 @@ internal import CFerry
 internal import Glibc
 import Synchronization
 
-/// Owns one `ferry_loop`: starts it, ends it, and forwards calls to it.
+/// Owns one `ferry_loop`: starts it, ends it, and passes calls to it.
 ///
-/// The event loop's thread holds the `LoopContext`, never this object, so releasing the last reference ends the loop,
-/// even on its own thread.
+/// The loop's thread holds the `LoopContext`, never this object. So dropping the last reference ends the loop, also on
+/// its own thread.
 final class Loop: Sendable {
     private let pointer: LoopPointer
     let context: LoopContext
@@ -130,7 +130,7 @@ extension OriginFigures {
 }
 
 extension TransportConfiguration {
-    /// Calls `body` with the options. The strings in them are valid until it returns.
+    /// Calls `body` with the options; their strings are valid until it returns.
     fileprivate func withStrings(
         in options: inout ferry_options, _ body: (UnsafePointer<ferry_options>) -> Int32
     ) -> Int32 {
@@ -168,8 +168,8 @@ extension TransportConfiguration {
     }
 }
 
-// The callbacks of the core. They are functions at file scope, because a closure where the compiler infers an actor
-// would trap when C calls it. All of them run on the event loop's thread.
+// The core's callbacks. They are file-scope functions: a closure would trap when C calls it if the compiler infers an
+// actor for it. All run on the loop's thread.
 
 func onFinished(_ context: UnsafeMutableRawPointer?, _ first: UnsafeMutablePointer<ferry_result>, _ count: Int) {
     var results: [TransferResult] = []
@@ -240,9 +240,9 @@ func onStopped(_ context: UnsafeMutableRawPointer?) {
     context.released()
 }
 
-/// The context of the callbacks of one event loop: the receiver, the executor and the clock.
+/// What the callbacks of one loop receive: the receiver, the executor and the clock.
 ///
-/// The loop retains it until its thread has ended, so a callback never gets a context that no longer exists.
+/// The loop retains it until its thread has ended, so no callback can meet a context that was freed.
 package final class LoopContext: Sendable {
     private let receiverBox = Mutex(WeakReceiver())
     let executor: LoopExecutor
@@ -285,9 +285,8 @@ extension LoopContext {
 
 /// The address of a `ferry_loop`.
 ///
-/// Sendable because the core accepts calls through it from any thread, and it is valid until its owner, `Loop`, no
-/// longer exists. Every other holder must release it before that (`LoopExecutor.disconnect`).
-/// what makes it Sendable. Who else holds one must have been told to let go before (`LoopExecutor.disconnect`).
+/// It is Sendable because the core accepts these calls from any thread, and because the address is valid until its
+/// owner, `Loop`, is gone. Other holders must have been told to let go before (`LoopExecutor.disconnect`).
 struct LoopPointer: @unchecked Sendable {
     let raw: OpaquePointer
 }

@@ -5,12 +5,12 @@ import Synchronization
 /// Runs the jobs of tasks on an event loop's thread, at the end of its turn, so that an awaiting task never changes
 /// threads.
 ///
-/// For short code that does not block: while a job runs, the loop does nothing else. After the end of the loop, jobs go
-/// to the global queue, so that no task hangs.
+/// It is for short code that does not block: while a job runs, the loop carries no transfers. When the loop has ended,
+/// jobs go to the global queue instead, so that no task is left hanging.
 final class LoopExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
-        /// An empty array with the capacity of an earlier turn.
+        /// Empty; it keeps the capacity of an earlier turn.
         var spare: [UnownedJob] = []
         /// `nil` before the loop starts and after it has ended.
         var loop: LoopPointer?
@@ -27,14 +27,14 @@ final class LoopExecutor: TaskExecutor {
         let isConnected = state.withLock { state in
             guard let loop = state.loop else { return false }
             state.jobs.append(job)
-            // Under the lock, because `disconnect` is called before the loop is freed, so the loop still exists here.
+            // Under the lock: `disconnect` comes before the end of the loop, so the loop still exists here.
             if state.jobs.count == 1 { ferry_call(loop.raw) }
             return true
         }
         if !isConnected { runElsewhere(job) }
     }
 
-    /// On the event loop's thread. Jobs that the jobs enqueue run in the next turn.
+    /// Runs the jobs, on the loop's thread. Jobs that these enqueue are left for the next turn.
     func run() {
         var jobs = state.withLock { state in
             swap(&state.jobs, &state.spare)
@@ -61,7 +61,7 @@ final class LoopExecutor: TaskExecutor {
 }
 
 extension Array {
-    /// Returns the array and leaves an empty one, so that it has one owner and its capacity can be reused.
+    /// Moves the array out, so that it has a single owner and its capacity can be reused.
     fileprivate mutating func moved() -> [Element] {
         let moved = self
         self = []
@@ -69,9 +69,9 @@ extension Array {
     }
 }
 
-/// The clock of one event loop: calls an action on the loop's thread at a given time, in microseconds.
+/// The clock of one loop: it calls back on the loop's thread at a given time, accurate to the microsecond.
 ///
-/// Code that sends at given times, or measures, does so here without waking another thread.
+/// Code that sends or measures at given times uses it without waking another thread.
 package final class LoopClock: Sendable {
     private struct State {
         /// `nil` before the loop starts and after it has ended.
@@ -82,23 +82,22 @@ package final class LoopClock: Sendable {
     private let state = Mutex(State())
     private let jobs: LoopExecutor
 
-    /// Runs tasks on the event loop's thread.
+    /// An executor that runs tasks on the loop's thread.
     package var executor: any TaskExecutor { jobs }
 
     init(executor: LoopExecutor) { jobs = executor }
 
-    /// Sets the action that is called on the event loop's thread at the time of ``wake(at:)``; `nil` for none. Any
-    /// thread.
+    /// Sets the action called on the loop's thread when the time of ``wake(at:)`` has come; `nil` for none. Any thread.
     package func onTime(_ action: (@Sendable () -> Void)?) {
         state.withLock { $0.action = action }
     }
 
-    /// Calls the action once, when the monotonic clock reaches this time in nanoseconds, or soon if it has passed. Each
-    /// call replaces the one before it. On the event loop's thread only.
+    /// Requests one call of the action when the monotonic clock reaches this time in nanoseconds, or soon if it has
+    /// passed. Each call replaces the previous one. On the loop's thread only.
     package func wake(at nanoseconds: UInt64) {
         precondition(isCurrent, "the clock of a loop is set on the loop's thread")
         guard let loop = state.withLock({ $0.loop }) else { return }
-        // Not under the lock, but the loop still exists, because only this thread releases it.
+        // Not under the lock, and still valid: only this thread removes it.
         ferry_set_alarm(loop.raw, nanoseconds)
     }
 
@@ -109,7 +108,7 @@ package final class LoopClock: Sendable {
         state.withLock { $0.loop = loop }
     }
 
-    /// On the event loop's thread.
+    /// Calls the action, on the loop's thread.
     func ring() {
         state.withLock { $0.action }?()
     }

@@ -1,10 +1,10 @@
 #if FERRY_TSAN
 import Glibc
 
-/// Replaces `Synchronization.Mutex` in builds for the thread sanitizer (`-Xswiftc -DFERRY_TSAN`). The sanitizer does
-/// not see the locks of the Swift runtime, and would report everything that they protect.
+/// Replaces `Synchronization.Mutex` in builds for the thread sanitizer, which does not see the locks of the Swift
+/// runtime and would report everything they guard. Only builds with `-Xswiftc -DFERRY_TSAN` use it.
 ///
-/// Sendable because the value is accessed with the lock held only.
+/// Sendable like any lock: the value is only accessed with the lock held.
 package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>

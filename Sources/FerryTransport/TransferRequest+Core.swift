@@ -2,8 +2,8 @@ internal import CFerry
 internal import FoundationEssentials
 
 extension TransferRequest {
-    /// Calls `body` with the request in the core's format. All pointers are valid until `body` returns; the core copies
-    /// the data before that.
+    /// Calls `body` with the request in the core's form. Everything it points to is valid until `body` returns; the
+    /// core copies it before that.
     func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
         var core = ferry_request()
         core.id = id
@@ -129,7 +129,7 @@ extension TransferRequest.Body {
 }
 
 extension String? {
-    /// The C string, or `nil` for `nil`, valid while `body` runs.
+    /// Calls `body` with the C string, `nil` for `nil`; it is valid until `body` returns.
     func withOptionalCString<R>(_ body: (UnsafePointer<CChar>?) -> R) -> R {
         guard let self else { return body(nil) }
         return self.withCString(body)

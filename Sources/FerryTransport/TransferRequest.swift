@@ -1,24 +1,24 @@
 package import FoundationEssentials
 
-/// Identifies one transfer of a transport. It is unique among unfinished transfers, and never 0. Its top byte is the
-/// number of the event loop (`Transporting.chooseLoop`); the caller chooses the rest.
+/// The id of one transfer of a transport: unique among those that have not ended, and never 0. Its top byte is the
+/// number of the loop that carries it (`Transporting.chooseLoop`); the caller chooses the rest.
 package typealias TransferID = UInt64
 
-/// The waiting ring of a transfer.
+/// The queue in which a transfer waits.
 package enum PriorityRing: UInt8, Sendable {
     case low = 0
     case normal = 1
     case high = 2
 }
 
-/// Where in a file a body is written.
+/// A descriptor and an offset in it, where a body is written.
 package struct TransferSink: Sendable, Equatable {
-    /// Owned by the caller, who must not close it before the result. Writes may block, because they have their own
-    /// threads.
+    /// The descriptor. It stays the caller's, who must not close it before the result. It may block: separate threads
+    /// write to it.
     package var descriptor: Int32
     /// The offset of the first byte.
     package var offset: Int64
-    /// More bytes than this are an error, `bodyTooLarge`; 0 means the limit of the request.
+    /// The maximum number of bytes; more are an error, `bodyTooLarge`. 0 = the request's limit.
     package var most: UInt64
 
     package init(descriptor: Int32, offset: Int64, most: UInt64 = 0) {
@@ -28,32 +28,32 @@ package struct TransferSink: Sendable, Equatable {
     }
 }
 
-/// One complete transfer: what the core needs to know, independent of the original request.
+/// One complete transfer: everything the core needs, independent of the request it came from.
 package struct TransferRequest: Sendable {
     package enum Body: Sendable {
         case none
         case bytes([UInt8])
         case data(Data)
-        /// The receiver's `fill` provides it piece by piece; `nil` if the length is not known in advance.
+        /// Pulled piece by piece with the receiver's `fill`; `nil` if the length is not known beforehand.
         case pull(length: UInt64?)
     }
 
     package enum ResponseBody: Sendable {
-        /// It is part of the result.
+        /// Delivered with the result.
         case collect
-        /// The receiver's `receivedHead` and `receivedChunk` deliver it.
+        /// Delivered with the receiver's `receivedHead` and `receivedChunk`.
         case stream
-        /// The same, but after the head the body waits for a `resume` or a `write`.
+        /// Streamed, but the body is held after the head until a `resume` or a `write`.
         case held
     }
 
-    /// In milliseconds, 0 means none. `deadline` counts from the submit, the others from the start.
+    /// The limits in milliseconds, 0 = none. `deadline` counts from the submit, the others from the start.
     package struct Timeouts: Sendable, Equatable {
         package var connect: UInt32 = 0
         package var idle: UInt32 = 0
         package var total: UInt32 = 0
         package var deadline: UInt32 = 0
-        /// The minimum rate over `lowSpeedTime` in bytes per second; a lower one is an error.
+        /// The transfer fails if fewer bytes a second than this arrive over `lowSpeedTime`.
         package var lowSpeedBytes: UInt32 = 0
         package var lowSpeedTime: UInt32 = 0
 
@@ -67,21 +67,21 @@ package struct TransferRequest: Sendable {
     package var responseBody = ResponseBody.collect
     package var ring = PriorityRing.normal
     package var timeouts = Timeouts()
-    /// The maximum size of all heads together in bytes; 0 means the core's limit of 64 KiB.
+    /// The maximum size of all heads together, in bytes; 0 = the core's default of 64 KiB.
     package var maxHeadBytes: UInt32 = 0
-    /// The maximum size of the body after decoding in bytes; 0 means no limit.
+    /// The maximum size of the body after decoding, in bytes; 0 = no limit.
     package var maxBodyBytes: UInt64 = 0
-    /// The average rate limit in bytes per second; 0 means no limit.
+    /// The maximum rate of receiving, in bytes a second on average; 0 = no limit.
     package var maxRate: UInt64 = 0
-    /// Whether it may be sent again on a new connection if a kept one turns out to be dead (RFC 9110, 9.2.2).
+    /// Whether the request may be sent again on a new connection if a kept one turns out to be dead (RFC 9110, 9.2.2).
     package var isIdempotent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false
-    /// Whether only addresses of the public internet are permitted; see `FERRY_PUBLIC_ONLY` in CFerry.h.
+    /// Whether to connect to addresses of the public internet only; see `FERRY_PUBLIC_ONLY` in CFerry.h.
     package var publicOnly = false
-    /// Sends nothing, but opens a connection unless this many are unused or being opened.
+    /// Sends nothing and opens a connection for others, unless this many are already idle or being opened.
     package var connections: UInt32?
-    /// Rarely used settings, so that copying other requests stays cheap.
+    /// Rarely used options, kept apart so that copying a request stays cheap.
     var extras: Extras?
 
     package init(url: String) {
@@ -89,7 +89,7 @@ package struct TransferRequest: Sendable {
     }
 }
 
-/// The credentials for challenges of the server (401), with the permitted schemes; the best requested one is used.
+/// Credentials for the server's challenges (401): the best of the schemes that the server offers is used.
 package struct TransferCredentials: Sendable, Hashable {
     package struct Schemes: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
@@ -112,10 +112,10 @@ package struct TransferCredentials: Sendable, Hashable {
     }
 }
 
-/// The proxy of one transfer.
+/// A proxy for one transfer.
 package struct TransferProxy: Sendable, Hashable {
     package enum Kind: UInt8, Sendable {
-        /// An HTTP proxy over plain TCP, with CONNECT for https.
+        /// An HTTP proxy: requests are sent in plain text, and CONNECT for https.
         case http = 1
         /// SOCKS 5 (RFC 1928) with local name resolution.
         case socks5
@@ -124,12 +124,12 @@ package struct TransferProxy: Sendable, Hashable {
     }
 
     package var kind: Kind
-    /// `name:port` or `[v6]:port`.
+    /// The address, `name:port` or `[v6]:port`.
     package var address: String
-    /// Without schemes it is sent at once, without a challenge; then it must not contain a colon.
+    /// The user. Without schemes, user and password are sent at once, without a challenge; the user has no colon then.
     package var user: String?
     package var password: String?
-    /// The permitted schemes for challenges of an HTTP proxy (407); the best requested one is used.
+    /// Schemes for the challenges of an HTTP proxy (407): the best that it offers is used.
     package var schemes: TransferCredentials.Schemes = []
 
     package init(kind: Kind, address: String, user: String? = nil, password: String? = nil) {
@@ -141,7 +141,7 @@ package struct TransferProxy: Sendable, Hashable {
 }
 
 extension TransferRequest {
-    /// The rarely used settings, behind one reference. It is replaced, and never changed.
+    /// The rarely used options together, behind one reference; immutable, so they are replaced as a whole.
     final class Extras: Sendable {
         let proxy: TransferProxy?
         let credentials: TransferCredentials?
@@ -155,39 +155,39 @@ extension TransferRequest {
         }
     }
 
-    /// The proxy; `nil` for a direct connection.
+    /// The proxy to the server; `nil` connects directly.
     package var proxy: TransferProxy? {
         get { extras?.proxy }
         set { extras = Extras(proxy: newValue, credentials: credentials, encodings: acceptedEncodings) }
     }
 
-    /// The credentials for challenges of the server, within the transfer.
+    /// The credentials for the server's challenges, within the transfer.
     package var credentials: TransferCredentials? {
         get { extras?.credentials }
         set { extras = Extras(proxy: proxy, credentials: newValue, encodings: acceptedEncodings) }
     }
 
-    /// The `Accept-Encoding` field. One among the header fields takes precedence.
+    /// The `Accept-Encoding` to send. One among the headers takes precedence.
     package var acceptedEncodings: TransferEncodings {
         get { extras?.encodings ?? .standard }
         set { extras = Extras(proxy: proxy, credentials: credentials, encodings: newValue) }
     }
 }
 
-/// The content codings that a request accepts.
+/// The encodings of the body that a request accepts.
 package enum TransferEncodings: Sendable, Hashable {
     /// Those of the transport.
     case standard
-    /// None.
+    /// No `Accept-Encoding` is sent.
     case none
-    /// This text.
+    /// This value.
     case these(String)
 }
 
-/// Header fields in the core's format: one block of bytes, without an object per field.
+/// Header fields in the core's form: one block of bytes, without an object for each field.
 ///
-/// Each field has two native 32-bit lengths, followed by the bytes of name and value. Because of the lengths the core
-/// sees a line break in a value, and refuses it; nothing is escaped or cut.
+/// Each field has two native 32-bit lengths, then the name's and the value's bytes. With explicit lengths the core can
+/// see a line break in a value, and refuses it. Nothing is ever escaped or cut.
 package struct HeaderBlock: Sendable, Equatable {
     package private(set) var bytes: [UInt8] = []
 
@@ -204,7 +204,7 @@ package struct HeaderBlock: Sendable, Equatable {
         }
     }
 
-    /// Appends a field and returns space for a value of this many bytes.
+    /// Appends a field whose value has this many bytes, which the closure writes.
     package mutating func append(
         _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
     ) {
@@ -215,7 +215,7 @@ package struct HeaderBlock: Sendable, Equatable {
 
     private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {
         let needed = bytes.count + 8 + name.count + count
-        // With the exact capacity, the array would be reallocated for each field.
+        // If exactly the needed capacity were reserved, the array would be copied for each field.
         if bytes.capacity < needed { bytes.reserveCapacity(max(needed, 2 * bytes.capacity, 128)) }
         appendLength(name.count)
         appendLength(count)

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The one result of a transfer: head, body and metrics in the core's memory, freed with the last reference.
 ///
-/// Data is copied only when it is read. Sendable because the core hands a result over once and does not access it
-/// again, and this class only reads it.
+/// Nothing is copied until it is read. The core hands a result over once and does not access it again, and this class
+/// only reads it: that makes it Sendable.
 package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
 
@@ -16,13 +16,13 @@ package final class TransferResult: @unchecked Sendable {
         self.raw = raw
     }
 
-    /// A result that did not come from the network. `head` is parsed like one from the network.
+    /// Makes a result without a network: `head` is parsed by the same rules as one from the network.
     package init(id: TransferID, head: [UInt8], body: [UInt8]) throws(TransferFailure) {
         let made = head.withUnsafeBytes { head in body.withUnsafeBytes { Self.make(id, head, $0) } }
         raw = try made.get()
     }
 
-    /// The same with memory of another owner: head and body are copied.
+    /// Makes a result without a network from borrowed memory: head and body are copied.
     package init(id: TransferID, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) throws(TransferFailure) {
         raw = try Self.make(id, head, body).get()
     }
@@ -31,7 +31,7 @@ package final class TransferResult: @unchecked Sendable {
         _ id: TransferID, _ head: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
     ) -> Result<UnsafeMutablePointer<ferry_result>, TransferFailure> {
         var made: UnsafeMutablePointer<ferry_result>?
-        // An empty head, whose address may be null, is treated like an incomplete one.
+        // The address of an empty head may be null; the core treats it like an incomplete head.
         let start = head.bindMemory(to: CChar.self).baseAddress
         let code = withUnsafePointer(to: CChar(0)) { empty in
             ferry_result_make(id, start ?? empty, head.count, body.baseAddress, body.count, &made)
@@ -40,17 +40,17 @@ package final class TransferResult: @unchecked Sendable {
         return .success(made)
     }
 
-    /// A failure that did not come from the network.
+    /// Makes a failure without a network.
     package init(id: TransferID, failure: TransferFailure, phase: TransferPhase = .queued) {
         var made: UnsafeMutablePointer<ferry_result>?
         ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
         guard let made else { preconditionFailure("out of memory") }
         raw = made
-        // A failure has no body.
+        // A failure has no body that could be read, so this storage is free.
         if !failure.message.isEmpty { kept.withLock { $0 = FailureMessage(failure.message) } }
     }
 
-    /// The message of a failure that did not come from the network.
+    /// The message of a failure that was made without a network.
     private final class FailureMessage: Sendable {
         let text: String
         init(_ text: String) { self.text = text }
@@ -62,7 +62,7 @@ package final class TransferResult: @unchecked Sendable {
 
     package var id: TransferID { raw.pointee.id }
 
-    /// `nil` if the transfer succeeded, with any status.
+    /// The failure; `nil` if the transfer succeeded, with whatever status.
     package var failure: TransferFailure? {
         let code = raw.pointee.code
         if code == 0 { return nil }
@@ -80,17 +80,16 @@ package final class TransferResult: @unchecked Sendable {
 
     package var succeeded: Bool { raw.pointee.code == 0 }
     package var phase: TransferPhase { .init(rawValue: raw.pointee.phase) ?? .done }
-    /// 0 if no status line arrived.
+    /// The status, or 0 if no status line arrived.
     package var status: Int { Int(raw.pointee.status) }
-    /// 10, 11 or 20.
+    /// The HTTP version: 10, 11 or 20.
     package var httpVersion: Int { Int(raw.pointee.http_version) }
-    /// `nil` if the transfer ended before an engine was chosen.
+    /// The engine that carried the transfer; `nil` if it ended before one was chosen.
     package var engine: TransportConfiguration.Engine? { .init(rawValue: raw.pointee.engine) }
-    /// The number of attempts. The core counts those with an established connection.
+    /// How often it was tried. The core only counts attempts that had a connection.
     package var attempts: Int { Int(raw.pointee.attempts) + (hasFailedBeforeSending ? 1 : 0) }
 
-    /// The last attempt failed before a connection was established, and was neither cancelled nor forbidden by a
-    /// policy.
+    /// The last attempt got no connection, and neither the caller nor a policy had forbidden it.
     private var hasFailedBeforeSending: Bool {
         guard let code = TransferFailure.Code(rawValue: raw.pointee.code) else { return false }
         switch code {
@@ -105,20 +104,20 @@ package final class TransferResult: @unchecked Sendable {
     package var isReusedConnection: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_REUSED) != 0 }
     package var mayHaveBeenProcessed: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_PROCESSED) != 0 }
     package var isFramedByClose: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_CLOSE_FRAMED) != 0 }
-    /// A content coding was decoded, whatever the head says.
+    /// Whether a coding of the body was decoded, regardless of its head.
     package var isDecoded: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_DECODED) != 0 }
-    /// A write to its descriptor has not returned, and continues without the run.
+    /// Whether a write to its descriptor has not returned, and continues without the run.
     package var isStillWriting: Bool { raw.pointee.flags & UInt32(FERRY_RESULT_WRITING) != 0 }
     /// The length that the server announced.
     package var contentLength: Int64? { raw.pointee.content_length < 0 ? nil : raw.pointee.content_length }
     package var headBytesSent: UInt64 { raw.pointee.head_sent }
     package var bodyBytesSent: UInt64 { raw.pointee.body_sent }
     package var headBytesReceived: UInt64 { raw.pointee.head_received }
-    /// Before decoding.
+    /// The number of bytes of the body before decoding.
     package var bodyBytesReceived: UInt64 { raw.pointee.body_received }
     package var peerPort: Int { Int(raw.pointee.peer_port) }
 
-    /// The address of the peer as text; empty without a connection.
+    /// The address connected to, as text; empty if there was no connection.
     package var peer: String {
         withUnsafeBytes(of: raw.pointee.peer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
@@ -137,7 +136,7 @@ package final class TransferResult: @unchecked Sendable {
 
     package var headerCount: Int { Int(raw.pointee.field_count) }
 
-    /// Calls `body` with the bytes of name and value of one field, which are valid until it returns.
+    /// Calls `body` with the name's and the value's bytes of one field; they are valid until it returns.
     package func withHeader<R>(
         _ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R
     ) rethrows -> R {
@@ -151,12 +150,12 @@ package final class TransferResult: @unchecked Sendable {
             UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length)))
     }
 
-    /// The lines of the informational heads as received, without line ends.
+    /// The lines of the informational heads, as received, without their line ends.
     package var informationalLines: [[UInt8]] {
         Self.lines(raw.pointee.informational, raw.pointee.informational_length)
     }
 
-    /// The lines of the trailers as received, without line ends.
+    /// The lines of the trailers, as received, without their line ends.
     package var trailerLines: [[UInt8]] { Self.lines(raw.pointee.trailers, raw.pointee.trailers_length) }
 
     private static func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> [[UInt8]] {
@@ -165,27 +164,27 @@ package final class TransferResult: @unchecked Sendable {
             .map { $0.last == UInt8(ascii: "\r") ? Array($0.dropLast()) : Array($0) }
     }
 
-    /// The number of delivered bytes, also if they were streamed or written to a descriptor.
+    /// The number of bytes delivered, also if they were streamed or written to a descriptor.
     package var bodyLength: UInt64 { raw.pointee.body_length }
 
-    /// The collected body, valid as long as this object exists. 64 readable bytes follow it.
+    /// The collected body; it is valid as long as this object. 64 readable bytes follow it.
     package var body: UnsafeRawBufferPointer {
         guard let start = raw.pointee.body else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(start: start, count: Int(raw.pointee.body_length))
     }
 }
 
-/// An object that a higher layer has parsed from the body, and keeps here for the next reader.
+/// The value that a higher layer has decoded from the body, kept for the next reader. Only that layer knows its type.
 extension TransferResult {
-    /// Represents an object that must not be kept.
+    /// Marks that nothing is to be kept.
     private final class Nothing: Sendable {
         static let only = Nothing()
     }
 
-    /// The kept object; `nil` if the body was not parsed yet.
+    /// The kept value; `nil` if the body has not been decoded yet.
     package var reading: (any AnyObject & Sendable)? { kept.withLock { $0 is Nothing ? nil : $0 } }
 
-    /// Keeps a parsed object, unless another thread was first or nothing is kept. Returns the object to use.
+    /// Keeps a decoded value, unless another thread was first, or nothing is to be kept. Returns the value to use.
     package func keep(_ reading: any AnyObject & Sendable) -> any AnyObject & Sendable {
         kept.withLock { kept in
             if let kept { return kept is Nothing ? reading : kept }
@@ -194,30 +193,30 @@ extension TransferResult {
         }
     }
 
-    /// Releases the kept object if nobody else holds it, so that it takes no more memory.
+    /// Drops the kept value if nobody else holds it: keeping it would only cost memory.
     package func forgetReading() {
         // Freed after the lock is released.
         _ = kept.withLock { kept in isKnownUniquelyReferenced(&kept) ? kept.take() : nil }
     }
 
-    /// Keeps nothing from here on: a cache that counts its bytes holds the result, for as long as it likes.
+    /// Stops keeping values: a cache that counts its bytes may hold the result for long.
     package func keepNothing() {
-        // Freed when the lock is left.
+        // Freed after the lock is released.
         _ = kept.withLock { kept in
             defer { kept = Nothing.only }
             return kept
         }
     }
 
-    /// The number of the last check that the body has passed, chosen by the checker; 0 means none. A response in a
-    /// memory cache is checked often, but never changes.
+    /// The number of the last check that the body has passed, as chosen by the checker; 0 = none. A response in a
+    /// memory cache is checked many times and does not change.
     package var passedCheck: UInt64 {
         get { passed.load(ordering: .relaxed) }
         set { passed.store(newValue, ordering: .relaxed) }
     }
 }
 
-/// Why a transfer failed, as reported by the core.
+/// Why a transfer failed, in the core's terms.
 package struct TransferFailure: Error, Sendable, Equatable {
     package enum Code: Int32, Sendable {
         case memory = -1
@@ -246,7 +245,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
         case bodyNotReplayable = -24
     }
 
-    /// The detail of a failure, in the order of `FERRY_D_…` in CFerry.h.
+    /// The finer cause; in the order of `FERRY_D_…` in CFerry.h.
     package enum Detail: Int32, Sendable {
         case none = 0
         case method, headerName, headerValue, framing
@@ -267,7 +266,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
     /// libcurl's `CURLcode`; 0 if libcurl was not involved.
     package var curlCode: Int32 = 0
     package var errno: Int32 = 0
-    /// The message of libcurl or the core. It contains no header fields, URLs or bodies.
+    /// The message of libcurl or the core; it contains no header, no URL and no body.
     package var message = ""
 
     package init(_ code: Code, _ detail: Detail = .none) {
@@ -276,7 +275,7 @@ package struct TransferFailure: Error, Sendable, Equatable {
     }
 }
 
-/// How far a transfer had come, in the order of `FERRY_PHASE_…` in CFerry.h.
+/// How far a transfer had got; in the order of `FERRY_PHASE_…` in CFerry.h.
 package enum TransferPhase: Int32, Sendable {
     case queued = 0
     case dns, connect, tls, send, waitHead, head, body, done
@@ -295,9 +294,9 @@ package struct TransferMetrics: Sendable, Equatable {
     package init() {}
 }
 
-/// A part of a request body in a file, which is sent from there without a copy (sendfile(2)).
+/// Bytes of a request's body in a file, sent from there without a copy (sendfile(2)).
 package struct TransferPiece: Sendable, Equatable {
-    /// Owned by the event loop from here on, which closes it.
+    /// The descriptor. The loop owns it from here on, and closes it.
     package var descriptor: Int32
     package var offset: Int64
     package var length: UInt64
@@ -308,13 +307,13 @@ package struct TransferPiece: Sendable, Equatable {
         self.length = length
     }
 
-    /// Whether a piece may be returned instead of bytes for this space, and costs less. Only valid while the space is
-    /// being filled.
+    /// Whether a piece may be returned instead of bytes for this space, and costs less; valid only while it is being
+    /// filled.
     package static func isTaken(for space: UnsafeMutableRawBufferPointer) -> Bool {
         ferry_takes_piece(space.baseAddress) != 0
     }
 
-    /// Whether all of these bytes are in the page cache, so that nothing waits for the disk.
+    /// Whether all of these bytes are in the system's page cache, so that nobody waits for the disk.
     package static func isInMemory(_ descriptor: Int32, _ range: Range<UInt64>) -> Bool {
         ferry_file_is_cached(descriptor, Int64(range.lowerBound), UInt64(range.count)) != 0
     }

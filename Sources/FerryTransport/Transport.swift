@@ -2,17 +2,17 @@ internal import CFerry
 import Glibc
 import Synchronization
 
-/// Carries transfers with the C core, on one or more event loops.
+/// Carries transfers with the C core, on one or more loops.
 ///
-/// An id belongs to one event loop for its whole life: the top byte is the number of the loop, so that a cancel finds
-/// it without a table.
+/// An id belongs to one loop for its whole life: its top byte is the loop's number, so a cancel finds the loop without
+/// a table.
 package final class Transport: Transporting {
     private let loops: [Loop]
     private let jar: CookieJar?
     private let turn = Atomic<UInt>(0)
 
     package init(_ configuration: TransportConfiguration = .init()) throws(TransferFailure) {
-        // The limits apply to all event loops together; each has at least one.
+        // Limits apply to all loops together, but each has at least one.
         let (most, mostPerHost) = (max(1, configuration.maxTransfers), max(1, configuration.maxTransfersPerHost))
         let count = min(max(1, configuration.eventLoopCount), 256, most)
         let jar = configuration.keepsCookies ? try CookieJar() : nil
@@ -27,7 +27,7 @@ package final class Transport: Transporting {
         self.jar = jar
     }
 
-    /// The share of one of several event loops.
+    /// The share of one loop in a total.
     private static func share(of whole: Int, _ index: Int, _ count: Int) -> Int {
         whole / count + (index < whole % count ? 1 : 0)
     }
@@ -108,51 +108,51 @@ extension TransportStatistics {
     }
 }
 
-/// The configuration of a transport, which is fixed for its life.
+/// The configuration of a transport; fixed for its life.
 package struct TransportConfiguration: Sendable, Equatable {
-    /// The number of event loops, each with its own thread and connections. The default is 1.
+    /// The number of threads, each with a libuv loop and its own connections. The default is 1.
     package var eventLoopCount = 1
-    /// The maximum number of active transfers on all event loops. The default is 1,024.
+    /// The maximum number of running transfers, over all loops. The default is 1,024.
     package var maxTransfers = 1024
-    /// The maximum number of active transfers per scheme, host and port on all event loops. The default is 64.
+    /// The maximum number of these for one scheme, host and port, over all loops. The default is 64.
     package var maxTransfersPerHost = 64
-    /// For HTTP/2; the maximum is 100.
+    /// The maximum number of streams on an HTTP/2 connection. At most 100, the default.
     package var maxStreamsPerConnection: UInt32 = 100
-    /// The maximum idle time of a connection in milliseconds. The default is 60,000.
+    /// How long an idle connection is kept, in milliseconds. The default is 60,000.
     package var idleConnectionTime: UInt32 = 60_000
-    /// The maximum age of a reused connection in milliseconds; 0 means no limit. The default is 600,000.
+    /// The age in milliseconds after which a connection is not used again; 0 is no limit. The default is 600,000.
     package var connectionLifetime: UInt32 = 600_000
-    /// The time without a byte after which the system probes a connection, in milliseconds; 0 means never.
+    /// The time in milliseconds without a byte after which the system probes the peer; 0 means never, the default.
     package var keepAliveTime: UInt32 = 0
-    /// A PEM file of trusted authorities; `nil` means the system's.
+    /// A PEM bundle of trusted authorities; `nil`, the default, uses the system's.
     package var authorityFile: String?
-    /// Pins as `sha256//BASE64`; the server's key must match one of them.
+    /// Pins, `sha256//BASE64`: the server's key must match one of them. The default is none.
     package var pinnedKeys: [String] = []
-    /// Whether chain and name are not verified.
+    /// Whether to skip verifying the chain and the name. The default is `false`.
     package var isInsecure = false
-    /// In PEM; without a key file the certificate's file contains the key.
+    /// The client certificate in PEM. Without a key file, this file must hold the key.
     package var clientCertificateFile: String?
     package var clientKeyFile: String?
     package var clientKeyPassword: String?
-    /// The default is 1.2.
+    /// The minimum version of TLS. The default is 1.2.
     package var minimumTLSVersion = TLSVersion.v12
-    /// The default is `never`.
+    /// The use of HTTP/2. The default is `never`.
     package var http2 = HTTP2.never
-    /// The default is ``Engine/standard``.
+    /// The engine that carries transfers. The default is ``Engine/standard``.
     package var engine = Engine.standard
-    /// Whether one cookie jar is used for all event loops. The default is `false`: cookies are neither stored nor sent.
+    /// Whether all loops share a cookie jar. The default is `false`: cookies are neither stored nor sent.
     package var keepsCookies = false
-    /// The path of the Unix socket to which every connection goes; `nil` for none.
+    /// The path of the local socket that every connection goes to; `nil`, the default, for none.
     package var unixSocket: String?
-    /// The addresses to use instead of lookups.
+    /// Addresses that replace those of names. The default is none.
     package var hostOverrides: [HostOverride] = []
-    /// How the native engine chooses among several addresses. The default is `ordered`.
+    /// How the native engine chooses between several addresses. The default is `ordered`.
     package var addressSelection = AddressSelection.ordered
-    /// The number of unused connections of the native engine to keep ready for each host in use, per event loop. The
-    /// default is 0.
+    /// The number of idle connections that the native engine keeps to each host in use, for each loop. The default is
+    /// 0.
     package var minimumIdle: UInt32 = 0
     package var userAgent: String?
-    /// The `Accept-Encoding` field; `nil` sends none.
+    /// The `Accept-Encoding` to send; `nil` sends none.
     package var acceptedEncodings: String?
 
     package enum AddressSelection: UInt8, Sendable {
@@ -161,11 +161,11 @@ package struct TransportConfiguration: Sendable, Equatable {
         case leastRequests
     }
 
-    /// The addresses of a host, without a lookup.
+    /// The addresses of a host, used instead of a lookup.
     package struct HostOverride: Sendable, Equatable {
         package var name: String
         package var port: UInt16
-        /// In the form of URLs, with IPv6 in brackets.
+        /// The addresses in the form of a URL, IPv6 in brackets.
         package var addresses: [String]
 
         package init(name: String, port: UInt16, addresses: [String]) {
@@ -182,19 +182,19 @@ package struct TransportConfiguration: Sendable, Equatable {
 
     package enum HTTP2: UInt8, Sendable {
         case never = 0
-        /// Over TLS, if the server agrees (ALPN).
+        /// Under TLS, if the server agrees (ALPN).
         case negotiated
-        /// With every server, without negotiation.
+        /// Always, without negotiation.
         case priorKnowledge
     }
 
     package enum Engine: UInt8, Sendable {
-        /// The native HTTP/1.1 engine, for the requests that it supports.
+        /// The native HTTP/1.1 engine, for the transfers it can carry.
         case http1 = 1
         case libcurl
 
-        /// The engine that the environment variable `FERRY_ENGINE` names, `automatic` or `libcurl`; without it, the
-        /// native one. It is read once, so that all agents of a process have the same default.
+        /// The engine named by the environment variable `FERRY_ENGINE`, `automatic` or `libcurl`; otherwise the native
+        /// one. It is read once, so that all agents of a process have the same default.
         package static let standard: Engine = engine(named: getenv("FERRY_ENGINE").map { String(cString: $0) })
 
         package static func engine(named name: String?) -> Engine {

@@ -1,24 +1,24 @@
-/// Carries transfers. `Transport` uses the network; a stub for tests follows a script.
+/// Carries transfers. `Transport` does it over the network; a stand-in for tests follows a script.
 ///
 /// The receiver gets exactly one result for every accepted id.
 package protocol Transporting: AnyObject, Sendable {
-    /// Sets the receiver. Called once, before the first submit. The receiver is held weakly.
+    /// Sets the receiver; called once, before the first submit. The receiver is held weakly.
     func attach(_ receiver: any TransferReceiver)
 
-    /// The event loop for a new transfer, as the top byte of its id: the one on whose thread this is called, so that a
-    /// task on a loop's executor stays there; otherwise each in turn.
+    /// Chooses the loop for a new transfer, as the top byte of its id. On a loop's thread it is that loop, so that a
+    /// task on a loop's executor stays there; otherwise the loops alternate.
     func chooseLoop() -> UInt8
 
-    /// Submits one transfer, from any thread. If it throws, there is no result.
+    /// Submits one transfer. Any thread. If it throws, there is no result.
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure)
 
-    /// Ends a transfer with `cancelled`, unless it has ended. Any thread; an unknown id has no effect.
+    /// Ends a transfer with `cancelled`, unless it has ended. An unknown id is ignored. Any thread.
     func cancel(_ id: TransferID)
 
-    /// Continues after a pause of receiving. Any thread.
+    /// Continues receiving after a pause. Any thread.
     func resume(_ id: TransferID)
 
-    /// Asks for bytes of the request's body again, after a `later`. A held response stays held. Any thread.
+    /// Asks for bytes of the request's body again, after a `later`. A response that is held stays held. Any thread.
     func resumeSending(_ id: TransferID)
 
     /// Stops reading the socket until `resume`. Any thread.
@@ -27,56 +27,57 @@ package protocol Transporting: AnyObject, Sendable {
     /// Writes the rest of a streamed body to a file, and resumes. Any thread.
     func write(_ id: TransferID, to sink: TransferSink)
 
-    /// Moves a waiting transfer to another ring. Any thread.
+    /// Moves a waiting transfer to another queue. Any thread.
     func setRing(_ ring: PriorityRing, of id: TransferID)
 
-    /// Ends everything: waiting and active transfers end with `shutdown`, later submits throw it. Idempotent; does not
-    /// wait.
+    /// Ends everything: queued and running transfers end with `shutdown`, and later submits throw it. Idempotent; does
+    /// not wait.
     func shutdown()
 
-    /// The executor of one of the event loops in turn; `nil` if there is no event loop.
+    /// Returns the executors of the loops in turn, for tasks that want to run on a loop's thread; `nil` if there is no
+    /// loop.
     func nextExecutor() -> (any TaskExecutor)?
 
-    /// The clocks of all event loops, for code that sends on their threads; empty if there is no event loop.
+    /// The clocks of all loops, for code that sends on their threads; empty if there is no loop.
     var clocks: [LoopClock] { get }
 
     var statistics: TransportStatistics { get }
 
-    /// The cookies in the jar; empty without one. Any thread, like the next three.
+    /// The cookies in the jar; empty without a jar. Any thread, like the three members below.
     var cookies: [TransferCookie] { get }
 
-    /// Whether the jar has a cookie that has not expired. Unlike listing them, this costs the same for every jar.
+    /// Whether the jar holds a cookie that has not expired. The cost does not depend on the size of the jar.
     var hasCookies: Bool { get }
 
-    /// Adds a cookie to the jar, replacing one with the same name, domain and path. Has no effect without a jar.
+    /// Puts a cookie into the jar; it replaces one with the same name, domain and path. No effect without a jar.
     func setCookie(_ cookie: TransferCookie)
 
     /// Removes all cookies.
     func removeCookies()
 }
 
-/// Receives the results of a transport on an event loop's thread. None of the methods may block.
+/// Receives the results of a transport, on a loop's thread: none of these may block.
 package protocol TransferReceiver: AnyObject, Sendable {
-    /// All results of one turn of an event loop.
+    /// Delivers all results of one turn of a loop.
     func transfersFinished(_ results: [TransferResult])
 
     /// The transfer has left the queue. Only called for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
-    /// The final head of a streamed response: a result without a body, with the metrics so far.
+    /// Delivers the final head of a streamed response: a result without a body, with the measurements so far.
     func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
-    /// A piece of a streamed body, valid until this returns.
+    /// Delivers a piece of a streamed body; it is valid until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
 
     /// This many bytes of the body have been written to its descriptor.
     func transfer(_ id: TransferID, written count: UInt64)
 
-    /// Provides the next bytes of a request's body.
+    /// Asks for the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// The TLS files have changed, and apply to new connections. With a `fault` they cannot be used, and the old ones
-    /// stay in use.
+    /// The TLS files have changed and apply to new connections. With a `fault` they are unusable, and the old ones stay
+    /// in use.
     func trustChanged(fault: String?)
 }
 
@@ -112,7 +113,7 @@ package enum TransferFill: Sendable {
     /// The bytes are in a file, not in the space.
     case piece(TransferPiece)
     case end
-    /// Nothing yet: `resumeSending` asks again.
+    /// No bytes yet: `resumeSending` asks again.
     case later
     case failed
 }
@@ -135,15 +136,15 @@ package struct TransportStatistics: Sendable, Equatable {
     package var longestTurn: UInt64 = 0
     package var trustRenewals: UInt64 = 0
     package var trustFaults: UInt64 = 0
-    /// By scheme, host and port.
+    /// The figures by scheme, host and port.
     package var origins: [String: OriginFigures] = [:]
-    /// The sum of the removed origins.
+    /// The sums of origins that were forgotten.
     package var pastOrigins = OriginFigures()
 
     package init() {}
 }
 
-/// The connections of one origin.
+/// The figures of the connections to one origin.
 package struct OriginFigures: Sendable, Hashable {
     package var open: UInt64 = 0
     package var idle: UInt64 = 0
@@ -153,7 +154,7 @@ package struct OriginFigures: Sendable, Hashable {
     package var failed: UInt64 = 0
     /// In microseconds.
     package var waited: UInt64 = 0
-    /// By ``CloseCause``.
+    /// The number of closed connections by ``CloseCause``.
     package var closed = [UInt64](repeating: 0, count: CloseCause.allCases.count)
 
     package init() {}

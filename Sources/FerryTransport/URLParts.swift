@@ -1,19 +1,18 @@
 internal import CFerry
 
-/// A URL as parsed by libcurl, which makes the connection: so the host that is compared, permitted or forbidden is the
-/// one that is connected to.
+/// A URL as parsed by libcurl: the host that is compared, allowed or forbidden is the host that libcurl connects to.
 package struct URLParts: Sendable, Hashable {
-    /// The whole URL, escaped, without user and password and without a default port; a fragment is kept.
+    /// The whole URL, escaped, without user, password and default port; a fragment is kept.
     package let text: String
-    /// Whether the scheme is `https` rather than `http`.
+    /// `true` for `https`, `false` for `http`.
     package let isSecure: Bool
-    /// Whether the URL names a Unix socket (`http+unix`, `https+unix`); then ``host`` is its escaped path.
+    /// Whether it is the URL of a Unix socket (`http+unix`, `https+unix`); then ``host`` is its escaped path.
     package let isLocal: Bool
-    /// In lower case and punycode; addresses are complete, and IPv6 has brackets.
+    /// The host, in lower case and punycode; an address is normalised, IPv6 in brackets.
     package let host: String
-    /// The scheme's default port if there is none in the URL.
+    /// The port; the scheme's default if the URL has none.
     package let port: UInt16
-    /// Whether the text contained a user or password. For tests, especially those of the joiner.
+    /// Whether the parsed text had a user or a password. For checks.
     package let hasUserinfo: Bool
 
     /// Parses an absolute URL. Throws `invalidURL`, or `unsupportedScheme`, also if there is no scheme.
@@ -23,9 +22,9 @@ package struct URLParts: Sendable, Hashable {
         try self.init(taking: made, code)
     }
 
-    /// Resolves a reference relative to this URL, like a `Location` in its response (RFC 9110, 10.2.2: the fragment is
-    /// inherited). ``hasUserinfo`` of the result refers to the reference. Bytes that are not UTF-8 are escaped one by
-    /// one.
+    /// Resolves a reference against this URL, like a `Location` in a response (RFC 9110, 10.2.2: the fragment is
+    /// inherited). ``hasUserinfo`` of the result is about the reference. The reference is used as received: bytes that
+    /// are not UTF-8 are escaped one by one.
     package func resolving(_ reference: [UInt8]) throws(TransferFailure) -> URLParts {
         var made: UnsafeMutablePointer<ferry_url>?
         // One byte more, because an empty array has no address.
@@ -38,7 +37,7 @@ package struct URLParts: Sendable, Hashable {
         return try URLParts(taking: made, code)
     }
 
-    /// Whether scheme, host and port are the same, to which a credential belongs (RFC 6454, 4).
+    /// Whether scheme, host and port are equal: the scope of a credential (RFC 6454, 4).
     package func isSameOrigin(as other: URLParts) -> Bool {
         isSecure == other.isSecure && isLocal == other.isLocal && port == other.port && host == other.host
     }

@@ -1,11 +1,12 @@
 public import Ferry
 
 extension ResponseFormat {
-    /// XML: the body must be well-formed and within the default `XMLLimits`. Any other body is `decoding`, with an
-    /// `XMLReadError` as its cause.
+    /// XML that is well-formed and within the default `XMLLimits`. Otherwise the error is `decoding`, with the
+    /// `XMLReadError` as the underlying error.
     public static let xml = xml(limits: XMLLimits())
 
-    /// XML with your own limits.
+    /// XML that is well-formed and within these limits. Otherwise the error is `decoding`, with the `XMLReadError` as
+    /// the underlying error.
     public static func xml(limits: XMLLimits) -> ResponseFormat {
         ResponseFormat("xml") { response throws(RequestError) in
             do {
@@ -18,9 +19,9 @@ extension ResponseFormat {
 }
 
 extension Response {
-    /// Parses the body with a handler, and returns the handler. For ``Request/value(from:)``.
+    /// Parses the body with a handler, and returns the handler. For use in ``Request/value(from:)``.
     ///
-    /// A body that is not XML or exceeds the limits is `decoding`. Errors of the handler are thrown unchanged.
+    /// Throws `decoding` if the body is not XML or exceeds the limits. Errors of the handler are passed on unchanged.
     public func readXML<Handler: XMLHandler>(by handler: Handler, limits: XMLLimits = XMLLimits()) throws -> Handler {
         var handler = handler
         do {

@@ -1,22 +1,22 @@
 public import FoundationEssentials
 
-/// Reads XML documents with Foundation's parser (libxml2), and passes their content to a handler.
+/// Reads XML documents with Foundation's parser (libxml2) and reports their contents to a handler.
 ///
-/// External entities and external document types are never loaded. The parser and `XMLLimits` limit the document's own
-/// entities.
+/// Nothing outside the document is ever loaded: external entities and external document types are ignored. Entities of
+/// the document itself are limited by the parser and by `XMLLimits`.
 ///
 ///     var titles = TitleCollector()            // an XMLHandler
 ///     try XMLReader().read(body, handler: &titles)
 public struct XMLReader: Sendable {
-    /// The limits for a document.
+    /// The limits of a document.
     public var limits: XMLLimits
 
-    /// Creates a reader. The default limits are those of `XMLLimits`.
+    /// Makes a reader with limits; the defaults are those of `XMLLimits`.
     public init(limits: XMLLimits = XMLLimits()) {
         self.limits = limits
     }
 
-    /// Reads the whole document. Throws `XMLReadError`, or an error of the handler.
+    /// Reads the whole document. Throws `XMLReadError`, or the error of the handler.
     public func read<Handler: XMLHandler>(_ document: Data, handler: inout Handler) throws {
         guard document.count <= limits.documentBytes else {
             throw XMLReadError(reason: .tooLarge, line: 0, column: 0)
@@ -26,7 +26,7 @@ public struct XMLReader: Sendable {
         try run.parse(document)
     }
 
-    /// Checks whether the document is well-formed and within the limits.
+    /// Checks whether the document is well-formed and within the limits. Throws `XMLReadError` if not.
     public func check(_ document: Data) throws {
         var nobody = Nobody()
         try read(document, handler: &nobody)
@@ -35,14 +35,14 @@ public struct XMLReader: Sendable {
     private struct Nobody: XMLHandler {}
 }
 
-/// Receives the content of an XML document in order. If a method throws, reading ends with that error. All methods have
-/// empty default implementations.
+/// Receives the contents of an XML document, in order. Every method may throw, which ends the reading with that error.
+/// The default implementations do nothing.
 public protocol XMLHandler {
     /// An element starts.
     mutating func startElement(_ element: XMLElementStart) throws
     /// An element ends; `name` is that of its start.
     mutating func endElement(_ name: String) throws
-    /// Text within an element, including CDATA. One text may arrive in several pieces.
+    /// Text within an element, including CDATA. One text may be delivered in several pieces.
     mutating func characters(_ text: String) throws
 }
 
@@ -59,45 +59,45 @@ extension XMLHandler {
 public struct XMLElementStart: Sendable, Hashable {
     /// The name without its prefix.
     public let name: String
-    /// The namespace URI of the name's prefix, or of the default namespace; `nil` if there is none.
+    /// The URI of the name's prefix, or of the default namespace; nil if there is none.
     public let namespace: String?
-    /// The attributes by name as written, with prefixes.
+    /// The attributes by their names as written, including prefixes.
     public let attributes: [String: String]
 }
 
-/// The limits for untrusted documents. Exceeding one fails with an `XMLReadError.Reason`.
+/// Limits for untrusted documents. A document that exceeds one fails with `XMLReadError.Reason`.
 public struct XMLLimits: Sendable, Hashable {
-    /// The maximum nesting depth of elements. The default is 200; the parser itself refuses more than 256.
+    /// The maximum depth of nested elements. The default is 200; the underlying parser refuses more than 256.
     public var depth = 200
     /// The maximum size of the document in bytes. The default is 64 MiB.
     public var documentBytes = 64 << 20
-    /// The maximum size of text and attributes in UTF-8 bytes, with entities expanded. The default is 64 MiB.
+    /// The maximum size of text and attributes in bytes of UTF-8, with entities expanded. The default is 64 MiB.
     public var textBytes = 64 << 20
 
-    /// Creates the default limits.
+    /// Makes the default limits.
     public init() {}
 }
 
-/// The error for an XML document that could not be read completely.
+/// The error of an XML document that could not be read to its end.
 public struct XMLReadError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The reason of the error.
+    /// The reason for an error.
     public enum Reason: Sendable, Hashable {
-        /// The document is not well-formed. The number is libxml2's (`xmlParserErrors`), or 0 for an empty document.
+        /// The document is not well-formed. The number is libxml2's (`xmlParserErrors`), or 0 if the document is empty.
         case malformed(code: Int)
-        /// The elements are nested too deeply.
+        /// Elements are nested more deeply than the limit.
         case tooDeep
-        /// The document or its text is too large.
+        /// The document, or its text, is larger than the limit.
         case tooLarge
     }
 
-    /// The reason.
+    /// The reason for the error.
     public let reason: Reason
-    /// The line of the error, counted from 1; 0 if it is unknown.
+    /// The line of the error, counted from 1; 0 if unknown.
     public let line: Int
-    /// The column of the error, counted from 1; 0 if it is unknown.
+    /// The column in that line, counted from 1; 0 if unknown.
     public let column: Int
 
-    /// Creates an error at a position in a document.
+    /// Makes an error at a position of a document.
     public init(reason: Reason, line: Int, column: Int) {
         self.reason = reason
         self.line = line

@@ -1,14 +1,14 @@
 internal import Foundation
 internal import FoundationXML
 
-/// One reading of one document: the parser's delegate.
+/// The parser's delegate for one reading of one document.
 final class XMLRun<Handler: XMLHandler>: NSObject, XMLParserDelegate {
     private(set) var handler: Handler
     private let limits: XMLLimits
     private var depth = 0
     private var textBytes = 0
     private var hasRoot = false
-    /// The first thing that went wrong; the parser goes on for a while after an error, and after it was stopped.
+    /// The first error; the parser continues for a while after an error, and after it was stopped.
     private var failure: (any Error)?
 
     init(handler: Handler, limits: XMLLimits) {
@@ -16,7 +16,7 @@ final class XMLRun<Handler: XMLHandler>: NSObject, XMLParserDelegate {
         self.limits = limits
     }
 
-    /// The parser's own result says true after some errors, and for a text too short to be looked at.
+    /// The parser's own result is true after some errors, and for a text that is too short to be parsed.
     func parse(_ document: Data) throws {
         let parser = XMLParser(data: document)
         parser.delegate = self

@@ -1,6 +1,5 @@
-/* address.c - which addresses belong to the public internet: what is left
- * when IANA's special-purpose registries (RFC 6890 and what followed) are
- * taken away. */
+/* address.c - which addresses belong to the public internet: all that IANA's
+ * special-purpose registries (RFC 6890 and its successors) do not list. */
 #include "core.h"
 
 #include <arpa/inet.h>
@@ -21,11 +20,11 @@ static const block4 special4[] = {
     {V4(10, 0, 0, 0), 8},      /* private, RFC 1918 */
     {V4(100, 64, 0, 0), 10},   /* carriers' NAT */
     {V4(127, 0, 0, 0), 8},     /* loopback */
-    {V4(169, 254, 0, 0), 16},  /* link-local; clouds keep secrets there */
+    {V4(169, 254, 0, 0), 16},  /* link-local; clouds serve secrets there */
     {V4(172, 16, 0, 0), 12},   /* private */
     {V4(192, 0, 0, 0), 24},    /* protocol assignments */
     {V4(192, 0, 2, 0), 24},    /* documentation */
-    {V4(192, 88, 99, 0), 24},  /* 6to4 relays, given up */
+    {V4(192, 88, 99, 0), 24},  /* 6to4 relays, deprecated */
     {V4(192, 168, 0, 0), 16},  /* private */
     {V4(198, 18, 0, 0), 15},   /* benchmarks */
     {V4(198, 51, 100, 0), 24}, /* documentation */
@@ -57,7 +56,7 @@ static uint32_t number(const uint8_t *p) { return V4(p[0], p[1], p[2], p[3]); }
 static bool is_public6(const uint8_t *a) {
   static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
   static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
-  /* Special within 2000::/3. Teredo is in the first. */
+  /* Special ranges within 2000::/3. The first includes Teredo. */
   static const block6 special[] = {
       {{0x20, 0x01, 0x00}, 23},             /* protocol assignments */
       {{0x20, 0x01, 0x0d, 0xb8}, 32},       /* documentation */
@@ -65,10 +64,10 @@ static bool is_public6(const uint8_t *a) {
   };
   if (!memcmp(a, mapped, sizeof mapped) || !memcmp(a, nat64, sizeof nat64))
     return is_public4(number(a + 12));
-  if (a[0] == 0x20 && a[1] == 0x02) /* 6to4: the way leads over this one */
+  if (a[0] == 0x20 && a[1] == 0x02) /* 6to4: an embedded IPv4 address */
     return is_public4(number(a + 2));
-  /* Nothing else is global unicast today: not ::, ::1, fc00::/7, fe80::/10,
-   * fec0::/10, ff00::/8, nor the addresses compatible with IPv4. */
+  /* Nothing outside 2000::/3 is global unicast today: not ::, ::1, fc00::/7,
+   * fe80::/10, fec0::/10, ff00::/8, nor the IPv4-compatible addresses. */
   if (a[0] >> 5 != 1)
     return false;
   for (size_t i = 0; i < sizeof special / sizeof *special; i++)
@@ -91,7 +90,7 @@ int ferry_address_is_public(const char *text) {
   char bare[INET6_ADDRSTRLEN] = "";
   if (inet_pton(AF_INET, text, &v4) == 1)
     return is_public4(ntohl(v4.s_addr));
-  /* As in a URL, and with a zone or without. */
+  /* In brackets or not, with or without a zone. */
   size_t length = strcspn(text += text[0] == '[', "]%");
   if (length >= sizeof bare)
     return -1;

@@ -1,13 +1,15 @@
-/* admission.c - who goes next: three rings, a limit in total and per host.
+/* admission.c - which transfer starts next: three priority queues, a limit in
+ * total and per host.
  *
- * A transfer waits in the ring of its priority. One whose host has no room
- * when its turn comes is parked with the host, and taken from there, before
- * anything younger of its ring, as soon as the host has room again. So every
- * step is O(1), whatever waits, and the order stays first in, first out.
+ * A transfer waits in the queue of its priority. If its host is at its limit
+ * when its turn comes, it is parked with the host. As soon as the host has room
+ * again, it is taken from there, before anything younger of its queue. So every
+ * step is O(1), however many wait, and the order stays first in, first out.
  * Waiting transfers hold no handle and no buffer. */
 #include "core.h"
 
-enum { PATIENCE = 16 }; /* a ring is passed over so often, then it is served */
+enum { PATIENCE = 16 }; /* a queue that was passed over this often is served
+                         * next */
 
 void ferry__fifo_push(ferry__fifo *fifo, ferry__transfer *t) {
   t->fifo = fifo;
@@ -37,8 +39,8 @@ static bool has_room(const ferry_loop *loop, const ferry__host *host) {
   return host->running < loop->options.max_per_host;
 }
 
-/* Keeps the host in the list of its ring exactly while it has room and
- * something parked there. */
+/* Keeps the host in the list of its queue exactly while it has room and a
+ * parked transfer there. */
 static void update_open(ferry_loop *loop, ferry__host *host, int ring) {
   ferry__admission *a = &loop->admission;
   bool open = host->parked[ring].head && has_room(loop, host);
@@ -79,7 +81,7 @@ void ferry__dequeue(ferry_loop *loop, ferry__transfer *t) {
   update_open(loop, t->host, t->priority);
 }
 
-/* The next transfer of a ring that may start; parks those that may not. */
+/* The next transfer of a queue that may start; parks those that may not. */
 static ferry__transfer *candidate(ferry_loop *loop, int ring) {
   ferry__admission *a = &loop->admission;
   if (a->open[ring])
@@ -96,7 +98,8 @@ static ferry__transfer *candidate(ferry_loop *loop, int ring) {
 
 static ferry__transfer *next(ferry_loop *loop) {
   ferry__admission *a = &loop->admission;
-  /* A ring that was passed over long enough is served before a higher. */
+  /* A queue that was passed over for long enough is served before a higher
+   * one. */
   for (int ring = 0; ring < FERRY_HIGH; ring++)
     if (a->passed[ring] >= PATIENCE) {
       a->passed[ring] = 0;

@@ -1,5 +1,5 @@
-/* backend.c - the addresses of a host that has several: which of them are well,
- * and which the next request goes to. */
+/* backend.c - a host with several addresses: which of them are healthy, and
+ * which one the next request goes to. */
 #include "core.h"
 
 #include <limits.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-  FIRST_MS = 1000, /* that one is avoided for, twice as long each time */
+  FIRST_MS = 1000, /* how long a failed address is avoided; then twice as long
+                    * each time */
   MOST_MS = 60000,
 };
 
@@ -54,7 +55,7 @@ static ferry__backend *make(const char *text, size_t length) {
   return b;
 }
 
-/* Takes one out of a list. */
+/* Takes a backend out of a list. */
 static ferry__backend *take(ferry__backend **list, const char *text,
                             size_t length) {
   for (; *list; list = &(*list)->next) {
@@ -67,8 +68,8 @@ static ferry__backend *take(ferry__backend **list, const char *text,
   return NULL;
 }
 
-/* In the order of the answer; those that are in it still keep what is known of
- * them. Without memory some are missing until the next answer. */
+/* Rebuilds the list in the order of the lookup's result. Addresses that remain
+ * keep their state. Without memory some are missing until the next lookup. */
 static void list_anew(ferry__host *host) {
   ferry__backend *old = host->backends, **last = &host->backends;
   const char *list = host->addresses;
@@ -100,7 +101,7 @@ ferry__backend *ferry__backends_of(ferry__host *host) {
   if (host->backends || strchr(host->addresses, ','))
     list_anew(host);
   else
-    host->backends_of = host->answer; /* one needs no list */
+    host->backends_of = host->answer; /* a single address needs no list */
   return host->backends;
 }
 
@@ -120,10 +121,11 @@ static void back_off(ferry__backend *b, uint64_t now) {
   b->behind = true;
 }
 
-/* Its time is over: one asks, the others wait. One that has answered nothing
- * may take long to do so again, and each that asks meanwhile would be lost: it
- * has failed until it answers, and what begins until then is the same
- * failure. */
+/* The time of avoidance is over: one request probes the address, the others
+ * wait. An address that accepted connections without a response may take long
+ * to fail again, and every request sent meanwhile would be lost. So it counts
+ * as failed until it responds, and attempts that start until then belong to the
+ * same failure. */
 void ferry__backend_tried(const ferry_loop *loop, ferry__backend *b) {
   if (!b || !b->backoff_ms || ferry__backend_is_avoided(loop, b))
     return;
@@ -139,7 +141,7 @@ void ferry__backend_failed(const ferry_loop *loop, ferry__backend *b,
                            uint64_t begun) {
   uint64_t now = ferry__now(loop);
   if (!b || (b->backoff_ms && begun <= b->failed_at))
-    return; /* many at once are one failure */
+    return; /* several at once count as one failure */
   back_off(b, now);
 }
 
@@ -187,7 +189,7 @@ bool ferry__backends_have_other(const ferry_loop *loop,
   return false;
 }
 
-/* One that is new, or back, has no share of the past to make up for. */
+/* A backend that is new or has recovered need not catch up on past requests. */
 static uint64_t least_requests(const ferry_loop *loop,
                                const ferry__backend *list, bool public_only) {
   uint64_t least = UINT64_MAX;
@@ -198,8 +200,8 @@ static uint64_t least_requests(const ferry_loop *loop,
   return least == UINT64_MAX ? 0 : least;
 }
 
-/* So many requests may be at one for it to be chosen. What chance makes of
- * servers that are equal is no reason to pass one over. */
+/* A backend with up to this many requests may be chosen. Equal servers differ
+ * by chance, which is no reason to pass one over. */
 static unsigned most_active(const ferry_loop *loop, const ferry__backend *list,
                             bool public_only) {
   unsigned least = UINT_MAX;
@@ -221,7 +223,7 @@ ferry__backend *ferry__backend_choose(const ferry_loop *loop,
   for (ferry__backend *b = list; b; b = b->next) {
     if (!ferry__backend_is_well(loop, b, public_only))
       continue;
-    if (b->backoff_ms) /* this request finds out whether it is back */
+    if (b->backoff_ms) /* this request probes whether it has recovered */
       return b;
     if (b->behind && b->requests < least)
       b->requests = least;

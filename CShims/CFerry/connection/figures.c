@@ -1,4 +1,4 @@
-/* figures.c - what is counted of each origin, and read on other threads. */
+/* figures.c - the figures of each origin, which other threads can read. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ void ferry__origin_served(ferry__transfer *t) {
   t->pending = false;
 }
 
-/* ---- For others ---------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------- */
 
 static void take(ferry_origin_figures *to, const ferry__origin *from) {
   to->open = read_one(&from->open);
@@ -50,7 +50,7 @@ static void take(ferry_origin_figures *to, const ferry__origin *from) {
     to->closed[i] = read_one(&from->closed[i]);
 }
 
-/* One that is a proxy only, or was forgotten, has none. */
+/* A host that is a proxy only, or was forgotten, has none. */
 static bool has_figures(const ferry__host *host) {
   const ferry__origin *f = &host->figures;
   return read_one(&f->pending) || read_one(&f->opened) || read_one(&f->open) ||

@@ -1,5 +1,5 @@
-/* host.c - what the loop knows of an origin: its parsed URL, its limits and
- * its addresses. Idle ones go when there are many. */
+/* host.c - what the loop knows of an origin: its parsed URL, its limits and its
+ * addresses. Idle hosts are removed when there are many. */
 #include "core.h"
 
 #include <arpa/inet.h>
@@ -66,9 +66,9 @@ static void forget(ferry_loop *loop, ferry__host *host) {
   free_host(host);
 }
 
-/* Makes room. One that is busy is in use, so it goes to the others that are:
- * a few of them at the old end would keep all that came later, and for as long
- * as they run. */
+/* Makes room. A busy host moves to the recently used end. Otherwise a few busy
+ * hosts at the old end would protect all later ones, for as long as they are
+ * busy. */
 static void evict(ferry_loop *loop) {
   ferry__hosts *hosts = &loop->hosts;
   for (int i = 0; i < EVICT_TRIES && hosts->count >= MOST_IDLE; i++) {
@@ -138,13 +138,13 @@ static bool is_literal(const char *name) {
   return name[0] == '[' || inet_pton(AF_INET, name, &v4) == 1;
 }
 
-/* The zone of an address, by name or by number (RFC 4007, 11.2). */
+/* The zone of an address, as a name or a number (RFC 4007, 11.2). */
 static uint32_t interface_of(const char *zone) {
   unsigned index = if_nametoindex(zone);
   return index ? index : (uint32_t)strtoul(zone, NULL, 10);
 }
 
-/* The default port is not spelled out (RFC 9110, 7.2). */
+/* The default port is left out (RFC 9110, 7.2). */
 static bool name_authority(ferry__host *host) {
   bool usual = host->port == (host->secure ? 443 : 80);
   size_t size = strlen(host->name) + 7;
@@ -158,7 +158,7 @@ static bool name_authority(ferry__host *host) {
   return true;
 }
 
-/* A socket has no name: the server is told "localhost". */
+/* A socket has no host name: the server is sent "localhost". */
 static int parse_local(ferry__host *host, const char **url) {
   size_t prefix = ferry__local_prefix(host->origin, host->origin_length);
   if (!prefix)
@@ -168,7 +168,7 @@ static int parse_local(ferry__host *host, const char **url) {
                            &host->local);
 }
 
-/* One parser decides: what libcurl takes for the host is the host. */
+/* One parser decides: the host is what libcurl takes for the host. */
 static ferry__fault parse(ferry_loop *loop, ferry__host *host) {
   char *port = NULL, *scheme = NULL, *zone = NULL;
   const char *url = host->origin;

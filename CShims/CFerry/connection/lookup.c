@@ -1,14 +1,14 @@
 /* lookup.c - getaddrinfo() on a bounded set of threads, for all loops of the
- * process; one lookup a name at a time, whoever asks.
+ * process; one lookup at a time for a name, whoever asks.
  *
- * Threads and not a resolver on the loop: only getaddrinfo() knows what the
- * system's administrator configured (hosts file, nsswitch, search domains).
- * A lookup cannot be taken back, so a loop must be able to end before it:
- * what connects the two is a port, which outlives whichever goes first.
+ * Why threads and not a resolver on the loop: only getaddrinfo() knows what the
+ * system's administrator configured (hosts file, nsswitch, search domains). A
+ * lookup cannot be interrupted, so a loop must be able to end before it. The
+ * two are connected by a port, which lives until both are gone.
  *
- * A name server that does not answer keeps a thread for 10 s and more. So a few
- * threads do the work as long as it goes on, and more are started only beside
- * those that hang; who goes next, and when, turns.c decides. */
+ * A name server that does not respond occupies a thread for 10 s and more. So a
+ * few threads do the work as long as it proceeds, and more are started only for
+ * those that hang. turns.c decides which lookup runs next, and when. */
 #include "connection/turns.h"
 
 #include <arpa/inet.h>
@@ -23,21 +23,21 @@
 #include <time.h>
 
 enum {
-  MOST_THREADS = 1280, /* that hang: each keeps 10 KB of memory and more */
-  STACK = 512 * 1024, /* addresses; what a module of nsswitch might need */
+  MOST_THREADS = 1280, /* when they hang: each takes at least 10 KB of memory */
+  STACK = 512 * 1024, /* address space; a module of nsswitch may need it */
   IDLE_MS = 10000,
 };
 
 struct ferry__port {
   pthread_mutex_t lock;
-  ferry_loop *loop; /* NULL when it has ended */
+  ferry_loop *loop; /* NULL when the loop has ended */
   ferry__answer *answers;
   atomic_bool full;
   atomic_int owners;
 };
 
 static struct {
-  pthread_mutex_t lock; /* of turns.c, too */
+  pthread_mutex_t lock; /* also guards turns.c */
   pthread_cond_t work;
   unsigned threads, idle;
 } desk = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
@@ -145,7 +145,7 @@ static int look_up(const job *job, char *list, size_t size) {
   int count = 0;
   list[0] = 0;
   if (!job->lookup) {
-    /* RFC 6761, 6.3 and 6.4: known without asking. */
+    /* RFC 6761, 6.3 and 6.4: resolved without a lookup. */
     if (ferry__is_under(job->name, "invalid"))
       return EAI_NONAME;
     if (ferry__is_under(job->name, "localhost")) {
@@ -167,8 +167,8 @@ static int look_up(const job *job, char *list, size_t size) {
 
 static void *run(void *unused);
 
-/* There is always one that waits, as long as jobs do. An idle one that has not
- * woken yet may be another job's. */
+/* As long as there are jobs, one thread waits for them. An idle one that has
+ * not woken yet may be taken by another job. */
 static bool call_thread(void) {
   if (desk.idle < ferry__turns_waiting() && desk.threads < MOST_THREADS &&
       (desk.threads < FERRY__LOOKUPS || !desk.idle) &&
@@ -178,7 +178,7 @@ static bool call_thread(void) {
   return desk.threads > 0;
 }
 
-/* The next one to do; NULL when there was nothing for long. */
+/* The next job; NULL if there was none for a long time. */
 static job *wait_for_job(void) {
   uint64_t leave = uv_hrtime() / 1000000 + IDLE_MS;
   for (;;) {
@@ -228,7 +228,7 @@ static void *run(void *unused) {
   return unused;
 }
 
-/* ---- In, and out again --------------------------------------------------- */
+/* ---- Asking and cancelling ----------------------------------------------- */
 
 static job *make_job(const char *name, lookup_function lookup, bool urgent) {
   job *job = ferry__turns_put(name, lookup, urgent);
@@ -270,8 +270,9 @@ int ferry__lookup(ferry__port *port, uint64_t serial, const char *name,
   return code;
 }
 
-/* What the port has asked for is not wanted: this one, or, of 0, anything. One
- * that is under way goes on, and what it finds is of use to the next. */
+/* Drops what the port asked for: this host's lookup, or all if serial is 0. A
+ * lookup that is under way continues, as its result may be useful to the next
+ * request for the name. */
 static bool drop(job *job, ferry__port *port, uint64_t serial) {
   if (job->taken)
     return false;
@@ -283,7 +284,7 @@ static bool drop(job *job, ferry__port *port, uint64_t serial) {
     }
     *at = waiter->next;
     ferry__answer_free(waiter->answer);
-    release(port); /* not the last: its loop has one */
+    release(port); /* not the last reference: its loop has one */
     free(waiter);
   }
   if (!job->waiters) {

@@ -1,8 +1,8 @@
 /* name.c - the addresses of a host.
  *
- * Lookups are ours, because one that libcurl abandons keeps a thread of its
- * own until getaddrinfo() comes back. An answer that has grown old is still
- * used while the next one is asked for. */
+ * libcurl does no lookups, because one that it abandons keeps a thread until
+ * getaddrinfo() returns. A result that has grown old is still used while a new
+ * lookup runs. */
 #include "core.h"
 
 #include <netdb.h>
@@ -10,10 +10,11 @@
 #include <string.h>
 
 enum {
-  FRESH_MS = 30 * 1000, /* or a connection's life, if that is shorter */
+  FRESH_MS = 30 * 1000, /* or a connection's lifetime, if that is shorter */
   LEAST_MS = 1000,
   USABLE_MS = 10 * 60 * 1000,
-  RETRY_MS = 5 * 1000, /* after a lookup that failed while one was usable */
+  RETRY_MS = 5 * 1000, /* after a lookup that failed while old addresses were
+                        * usable */
 };
 
 static ferry__fault dns_fault(int eai) {
@@ -38,7 +39,7 @@ static void look_up(ferry_loop *loop, ferry__host *host) {
   if (!ferry__lookup(loop->port, host->serial, host->name,
                      loop->options.lookup, host->answer))
     return;
-  /* No thread to be had: try again with the next transfer. */
+  /* No thread could be started: try again with the next transfer. */
   host->looking_up = false;
 }
 
@@ -54,7 +55,7 @@ bool ferry__name_known(ferry_loop *loop, ferry__host *host) {
 }
 
 void ferry__name_unwanted(ferry_loop *loop, ferry__host *host) {
-  /* An answer that is used while it grows old is wanted anew in any case. */
+  /* A result that is used while it grows old is renewed in any case. */
   bool known = host->answer && ferry__now(loop) < host->usable_until;
   if (!host->resolving.head && host->looking_up && !known &&
       ferry__lookup_drop(loop->port, host->serial, host->name,
@@ -62,7 +63,8 @@ void ferry__name_unwanted(ferry_loop *loop, ferry__host *host) {
     host->looking_up = false;
 }
 
-/* A service that has moved is followed within the life of a connection. */
+/* A service that moves to other addresses is followed within the lifetime of a
+ * connection. */
 static uint64_t fresh_ms(const ferry_loop *loop) {
   uint64_t life = loop->options.lifetime_ms;
   if (!life || life > FRESH_MS)
@@ -70,7 +72,7 @@ static uint64_t fresh_ms(const ferry_loop *loop) {
   return life < LEAST_MS ? LEAST_MS : life;
 }
 
-/* ---- Answers ------------------------------------------------------------- */
+/* ---- Lookup results ------------------------------------------------------ */
 
 void ferry__name_answered(ferry_loop *loop, ferry__answer *answer) {
   ferry__host *host = ferry__host_by_serial(loop, answer->serial);

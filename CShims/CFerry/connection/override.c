@@ -1,5 +1,5 @@
-/* override.c - what a configuration puts in the place of the addresses of a
- * host: other addresses, or a socket of this machine. */
+/* override.c - configured replacements for the addresses of a host: other
+ * addresses, or a local socket. */
 #include "core.h"
 
 #include <stdlib.h>

@@ -1,17 +1,17 @@
-/* start.c - a transfer from its submit to its engine: into the queue, then to
- * the names that it needs. */
+/* start.c - brings a transfer from its submit to its engine: into the queue,
+ * then to the names that it needs. */
 #include "core.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- In ------------------------------------------------------------------ */
+/* ---- Admission ----------------------------------------------------------- */
 
 static ferry__fault find_proxy(ferry_loop *loop, ferry__transfer *t) {
   ferry__fault fault = {0, 0};
   const char *origin = t->extras->proxy_origin;
-  t->host->held++; /* not to be put out of the table by the other */
+  t->host->held++; /* must not be evicted by the other */
   t->extras->via = ferry__host_find(loop, origin, strlen(origin), &fault);
   t->host->held--;
   if (t->extras->via)
@@ -45,15 +45,15 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
     ferry__wheel_set(loop, t, t->submitted_ms + t->deadline_ms);
 }
 
-/* ---- The way ------------------------------------------------------------- */
+/* ---- Addresses ----------------------------------------------------------- */
 
 static bool looks_up_here(const ferry__extras *x) {
   return x->proxy_kind == FERRY_PROXY_SOCKS5 ||
          x->proxy_kind == FERRY_PROXY_SOCKS4;
 }
 
-/* Of a list "1.2.3.4,[::1]" the first address that may be gone to, as libcurl
- * wants it for CONNECT_TO: "::1.2.3.4:". */
+/* Chooses the first allowed address of a list "1.2.3.4,[::1]", in libcurl's
+ * form for CONNECT_TO: "::1.2.3.4:". */
 static ferry__fault choose(ferry__extras *x, const char *list,
                            bool public_only) {
   bool unknown = false;
@@ -66,7 +66,7 @@ static ferry__fault choose(ferry__extras *x, const char *list,
     if (public_only && ferry_address_is_public(one) != 1)
       continue;
     if (one[0] == '[' && x->proxy_kind == FERRY_PROXY_SOCKS4) {
-      unknown = true; /* version 4 has none of IPv6 */
+      unknown = true; /* SOCKS 4 has no IPv6 */
       continue;
     }
     snprintf(x->choice, sizeof x->choice, "::%s:", one);
@@ -95,9 +95,9 @@ static ferry__fault choose_route(ferry__transfer *t) {
   return (ferry__fault){FERRY_OK, 0};
 }
 
-/* ---- On its way ---------------------------------------------------------- */
+/* ---- Names and engine ---------------------------------------------------- */
 
-/* Whose name has to be looked up before it can go; NULL when all is known. */
+/* The host whose name must be looked up before it can start; NULL if none. */
 static ferry__host *unnamed(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *via = t->extras ? t->extras->via : NULL;
   if (via && !ferry__name_known(loop, via))
@@ -106,7 +106,7 @@ static ferry__host *unnamed(ferry_loop *loop, const ferry__transfer *t) {
   return ours && !ferry__name_known(loop, t->host) ? t->host : NULL;
 }
 
-/* The fault of a proxy's name is the proxy's. */
+/* An error of a proxy's name is reported as the proxy's. */
 static ferry__fault name_fault(const ferry__transfer *t, const ferry__host *of,
                                ferry__fault fault) {
   if (fault.code == FERRY_E_DNS && t->extras && t->extras->via == of)
@@ -114,7 +114,7 @@ static ferry__fault name_fault(const ferry__transfer *t, const ferry__host *of,
   return fault;
 }
 
-/* Ends one that has its place and no engine yet. */
+/* Ends a transfer that was admitted and has no engine yet. */
 static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
   ferry__origin_served(t);
   ferry__leave(loop, t->host);
@@ -122,7 +122,7 @@ static void give_up(ferry_loop *loop, ferry__transfer *t, ferry__fault fault) {
   ferry__finish(loop, t);
 }
 
-/* To the names it needs, then on its way. */
+/* Waits for the names it needs, then starts it. */
 static void go(ferry_loop *loop, ferry__transfer *t) {
   ferry__host *host = unnamed(loop, t);
   if (!host) {
@@ -135,7 +135,7 @@ static void go(ferry_loop *loop, ferry__transfer *t) {
       ferry__transfer_run(loop, t, loop->hooks->choose(loop, t));
     }
   } else if (!host->looking_up) {
-    /* Neither known nor to be asked for: nobody would come back to it. */
+    /* Neither known nor being looked up: nothing would resume it. */
     give_up(loop, t,
             name_fault(t, host,
                        (ferry__fault){FERRY_E_DNS, FERRY_D_DNS_FAILED}));
@@ -181,7 +181,7 @@ void ferry__withdraw(ferry_loop *loop, ferry__transfer *t) {
   ferry__leave(loop, t->host);
 }
 
-/* ---- Faults of connecting ------------------------------------------------ */
+/* ---- Connection errors --------------------------------------------------- */
 
 ferry__fault ferry__connect_fault(bool proxied, int os_errno) {
   if (proxied && os_errno != ETIMEDOUT)

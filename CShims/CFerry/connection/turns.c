@@ -1,6 +1,6 @@
-/* turns.c - whose name is looked up next. Domains take turns, and each has a
- * share of the threads; a name that is known already, and only asked for anew,
- * goes before all others. */
+/* turns.c - which name is looked up next. Domains take turns, and each has a
+ * share of the threads. A name that is already known, and only refreshed, goes
+ * before all others. */
 #include "connection/turns.h"
 
 #include <stdlib.h>
@@ -8,18 +8,21 @@
 
 enum {
   THREADS = FERRY__LOOKUPS,
-  SHARE = 128,      /* of all threads, for the names of one domain */
-  PATIENCE_MS = 30, /* then a lookup hangs, and another may take its place */
-  GROWTH = 3,       /* for each that hangs, so that many do not last long */
+  SHARE = 128,      /* of all threads, for names of one domain */
+  PATIENCE_MS = 30, /* after this a lookup counts as hanging, and another may
+                     * run in its place */
+  GROWTH = 3,       /* more may run for each that hangs, so a line of them
+                     * passes soon */
   BUCKETS = 512,
 };
 
 static struct {
-  job *jobs[BUCKETS]; /* by name, waiting and running */
+  job *jobs[BUCKETS]; /* by name, both waiting and running */
   domain *domains[BUCKETS];
-  domain *line, **line_last; /* with jobs that wait, and room for one more */
-  job *urgent, **urgent_last; /* before all of these */
-  job *young, *youngest; /* under way, and not for long; the oldest first */
+  domain *line, **line_last; /* domains with jobs that wait, and room for one
+                              * more */
+  job *urgent, **urgent_last; /* go before all of these */
+  job *young, *youngest; /* running, and not for long; the oldest first */
   unsigned young_count, hanging, waiting;
 } turns = {.line_last = &turns.line, .urgent_last = &turns.urgent};
 
@@ -29,7 +32,7 @@ static unsigned bucket_of(const char *name, size_t length) {
   return (unsigned)(ferry__hash(name, length) % BUCKETS);
 }
 
-/* The last two labels: whose name servers are asked. */
+/* The last two labels: the domain whose name servers are asked. */
 static const char *domain_of(const char *name, size_t *length) {
   size_t end = strlen(name), at;
   while (end && name[end - 1] == '.')
@@ -60,7 +63,7 @@ static domain *find_domain(const char *name) {
   return found;
 }
 
-/* It goes with its last job. */
+/* The domain is freed with its last job. */
 static void leave_domain(domain *domain) {
   if (domain->jobs)
     return;
@@ -71,7 +74,7 @@ static void leave_domain(domain *domain) {
   free(domain);
 }
 
-/* Keeps it in the line while it has something to do, and room. */
+/* Keeps the domain in the line while it has waiting jobs and room. */
 static void stand_in_line(domain *domain) {
   if (domain->in_line || !domain->first || domain->running >= SHARE)
     return;
@@ -140,7 +143,7 @@ static void leave_young(job *job) {
   turns.young_count--;
 }
 
-/* What has been under way for long, hangs. */
+/* A lookup that has run for long counts as hanging. */
 static void look_at_young(uint64_t now) {
   for (job *job; (job = turns.young) && now >= job->begun + PATIENCE_MS;) {
     leave_young(job);
@@ -149,9 +152,9 @@ static void look_at_young(uint64_t now) {
   }
 }
 
-/* A few may be under way at once, beside those that hang. The more do, the more
- * may: behind a thousand names of servers that do not answer one is asked for
- * that is answered. */
+/* A few lookups may run at once, beside those that hang. The more hang, the
+ * more may run: even behind a thousand names whose servers do not respond, a
+ * name that can be resolved is soon asked for. */
 job *ferry__turns_next(uint64_t *due) {
   job *job = turns.urgent  ? turns.urgent
              : turns.line ? turns.line->first
@@ -170,7 +173,7 @@ job *ferry__turns_next(uint64_t *due) {
 void ferry__turns_begin(job *job) {
   domain *domain = job->domain;
   take_out(job);
-  leave_line(domain); /* and behind the others again */
+  leave_line(domain); /* to the end of the line again */
   domain->running++;
   stand_in_line(domain);
   job->taken = true;

@@ -1,4 +1,4 @@
-/* turns.h - lookups that wait for a thread, and whose turn it is. */
+/* turns.h - lookups that wait for a thread, and their order. */
 #ifndef FERRY_TURNS_H
 #define FERRY_TURNS_H
 
@@ -6,8 +6,8 @@
 
 typedef int (*lookup_function)(const char *, struct addrinfo **);
 
-/* Its answer is there from the beginning, so that what was found, or that
- * there was no memory for it, can always be told. */
+/* Its `answer` is allocated in advance, so that a result, or a lack of memory,
+ * can always be reported. */
 typedef struct waiter {
   struct waiter *next;
   ferry__port *port;
@@ -17,8 +17,8 @@ typedef struct waiter {
 /* The names below one domain. */
 typedef struct domain {
   struct domain *hash_next;
-  struct domain *next; /* in the line of those whose turn comes */
-  struct job *first, **last; /* that wait, oldest first */
+  struct domain *next; /* in the line of domains */
+  struct job *first, **last; /* waiting jobs, oldest first */
   unsigned running, jobs;
   bool in_line;
   size_t length;
@@ -30,26 +30,26 @@ typedef struct job {
   domain *domain;
   lookup_function lookup;
   waiter *waiters;
-  struct job *elder, *younger; /* of those under way */
-  uint64_t begun; /* ms; when it was taken */
+  struct job *elder, *younger; /* among those that run */
+  uint64_t begun; /* ms; when a thread took it */
   bool taken, hangs, urgent;
   char name[];
 } job;
 
-/* All of this under the lock of those who call it (lookup.c). */
+/* Call all of these with the lock of lookup.c held. */
 
-/* The job of this name, or where it would stand. */
+/* The job of this name, or the place to insert it. */
 job **ferry__turns_find(const char *name, lookup_function lookup);
-/* Puts one in. NULL without memory. */
+/* Adds a job. NULL without memory. */
 job *ferry__turns_put(const char *name, lookup_function lookup, bool urgent);
-/* How many wait. */
+/* How many jobs wait. */
 unsigned ferry__turns_waiting(void);
-/* The next one, and when a thread may take it (ms); NULL = none waits. */
+/* The next job, and when a thread may take it (ms); NULL = none waits. */
 job *ferry__turns_next(uint64_t *due);
 void ferry__turns_begin(job *job);
-/* It is done, or not wanted: whoever asks from now on asks anew. */
+/* The job is done or cancelled: later requests for the name start a new one. */
 void ferry__turns_forget(job *job);
-/* Calls `look` with each that waits, which may forget it. */
+/* Calls `look` with each waiting job, which it may forget. */
 void ferry__turns_each(bool (*look)(job *job, ferry__port *port, uint64_t),
                        ferry__port *port);
 

@@ -1,19 +1,20 @@
-/* callbacks.c - what libcurl tells and asks while a transfer is under way:
- * lines of a head, pieces of a body, and the next bytes of ours. */
+/* callbacks.c - libcurl's callbacks during a transfer: it delivers lines of the
+ * head and pieces of the body, and asks for the next bytes of the request's
+ * body. */
 #include "core.h"
 #include "curl/jar.h"
 
 #include <string.h>
 
-/* What libcurl may answer by itself: whether it does shows afterwards, by a
- * body or the end, or by another request. */
+/* A challenge that libcurl may handle by itself. Whether it does shows later:
+ * the body or the end follows, or another request. */
 static bool is_challenge(const ferry__transfer *t, int status) {
   const ferry__extras *x = t->extras;
   return x && ((status == 401 && x->schemes) ||
                (status == 407 && x->proxy_schemes));
 }
 
-/* It is not answered by libcurl, and the response is the last. */
+/* libcurl does not handle the head, so this response is the last. */
 bool ferry__take_head(ferry_loop *loop, ferry__transfer *t) {
   t->curl.head_held = false;
   if (!ferry__head_final(loop, t))
@@ -23,7 +24,8 @@ bool ferry__take_head(ferry_loop *loop, ferry__transfer *t) {
   return true;
 }
 
-/* The proxy's answer to CONNECT: libcurl reads it, and here it is bounded. */
+/* The proxy's response to CONNECT: libcurl reads it, and its size is limited
+ * here. */
 static bool tunnel_line(ferry__handle *handle, ferry__transfer *t,
                         const char *line, size_t length) {
   handle->tunnel_bytes += (uint32_t)length;
@@ -38,7 +40,7 @@ static bool tunnel_line(ferry__handle *handle, ferry__transfer *t,
   return true;
 }
 
-/* Trailers that came while the body was held come in one piece. */
+/* Trailers that arrived while the body was held are delivered in one piece. */
 static ferry__fault trailers(ferry__head *head, const char *lines,
                              size_t length) {
   ferry__fault fault = {0};
@@ -59,11 +61,12 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   t->last_ms = ferry__now(handle->loop);
   if (handle->tunnelling)
     return tunnel_line(handle, t, line, count) ? count : 0;
-  if (handle->loop->options.jar) /* it has what libcurl took from this line */
+  if (handle->loop->options.jar) /* the jar now has what libcurl took from this
+                                  * line */
     ferry__jar_line(handle->loop->options.jar, line, count);
   ferry__fault fault = before ? trailers(t->head, line, count)
                               : ferry__head_line(t->head, line, count);
-  /* What is no status line is not of a head either. */
+  /* A line that is no status line does not belong to a head. */
   if (t->phase < FERRY_PHASE_HEAD && fault.detail != FERRY_D_STATUS_LINE)
     t->phase = FERRY_PHASE_HEAD;
   if (fault.code) {
@@ -71,7 +74,7 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     return 0;
   }
   if (!t->head->in_fields && !t->head->complete)
-    t->phase = FERRY_PHASE_WAIT_HEAD; /* that was an informational one */
+    t->phase = FERRY_PHASE_WAIT_HEAD; /* the head was informational */
   if (t->head->complete && !before) {
     t->phase = FERRY_PHASE_BODY;
     t->curl.head_held = is_challenge(t, t->head->status);
@@ -82,8 +85,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
   return count;
 }
 
-/* These bytes, and what libcurl has read behind them, come again; but what it
- * holds it loses when it cannot write any more. */
+/* libcurl delivers these bytes, and those it has read after them, again later.
+ * But it loses what it holds if it can no longer write. */
 static size_t withhold(ferry__transfer *t, const char *bytes, size_t count) {
   if (ferry__keep(t, bytes, count))
     return count;
@@ -100,7 +103,7 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
     return withhold(t, bytes, count);
   if (t->curl.head_held && !ferry__take_head(handle->loop, t))
     return 0;
-  if (t->paused) /* by that head */
+  if (t->paused) /* in on_head */
     return withhold(t, bytes, count);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
     return withhold(t, bytes, count);

@@ -1,6 +1,6 @@
 /* compat.c - everything that depends on the version of libcurl: what it only
- * says in messages, what it counts, and what it does without telling. What is
- * here was read in the versions from 7.88 to 8.22. */
+ * reports in messages, what it counts, and what it does silently. This was read
+ * in the sources of versions 7.88 to 8.22. */
 #include "core.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static unsigned libcurl(void) {
   return version;
 }
 
-/* 7.88 loses frames when the weight is another before the stream is open. */
+/* 7.88 loses frames if the weight is changed before the stream is open. */
 bool ferry__weighs_streams(void) { return libcurl() >= 0x080200; }
 bool ferry__begins_http2_anew(void) { return libcurl() < 0x080000; }
 bool ferry__uses_freed_fields(void) { return libcurl() < 0x080101; }
@@ -32,21 +32,21 @@ ferry__transfer *ferry__transfer_of(CURL *easy) {
   return handle ? handle->transfer : NULL;
 }
 
-/* Before 8.2 one that never got connected. */
+/* Before 8.2 a socket that was never connected. */
 bool ferry__closed_silently(int fd) { return fcntl(fd, F_GETFD) < 0; }
 
-/* From 8.9 on libcurl closes connections of TLS in the background: it waits
- * for the last words of the other side, and may do so for ever. That side has
- * ours by then. (From 8.20 on there is a socket of libcurl's own, too.) */
+/* From 8.9 on libcurl closes TLS connections in the background: it waits for
+ * the peer's close_notify, perhaps for ever. The peer has received ours by
+ * then. (From 8.20 on libcurl has a socket of its own, too.) */
 void ferry__used_by_libcurl(const ferry__socket *s, int what) {
   if (s->ours && what == CURL_POLL_IN)
     shutdown(s->fd, SHUT_RDWR);
 }
 
-/* ---- What was sent ------------------------------------------------------- */
+/* ---- Bytes sent ---------------------------------------------------------- */
 
 /* Up to 8.6 CURLINFO_REQUEST_SIZE is the size of the head, in 8.7 it is 0, and
- * from 8.8 on it counts the body, too. */
+ * from 8.8 on it includes the body. */
 void ferry__read_sent(const ferry__transfer *t, ferry_result *r) {
   CURL *easy = t->handle->easy;
   long request = 0;
@@ -62,15 +62,15 @@ void ferry__read_sent(const ferry__transfer *t, ferry_result *r) {
 
 /* ---- Cookies ------------------------------------------------------------- */
 
-/* In 8.11 to 8.15 the list that a request is made of is of the cookies
- * themselves: two threads at once tie it into a ring. */
+/* From 8.11 to 8.15 the list that a request is made of links the cookies
+ * themselves: two threads at once can tie it into a ring. */
 bool ferry__reads_unlocked_jar(void) {
   return libcurl() >= 0x080b00 && libcurl() < 0x081000;
 }
 
 /* ---- Verbose lines (HTTP/2) ---------------------------------------------- */
 
-/* The server will look at no stream above `last`. */
+/* The server will process no stream above `last`. */
 static void going_away(ferry__handle *handle, uint32_t last) {
   ferry_loop *loop = handle->loop;
   for (ferry__transfer *t = loop->running; t; t = t->next)
@@ -83,7 +83,8 @@ static void going_away(ferry__handle *handle, uint32_t last) {
     }
 }
 
-/* The number behind `before`, decimal or with 0x; false where that is not. */
+/* The number after `before`, decimal or with 0x. Returns false if there is
+ * none. */
 static bool number_behind(const char *text, const char *before,
                           uint32_t *number) {
   const char *at = strstr(text, before);
@@ -100,7 +101,7 @@ int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
                    void *data) {
   ferry__handle *handle = data;
   uint32_t number = 0;
-  char text[256]; /* lines may end in a URL: their beginnings say enough */
+  char text[256]; /* lines may end with a URL; the start is enough */
   (void)easy;
   if (!handle->transfer)
     return 0;
@@ -124,18 +125,18 @@ int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
            (begins(text, "HTTP/2 stream ") && strstr(text, " refused by ")))
     handle->refused = 1;
   else if (begins(text, "HTTP/2 stream "))
-    /* «was not closed cleanly: … (err 7)», from 8.19 on «reset by server
-     * (error 0x7 …)». The error buffer may hold what nghttp2 had to say
-     * before that. */
+    /* «was not closed cleanly: … (err 7)», from 8.19 on «reset by server (error
+     * 0x7 …)». The error buffer may hold an earlier message of nghttp2. */
     (void)(number_behind(text, "(err ", &handle->stream_error) ||
            number_behind(text, "(error ", &handle->stream_error));
   return 0;
 }
 
-/* libcurl sends again on a new connection. After REFUSED_STREAM it says so,
- * but up to 8.18 not on a connection that had served others before: there it
- * has no words, where a broken connection would have had some; but from 8.0 to
- * 8.6 that has none, either, and from 8.19 on it says so in any case. */
+/* libcurl sends again on a new connection. After REFUSED_STREAM it says so, but
+ * before 8.19 not on a connection that had served others: there it leaves no
+ * message, while a broken connection usually leaves one. From 8.0 to 8.6 a
+ * broken connection leaves none, either. From 8.19 on it says so in any
+ * case. */
 bool ferry__was_refused(const ferry__handle *handle) {
   unsigned v = libcurl();
   bool tells_breaks = v < 0x080000 || (v >= 0x080700 && v < 0x081300);
@@ -143,7 +144,7 @@ bool ferry__was_refused(const ferry__handle *handle) {
                              !handle->left_in && !handle->words[0]);
 }
 
-/* ---- Messages of faults -------------------------------------------------- */
+/* ---- Error messages ------------------------------------------------------ */
 
 static bool says(const char *words, const char *part) {
   return strstr(words, part) != NULL;
@@ -169,7 +170,7 @@ bool ferry__says_hostname(const char *words) {
   return says(words, "does not match") || says(words, "no alternative");
 }
 
-/* OpenSSL's words, for where the number of the verdict got lost. */
+/* OpenSSL's message, for when the number of the verdict was lost. */
 bool ferry__says_expired(const char *words) {
   return says(words, "expired") || says(words, "not yet valid");
 }

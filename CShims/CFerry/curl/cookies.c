@@ -1,6 +1,6 @@
-/* cookies.c - a jar that several loops share: libcurl's own engine (RFC 6265,
- * with the list of public suffixes where libcurl has it), behind a lock. A
- * loop without a jar has no engine and pays nothing. */
+/* cookies.c - a jar that several loops share: libcurl's cookie engine (RFC
+ * 6265, with the list of public suffixes if libcurl has it), behind a lock. A
+ * loop without a jar has no engine and no cost. */
 #include "core.h"
 #include "curl/jar.h"
 
@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* A loop then keeps it until libcurl has returned. */
+/* The loop then keeps the lock until libcurl has returned. */
 static bool keeps_lock(const ferry_jar *jar, curl_lock_data what) {
   return what == CURL_LOCK_DATA_COOKIE && ferry__current &&
          ferry__current->options.jar == jar && ferry__reads_unlocked_jar();
@@ -92,7 +92,7 @@ CURL *ferry__jar_open(ferry_jar *jar) {
 
 void ferry__jar_close(CURL *easy) {
   curl_easy_cleanup(easy);
-  if (ferry__current) /* in a callback, say, behind which it would sleep */
+  if (ferry__current) /* perhaps in a callback, after which it would sleep */
     ferry__jar_release(ferry__current);
 }
 
@@ -120,8 +120,8 @@ int ferry_jar_clear(ferry_jar *jar) {
   return code;
 }
 
-/* Seconds since 1970, INT64_MAX for one that does not expire. Without the
- * field, which libcurl always writes, it is as good as expired. */
+/* Seconds since 1970; INT64_MAX if it does not expire. A line without the
+ * field, which libcurl always writes, counts as expired. */
 static int64_t expires(const char *line) {
   for (int tabs = 0; tabs < 4; tabs++) {
     line = strchr(line, '\t');
@@ -140,7 +140,7 @@ int ferry_jar_list(ferry_jar *jar, void *context,
   CURL *easy = ferry__jar_open(jar);
   if (!easy)
     return FERRY_E_MEMORY;
-  /* With those that a server has removed: libcurl drops them later. */
+  /* Includes cookies that a server has removed: libcurl drops them later. */
   curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
   for (struct curl_slist *at = lines; at; at = at->next)
     if (expires(at->data) >= now)
@@ -150,7 +150,7 @@ int ferry_jar_list(ferry_jar *jar, void *context,
   return FERRY_OK;
 }
 
-/* ---- Whether there are any ----------------------------------------------- */
+/* ---- Whether the jar has cookies ----------------------------------------- */
 
 void ferry__jar_changed(ferry_jar *jar) {
   pthread_mutex_lock(&jar->witness_lock);
@@ -173,13 +173,13 @@ void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
   for (int tabs = 0; name && tabs < 5; tabs++)
     name = (name = strchr(name, '\t')) ? name + 1 : NULL;
   size_t n = name ? strcspn(name, "\t") : 0;
-  /* Any cookie whose name begins so, of whatever host. */
+  /* Matches any cookie whose name begins so, of any host. */
   if (!n || (length - at >= n && !strncmp(line + at, name, n)))
     atomic_store(&jar->expires, FERRY__JAR_UNKNOWN);
   pthread_mutex_unlock(&jar->witness_lock);
 }
 
-/* Of a jar that changes meanwhile nothing is remembered. */
+/* If the jar changes meanwhile, nothing is remembered. */
 static int look_for_one(ferry_jar *jar, int64_t now) {
   struct curl_slist *lines = NULL;
   const char *last = NULL;
@@ -209,22 +209,23 @@ static int look_for_one(ferry_jar *jar, int64_t now) {
 
 int ferry_jar_filled(ferry_jar *jar) {
   int64_t now = (int64_t)time(NULL), until = atomic_load(&jar->expires);
-  /* libcurl sends a cookie for as long as its end is not before now. */
+  /* libcurl sends a cookie until its expiry is before the current time. */
   if (until == FERRY__JAR_EMPTY || until >= now)
     return until != FERRY__JAR_EMPTY;
   return look_for_one(jar, now);
 }
 
-/* ---- On the handle ------------------------------------------------------- */
+/* ---- Cookies of a handle ------------------------------------------------- */
 
 bool ferry__jar_constants(ferry__handle *handle) {
   ferry_jar *jar = handle->loop->options.jar;
   return !jar ||
          (!curl_easy_setopt(handle->easy, CURLOPT_SHARE, jar->share) &&
-          !curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, "")); /* on */
+          /* enables the engine */
+          !curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, ""));
 }
 
-/* 7.88 forgets this list at a reset, and does not free it. */
+/* 7.88 loses this list at a reset, without freeing it. */
 void ferry__jar_reset(ferry__handle *handle) {
   if (handle->loop->options.jar)
     curl_easy_setopt(handle->easy, CURLOPT_COOKIEFILE, NULL);
@@ -236,13 +237,14 @@ static bool is_cookie(const struct curl_slist *field) {
          (field->data[6] == ':' || field->data[6] == ';');
 }
 
-/* The caller's own, out of the list and into one text. False: no memory. */
+/* Moves the caller's own cookies out of the list into one text. Returns false
+ * without memory. */
 static bool take_own(ferry__transfer *t) {
   size_t size = 0;
   for (const struct curl_slist *at = t->headers; at; at = at->next)
     size += is_cookie(at) ? strlen(at->data) : 0;
   if (!size)
-    return true; /* none, or they were taken out for an earlier attempt */
+    return true; /* none, or already taken out for an earlier attempt */
   t->curl.cookie = malloc(size);
   if (!t->curl.cookie)
     return false;
@@ -262,8 +264,8 @@ static bool take_own(ferry__transfer *t) {
   return true;
 }
 
-/* A request has one field of cookies (RFC 6265, 5.4): the caller's own stand
- * in it, behind those of the jar. */
+/* A request has one Cookie field (RFC 6265, 5.4): the caller's cookies follow
+ * those of the jar in it. */
 bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
   if (!handle->loop->options.jar)
     return true;
@@ -273,7 +275,7 @@ bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *t) {
           !curl_easy_setopt(handle->easy, CURLOPT_COOKIE, t->curl.cookie));
 }
 
-/* What the answer has set is in the jar by now. */
+/* The cookies that the response set are in the jar by now. */
 void ferry__jar_check(ferry_loop *loop, const ferry__transfer *t) {
   const ferry__head *head = t->head;
   unsigned fresh = 0;

@@ -1,15 +1,15 @@
-/* early_response.c - the response that comes while its request is being sent.
+/* early_response.c - responses that arrive while their request is being sent.
  *
- * A server may say what it has to say before it has read all: that it will
- * not have the upload, or that all is well. libcurl stops sending at 300 and
- * above, and where the connection is to be closed, but it does not get out of
- * its pause for that: with a source that has nothing to give at the moment it
- * would wait for ever, the answer in its hands. And what a paused answer left
- * in libcurl goes when writing to the connection fails.
+ * A server may respond before it has read everything, for example to refuse an
+ * upload, or to accept it. libcurl stops sending at a status of 300 and above,
+ * and if the connection is to be closed. But this does not end its pause: if
+ * the source has no bytes at the moment, libcurl would wait for ever, although
+ * it has the response. And what libcurl holds of a paused response is lost when
+ * writing to the connection fails.
  *
  * libcurl 8 reads and writes in the same call. When the write fails, it does
  * not say whether the response that it has just read is complete. The head
- * says so, unless the body is chunked. */
+ * tells, unless the body is chunked. */
 #include "core.h"
 #include "http1/response.h"
 
@@ -41,7 +41,7 @@ bool ferry__is_answered(const ferry__transfer *t) {
 
 struct ferry__chunks {
   ferry__response response;
-  ferry__head head; /* of `response`; the transfer has its own */
+  ferry__head head; /* for `response`; the transfer has its own */
 };
 
 void ferry__chunks_take(ferry__transfer *t, const char *bytes, size_t length) {
@@ -67,7 +67,7 @@ void ferry__chunks_forget(ferry__transfer *t) {
   t->curl.chunks = NULL;
 }
 
-/* libcurl shows the bytes as it reads them to its debug function only. */
+/* libcurl shows the bytes that it reads only to its debug function. */
 static void watch_chunks(ferry__transfer *t) {
   static const char head[] =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -86,9 +86,10 @@ static void watch_chunks(ferry__transfer *t) {
   curl_easy_setopt(e, CURLOPT_VERBOSE, 1L);
 }
 
-/* ---- Responses that libcurl waits with ------------------------------------ */
+/* ---- Responses that libcurl holds back ----------------------------------- */
 
-/* In the wheel's next turn: from within libcurl it cannot be called. */
+/* In the wheel's next turn, because libcurl cannot be called from its own
+ * callbacks. */
 static void look_soon(ferry__transfer *t) {
   ferry_loop *loop = t->handle->loop;
   t->curl.nudged = true;
@@ -96,7 +97,7 @@ static void look_soon(ferry__transfer *t) {
 }
 
 void ferry__reading_ended(ferry__transfer *t) {
-  /* A pause is no end, and an informational answer not the last. */
+  /* A pause is not the end, and an informational response is not the last. */
   if (t->receiving == FERRY__RECEIVE_COMPLETE || t->curl.withheld ||
       !t->head->complete)
     return;
@@ -112,9 +113,9 @@ void ferry__head_ended(ferry__transfer *t) {
     look_soon(t);
 }
 
-/* Where libcurl has stopped sending it is done now, or when the answer is.
- * Otherwise it asks for more, and pauses again: the source is not asked, which
- * says by itself when it has something (ferry__on_read). */
+/* If libcurl has stopped sending, it ends now, or when the response does.
+ * Otherwise it asks for more bytes, and pauses again: the source is not asked,
+ * because it reports new bytes by itself (ferry__on_read). */
 void ferry__nudge(ferry__transfer *t) {
   t->curl.nudged = false;
   if (t->source != FERRY__SOURCE_PAUSED || t->state != FERRY__RUNNING)
@@ -131,11 +132,11 @@ void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
   ferry__transfer_completed(loop, t, CURLE_OK);
 }
 
-/* ---- Answers that are paused --------------------------------------------- */
+/* ---- Paused responses ---------------------------------------------------- */
 
 bool ferry__keep(ferry__transfer *t, const char *bytes, size_t length) {
-  /* In the order in which they came: behind what is kept already. What lay in
-   * the socket at its end is kept whole; there is no libcurl to hold it. */
+  /* In the order of arrival: after what is kept already. Bytes that were in the
+   * socket at its end are kept in full, as libcurl can no longer hold them. */
   size_t most = t->curl.late ? SIZE_MAX : FERRY__LATE;
   if (t->curl.withheld || t->curl.kept_length + length > most ||
       (!t->curl.late && !is_sending(t)))

@@ -1,5 +1,5 @@
 /* engine.c - libcurl as an engine: a transfer goes into a multi handle, and
- * comes out of it with a CURLcode. */
+ * leaves it with a CURLcode. */
 #include "core.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What it cannot carry is refused without a handle, which has the words and
- * the figures of the last transfer. */
+/* A request that it cannot carry is refused without a handle, because a handle
+ * still has the message and the figures of its last transfer. */
 static ferry__fault refuse(ferry__transfer *t) {
   char words[512] = "libcurl cannot open connections ahead";
   ferry__fault fault = {FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
@@ -25,9 +25,10 @@ static ferry__fault refuse(ferry__transfer *t) {
   return fault;
 }
 
-/* Into libcurl. code 0 = done. */
+/* Hands the transfer to libcurl. code 0 = done. */
 static ferry__fault start(ferry_loop *loop, ferry__transfer *t) {
-  ferry__origin_served(t); /* it does not tell when it has one */
+  ferry__origin_served(t); /* libcurl does not report when it has a
+                            * connection */
   ferry__fault fault = refuse(t);
   if (fault.code)
     return fault;
@@ -49,7 +50,7 @@ static ferry__fault start(ferry_loop *loop, ferry__transfer *t) {
   return (ferry__fault){FERRY_OK, 0};
 }
 
-/* Out of libcurl, the handle still at hand for its figures. */
+/* Takes the transfer out of libcurl; its handle is kept for the figures. */
 static void leave(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard *shard = t->handle->shard;
   curl_multi_remove_handle(shard->multi, t->handle->easy);
@@ -63,12 +64,12 @@ static void leave(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard_touch(shard);
 }
 
-/* What libcurl holds of receiving stays so: a body that is held is not let go
- * by another that is sent. */
+/* If libcurl has paused receiving, it stays so: resuming an upload must not
+ * release a response that is held. */
 static void go_on(ferry_loop *loop, ferry__transfer *t) {
-  /* What libcurl held goes to our callbacks here. When they refuse it, or
-   * libcurl itself does (a trailer without a colon), only this call is told,
-   * and libcurl would go on without those bytes. */
+  /* What libcurl held is delivered to our callbacks in this call. If they
+   * refuse it, or libcurl itself does (a trailer without a colon), only this
+   * call reports it, and libcurl would continue without those bytes. */
   bool withheld = t->curl.withheld && !t->paused;
   if (withheld)
     t->curl.withheld = false;
@@ -78,16 +79,17 @@ static void go_on(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_end(loop, t, t->fault);
     return;
   }
-  /* With words it had failed before, and its message is there to be read. */
+  /* If there is a message, it had failed before, and the message can be
+   * read. */
   if (code && withheld && !t->handle->words[0]) {
     ferry__transfer_completed(loop, t, code);
     return;
   }
-  t->handle->shard->due = 1; /* 7.88.1 may not ask for it itself */
+  t->handle->shard->due = 1; /* 7.88.1 may not set its timer itself */
   ferry__shard_touch(t->handle->shard);
 }
 
-/* What was kept of a paused response comes first. */
+/* What was kept of a paused response is delivered first. */
 static void resume(ferry_loop *loop, ferry__transfer *t) {
   if (t->curl.kept) {
     if (!ferry__kept_drain(loop, t)) {
@@ -106,7 +108,7 @@ static void resume(ferry_loop *loop, ferry__transfer *t) {
 /* ---- The end ------------------------------------------------------------- */
 
 static void give_handle(ferry__transfer *t) {
-  /* Nor does one live on that has answered challenges. */
+  /* A handle that has handled challenges is not kept, either. */
   bool healthy = !t->fault.code && t->handle->attempts <= 1 &&
                  !t->curl.late && t->source != FERRY__SOURCE_LEFT &&
                  !t->host->local &&
@@ -117,7 +119,7 @@ static void give_handle(ferry__transfer *t) {
   t->head = ferry__no_head;
 }
 
-/* Nothing of it was sent, or looked at: once more, with another handle. */
+/* Nothing of it was sent or processed: start again with another handle. */
 static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   leave(loop, t);
   t->earlier = (uint8_t)(t->earlier + t->handle->attempts);
@@ -127,7 +129,7 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   t->head = ferry__no_head;
   t->curl.again = t->curl.untouched = false;
   t->curl.unwatched = 0;
-  free(t->curl.late); /* of a connection that it leaves */
+  free(t->curl.late); /* of the connection that it leaves */
   t->curl.late = NULL;
   ferry__connects_again(loop, t);
   ferry__fault fault = start(loop, t);
@@ -145,7 +147,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     return;
   }
   bool running = t->state == FERRY__RUNNING;
-  /* What comes of the rest of the request no longer matters to the answer. */
+  /* What happens to the rest of the request no longer affects the response. */
   if (code == CURLE_SEND_ERROR && !t->fault.code && ferry__is_answered(t)) {
     code = CURLE_OK;
     t->source = FERRY__SOURCE_LEFT;
@@ -154,9 +156,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
       !t->head->received && ferry__late_answer(t))
     code = CURLE_OK;
   if (code == CURLE_COULDNT_CONNECT && t->fault.code)
-    t->handle->words[0] = 0; /* it was not to: ferry__on_open() */
+    t->handle->words[0] = 0; /* intended: see ferry__on_open() */
   if (!code)
-    t->handle->words[0] = 0; /* a reset behind an answer explains nothing */
+    t->handle->words[0] = 0; /* a reset after a response is not its cause */
   t->result.curl_code = (int32_t)code;
   if (running)
     leave(loop, t);
@@ -169,7 +171,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
         t->fault.detail != FERRY_D_TLS_CONFIGURATION)
       t->phase = FERRY_PHASE_TLS; /* its socket is closed already */
     if (t->fault.code == FERRY_E_ADDRESS_FORBIDDEN)
-      t->handle->words[0] = 0; /* «could not connect» is not why */
+      t->handle->words[0] = 0; /* «could not connect» is not the reason */
     else if (code == CURLE_COULDNT_CONNECT && ferry__local(loop, t->host))
       snprintf(t->handle->words, sizeof t->handle->words,
                "Failed to connect to %s: %s", ferry__local(loop, t->host),
@@ -179,7 +181,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     ferry__look_at_phase(t);
   if (!t->fault.code && t->curl.head_held)
     ferry__take_head(loop, t);
-  /* For libcurl a head may end with its connection. */
+  /* libcurl accepts a head that ends with its connection. */
   if (!t->fault.code && !t->head->complete)
     t->fault = (ferry__fault){FERRY_E_CONNECTION_CLOSED, 0};
   if (!t->fault.code && (t->result.flags & FERRY_RESULT_CLOSE_FRAMED) &&
@@ -195,7 +197,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
 /* ---- The engine ---------------------------------------------------------- */
 
 static void abandon(ferry_loop *loop, ferry__transfer *t) {
-  if (!t->handle) /* there was none to be had */
+  if (!t->handle) /* no handle could be made */
     return;
   ferry__look_at_phase(t);
   leave(loop, t);
@@ -209,8 +211,8 @@ static uint64_t sent(const ferry__transfer *t) {
 }
 
 
-/* Nothing would ever be heard of it: it would end by one of its limits only,
- * and tell of a slow server. */
+/* No event of the socket would arrive: the transfer would only end by one of
+ * its limits, and would blame a slow server. */
 static ferry__fault unwatched(ferry__transfer *t) {
   t->result.os_errno = t->curl.unwatched;
   return t->phase < FERRY_PHASE_SEND

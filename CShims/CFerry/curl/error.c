@@ -1,6 +1,6 @@
-/* error.c - what a CURLcode means. It depends on how far the transfer had
- * come and on libcurl's words: 56 is a reset or a bad chunk, a head that is
- * too long is «out of memory», an answer of HTTP/0.9 an unknown protocol. */
+/* error.c - what a CURLcode means. It depends on how far the transfer had got
+ * and on libcurl's message: 56 is a reset or a bad chunk, a head that is too
+ * long is «out of memory», a response of HTTP/0.9 is an unknown protocol. */
 #include "core.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static bool is_proxied(const ferry__transfer *t) {
   return t->extras && t->extras->proxy;
 }
 
-/* SOCKS; what libcurl's code leaves open, CURLINFO_PROXY_ERROR says. */
+/* SOCKS: libcurl's code is vague; CURLINFO_PROXY_ERROR has the cause. */
 static ferry__fault socks_fault(const ferry__transfer *t) {
   long error = 0;
   if (t->handle)
@@ -25,7 +25,7 @@ static ferry__fault socks_fault(const ferry__transfer *t) {
   return fault(FERRY_E_PROXY, FERRY_D_PROXY_HANDSHAKE);
 }
 
-/* CONNECT was not answered with yes. */
+/* CONNECT was not successful. */
 static ferry__fault tunnel_fault(const ferry__transfer *t, const char *words) {
   long status = 0;
   if (ferry__says_too_large(words))
@@ -57,7 +57,7 @@ static ferry__fault verify_fault(const ferry__transfer *t, const char *words) {
   return fault(FERRY_E_TLS, FERRY_D_TLS_UNTRUSTED);
 }
 
-/* 52, 55, 56 and the like: the connection broke. */
+/* 52, 55, 56 and similar codes: the connection broke. */
 static ferry__fault broken(const ferry__transfer *t, bool reset) {
   if (reset)
     return fault(FERRY_E_CONNECTION_RESET, 0);
@@ -67,8 +67,8 @@ static ferry__fault broken(const ferry__transfer *t, bool reset) {
   return fault(FERRY_E_CONNECTION_CLOSED, 0);
 }
 
-/* In TLS 1.3 the server looks at our certificate when the handshake is over
- * for us, and says what it thinks of it where its answer would stand. */
+/* With TLS 1.3 the server checks our certificate after our side of the
+ * handshake. Its alert arrives in place of the response. */
 static bool is_late_alert(const ferry__transfer *t, const char *words) {
   return t->phase < FERRY_PHASE_HEAD && ferry__says_alert(words);
 }
@@ -106,11 +106,11 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
     return t->phase >= FERRY_PHASE_SEND
                ? fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_STATUS_LINE)
                : fault(FERRY_E_UNSUPPORTED_SCHEME, 0);
-  case CURLE_URL_MALFORMAT: /* as it is said of a lack of memory, .. */
+  case CURLE_URL_MALFORMAT: /* also reported for a lack of memory, .. */
     return fault(starved ? FERRY_E_MEMORY : FERRY_E_INVALID_URL, 0);
   case CURLE_COULDNT_RESOLVE_PROXY:
     return fault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE);
-  case CURLE_COULDNT_RESOLVE_HOST: /* .. and this, too */
+  case CURLE_COULDNT_RESOLVE_HOST: /* .. like this */
     return starved ? fault(FERRY_E_MEMORY, 0)
                    : fault(FERRY_E_DNS, FERRY_D_DNS_FAILED);
   case CURLE_COULDNT_CONNECT:
@@ -123,12 +123,13 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
                  : headed                    ? FERRY_D_TRAILER
                                              : FERRY_D_HEADER);
   case CURLE_PARTIAL_FILE:
-    /* libcurl says so, too, of a head that ends behind its length or coding. */
+    /* libcurl also reports this for a head that ends after its length or
+     * coding. */
     return fault(t->head->complete ? FERRY_E_INCOMPLETE_BODY
                                    : FERRY_E_CONNECTION_CLOSED,
                  0);
   case CURLE_OUT_OF_MEMORY:
-    /* 7.88.1 says so of a field longer than 100 KB. */
+    /* 7.88.1 reports this for a field longer than 100 KB. */
     return t->phase >= FERRY_PHASE_SEND && !headed && !starved
                ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)
                : fault(FERRY_E_MEMORY, 0);
@@ -154,13 +155,13 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
       return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
     if (t->curl.head_held && code == CURLE_SEND_FAIL_REWIND)
       return fault(FERRY_E_BODY_NOT_REPLAYABLE, 0);
-    /* A body that cannot be pulled again, on a connection that was dead. */
+    /* The connection was dead, and a pulled body cannot be sent again. */
     return broken(t, code == CURLE_SEND_ERROR);
   case CURLE_RECV_ERROR:
     return receive_fault(t, words);
-  case CURLE_BAD_CONTENT_ENCODING: /* of 8.14; decode.c has its own */
+  case CURLE_BAD_CONTENT_ENCODING: /* from 8.14; decode.c has its own */
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRANSFER_ENCODING);
-  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43 of a field without a colon */
+  case CURLE_BAD_FUNCTION_ARGUMENT: /* 43: a field without a colon */
     if (t->phase == FERRY_PHASE_BODY)
       return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_TRAILER);
     return t->phase == FERRY_PHASE_HEAD
@@ -172,7 +173,7 @@ ferry__fault ferry__fault_of(const ferry__transfer *t, CURLcode code,
   case CURLE_PROXY:
     return socks_fault(t);
   default:
-    /* 100, CURLE_TOO_LARGE, is younger than the headers of 7.88. */
+    /* 100, CURLE_TOO_LARGE, is newer than the headers of 7.88. */
     return (int)code == 100 ? fault(FERRY_E_HEAD_TOO_LARGE, FERRY_D_HEAD_BYTES)
                             : fault(FERRY_E_INTERNAL, 0);
   }

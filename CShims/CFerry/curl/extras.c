@@ -1,12 +1,13 @@
-/* extras.c - what few requests say, set on a handle that is reset
+/* extras.c - rarely used options of a request, set on a handle that is reset
  * afterwards. */
 #include "core.h"
 
 #define SET(option, value) curl_easy_setopt(e, option, value)
 
-/* One scheme alone would be sent unasked, and a body held back for it. One
- * that no server asks for stands beside it. Only where the body cannot go out
- * twice it is better held back: then the best one stands alone. */
+/* With a single scheme libcurl sends credentials without a challenge, and holds
+ * back the body for it. So a scheme that no server asks for is added. Only if
+ * the body cannot be sent twice should it be held back: then the best scheme
+ * stands alone. */
 static long schemes_of(unsigned schemes, bool holds) {
   static const struct {
     unsigned ours;
@@ -28,8 +29,8 @@ static long schemes_of(unsigned schemes, bool holds) {
   return (long)all;
 }
 
-/* libcurl calls it for each byte that it reads of an answer to CONNECT, also
- * of the body of a 407, which it reads to the end within one call. */
+/* libcurl calls this for each byte that it reads of a response to CONNECT,
+ * including the body of a 407, which it reads to the end in one call. */
 static int on_progress(void *data, curl_off_t down, curl_off_t so_far,
                        curl_off_t up, curl_off_t sent) {
   ferry__handle *handle = data;
@@ -54,13 +55,13 @@ static bool set_proxy(CURL *e, ferry__handle *handle,
   if (SET(CURLOPT_PROXY, x->proxy) ||
       SET(CURLOPT_PROXYTYPE, kinds[x->proxy_kind]))
     return false;
-  /* What is said to the server is not said to the proxy, nor the other way
+  /* Fields for the server are not sent to the proxy, nor the other way
    * round. */
   SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
   SET(CURLOPT_PROXYHEADER, x->proxy_headers);
   long schemes = (long)CURLAUTH_BASIC;
   if (x->proxy_schemes) {
-    /* The body leaves when a tunnel stands, and never before that. */
+    /* The body is never sent before a tunnel is complete. */
     bool holds = t->body_kind == FERRY_BODY_PULL && !t->host->secure;
     schemes = schemes_of(x->proxy_schemes, holds);
     SET(CURLOPT_NOPROGRESS, 0L);
@@ -77,7 +78,7 @@ static bool set_proxy(CURL *e, ferry__handle *handle,
   } else {
     SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_NONE);
   }
-  /* A literal by now, so that nothing is left for libcurl to look up. */
+  /* The proxy is an address by now, so libcurl has nothing to look up. */
   return !x->chosen.data || !SET(CURLOPT_CONNECT_TO, &x->chosen);
 }
 
@@ -100,7 +101,7 @@ bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *t) {
   if (x->encodings_kind == FERRY_ENCODINGS_NONE)
     return !SET(CURLOPT_ACCEPT_ENCODING, NULL);
   if (x->encodings_kind == FERRY_ENCODINGS_THESE)
-    /* For libcurl an empty text is all that it knows. */
+    /* For libcurl an empty text means all encodings that it knows. */
     return !SET(CURLOPT_ACCEPT_ENCODING, *x->encodings ? x->encodings : NULL);
   return true;
 }

@@ -1,4 +1,4 @@
-/* figures.c - how far a transfer has come, and what it has cost, read from its
+/* figures.c - how far a transfer has got, and its figures, read from its
  * handle. */
 #include "core.h"
 
@@ -14,21 +14,21 @@ void ferry__read_so_far(const ferry__transfer *t, ferry_result *r) {
   uint64_t name = r->metrics.name;
   long connects = 0;
   curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
-  /* Another attempt found nobody: what is told is of that one. */
+  /* Another attempt could not connect: the figures are of that one. */
   bool anew = t->fault.code == FERRY_E_CONNECT;
   if (!anew)
     ferry__read_sent(t, r);
-  /* What a proxy refuses with 407 never came to the server. */
+  /* A request that a proxy refuses with 407 never reached the server. */
   if (t->curl.reached ||
       (t->handle->reached && t->fault.code != FERRY_E_TLS &&
        t->fault.code != FERRY_E_PROXY && !t->curl.untouched))
     r->flags |= FERRY_RESULT_PROCESSED;
   if (r->attempts && !connects && !anew)
     r->flags |= FERRY_RESULT_REUSED;
-  /* libcurl's clock begins where ours had found the name. */
+  /* libcurl's clock starts when our lookup is done. */
   if (connects) {
-    /* 0 for a phase that did not end; where TLS failed, libcurl does not tell
-     * when TCP was connected either. */
+    /* 0 for a phase that did not end. If TLS failed, libcurl does not tell when
+     * TCP was connected, either. */
     uint64_t connected = microseconds(easy, CURLINFO_CONNECT_TIME_T);
     uint64_t secured = microseconds(easy, CURLINFO_APPCONNECT_TIME_T);
     if (connected)

@@ -1,9 +1,9 @@
-/* handle.c - easy handles, kept warm: what never changes is set once, and
- * each transfer sets only what differs (61,600 instructions a request
+/* handle.c - easy handles are reused: options that never change are set once,
+ * and each transfer sets only what differs (61,600 instructions a request
  * instead of 73,200 with new handles). A handle whose transfer failed or was
- * sent twice is thrown away: libcurl keeps its retry counter and its errno
- * with the handle, whatever is reset. With a libcurl before 8.1.1 so is each
- * one: any server could have it use the freed fields of another response. */
+ * sent twice is discarded: libcurl keeps its retry counter and its errno in the
+ * handle across resets. With a libcurl before 8.1.1 every handle is discarded:
+ * any server could make it use the freed fields of another response. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 #define SET(option, value) curl_easy_setopt(e, option, value)
 
-/* Texts are copied by libcurl, for which there may be no memory. Without one
- * of them a request would not be what was asked for: sent by another method,
- * or to a server whose key is not the one that is pinned. */
+/* libcurl copies texts, which may fail for lack of memory. Without one of them
+ * the request would be a different one: sent with another method, or to a
+ * server whose key is not the pinned one. */
 
-/* Debian's CApath costs 20 ms of CPU at every new connection, as it turns
- * off libcurl's cache of parsed authorities; a CA file costs it once. */
+/* Debian's CApath costs 20 ms of CPU at every new connection, as it disables
+ * libcurl's cache of parsed authorities. A CA file costs it once. */
 static bool set_trust(CURL *e, const ferry_loop *loop) {
   char *system = NULL;
   bool good = true;
@@ -51,14 +51,14 @@ static bool set_constants(ferry__handle *handle) {
   handle->target[0] = 0;
   SET(CURLOPT_NOSIGNAL, 1L);
   SET(CURLOPT_NOPROGRESS, 1L);
-  /* Or libcurl asks the environment every time. */
+  /* Otherwise libcurl reads the environment every time. */
   good &= !SET(CURLOPT_PROXY, "") && !SET(CURLOPT_NOPROXY, "");
   good &= !SET(CURLOPT_PROTOCOLS_STR, "http,https");
   SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   SET(CURLOPT_PATH_AS_IS, 1L);
-  /* Removing a handle would otherwise wait for a lookup of libcurl's. */
+  /* Otherwise removing a handle would wait for a lookup of libcurl's. */
   SET(CURLOPT_QUICK_EXIT, 1L);
-  SET(CURLOPT_DNS_CACHE_TIMEOUT, -1L); /* names are ours (name.c) */
+  SET(CURLOPT_DNS_CACHE_TIMEOUT, -1L); /* name.c decides */
   SET(CURLOPT_MAXAGE_CONN, (long)(loop->options.idle_ms + 999) / 1000);
   if (loop->options.lifetime_ms)
     SET(CURLOPT_MAXLIFETIME_CONN,
@@ -80,7 +80,7 @@ static bool set_constants(ferry__handle *handle) {
     good &= !SET(CURLOPT_USERAGENT, loop->user_agent);
   if (loop->unix_socket) {
     good &= !SET(CURLOPT_UNIX_SOCKET_PATH, loop->unix_socket);
-    SET(CURLOPT_FORBID_REUSE, 1L); /* it has no port to be known by */
+    SET(CURLOPT_FORBID_REUSE, 1L); /* it has no port to identify it */
   }
   if (loop->encodings)
     good &= !SET(CURLOPT_ACCEPT_ENCODING, loop->encodings);
@@ -156,7 +156,7 @@ void ferry__handle_give(ferry__handle *handle, bool healthy) {
 
 static int on_seek(void *data, curl_off_t offset, int origin) {
   ferry__handle *handle = data;
-  /* What was pulled cannot be pulled again. */
+  /* A pulled body cannot be pulled again. */
   return origin == SEEK_SET && !offset && !handle->transfer->pulled
              ? CURL_SEEKFUNC_OK
              : CURL_SEEKFUNC_FAIL;
@@ -192,8 +192,8 @@ static bool set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {
                                        : !SET(CURLOPT_CUSTOMREQUEST, t->method);
 }
 
-/* Path and query go around libcurl's URL parser, byte by byte as given. The
- * same again, as of clients that poll, is not copied again. */
+/* Path and query bypass libcurl's URL parser and are sent byte by byte as
+ * given. An unchanged target, as of clients that poll, is not copied again. */
 static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
   size_t size = strlen(target) + 1;
   bool fits = size <= sizeof handle->target;
@@ -201,14 +201,14 @@ static bool set_target(CURL *e, ferry__handle *handle, const char *target) {
     return true;
   if (SET(CURLOPT_REQUEST_TARGET, target))
     return false;
-  handle->target[0] = 0; /* no target is empty */
+  handle->target[0] = 0; /* matches no target, as none is empty */
   if (fits)
     memcpy(handle->target, target, size);
   return true;
 }
 
-/* The URL as a whole, for libcurl to take apart: a request to a proxy names
- * it so, Digest signs its path, and cookies are of a path. */
+/* The whole URL, for libcurl to parse: a request to a proxy contains it, Digest
+ * signs its path, and cookies depend on the path. */
 static bool set_url(CURL *e, ferry__handle *handle, const ferry__transfer *t) {
   size_t target = strlen(t->target) + 1;
   const char *origin = !t->host->local  ? t->origin
@@ -234,7 +234,8 @@ static bool needs_url(const ferry__handle *handle, const ferry__transfer *t) {
                 (x->proxy_kind == FERRY_PROXY_HTTP && !t->host->secure)));
 }
 
-/* One CURLU an origin: nothing is parsed again (-19 % instructions). */
+/* One CURLU for each origin, so nothing is parsed again (-19 %
+ * instructions). */
 static bool set_host(CURL *e, ferry__handle *handle,
                      const ferry__transfer *t) {
   const ferry__host *host = t->host;
@@ -246,9 +247,9 @@ static bool set_host(CURL *e, ferry__handle *handle,
   return true;
 }
 
-/* A socket has no port that its connections would be known by. Cookies of the
- * servers behind sockets would all be of one host, that of this machine: there
- * are none. */
+/* A local socket has no port to identify its connections. The cookies of all
+ * servers behind sockets would belong to one host, localhost: so there are
+ * none. */
 static bool set_local(CURL *e, ferry__handle *handle, const char *path) {
   handle->unusual = 1;
   if (handle->loop->options.jar)
@@ -258,10 +259,10 @@ static bool set_local(CURL *e, ferry__handle *handle, const char *path) {
   return !SET(CURLOPT_UNIX_SOCKET_PATH, path);
 }
 
-/* Timeouts are ours (timeout.c), and libcurl gives a connection 300 s of its
- * own accord. It is told to wait longer only where that could come first: a
- * limit that it knows of costs each transfer two places in its tree of
- * timers, even on a connection that stands. */
+/* Timeouts are handled in timeout.c, and libcurl by itself allows 300 s to
+ * connect. A longer time is set only if that could expire first: each limit
+ * that libcurl knows of costs a transfer two entries in its tree of timers,
+ * even on an existing connection. */
 static void set_patience(CURL *e, ferry__handle *handle,
                          const ferry__transfer *t) {
   bool patient = !t->connect_ms || t->connect_ms >= 300000;
@@ -274,7 +275,8 @@ static void set_patience(CURL *e, ferry__handle *handle,
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   CURL *e = handle->easy;
   ferry__host *host = t->host;
-  /* First, so that no fault below meets what the last transfer left. */
+  /* Set first, so that an error below does not meet what the last transfer
+   * left. */
   handle->transfer = t;
   handle->attempts = handle->rounds = 0;
   handle->opened_count = 0;

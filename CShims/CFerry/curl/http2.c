@@ -1,10 +1,9 @@
-/* http2.c - what is different when the server speaks HTTP/2: a connection
- * has many transfers at once, and a stream may end without having been
- * looked at.
+/* http2.c - what differs with HTTP/2: a connection carries many transfers at
+ * once, and a stream may end without having been processed.
  *
- * Which streams those are libcurl 7.88 keeps to itself: a GOAWAY (RFC 9113,
- * 6.8) ends as «error in the HTTP/2 framing layer». It says it in its verbose
- * lines only, so loops with HTTP/2 listen to these (compat.c). */
+ * libcurl 7.88 does not report which streams those are: a GOAWAY (RFC 9113,
+ * 6.8) ends as «error in the HTTP/2 framing layer». Only its verbose lines
+ * tell, so loops with HTTP/2 read these (compat.c). */
 #include "core.h"
 
 #include <openssl/ssl.h>
@@ -34,7 +33,7 @@ void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->refused = handle->left_in = 0;
   if (handle->loop->options.http2 == FERRY_HTTP2_NEVER)
     return;
-  /* HTTP/2 has no chunks; of HTTP/1.1 libcurl adds the field itself. */
+  /* HTTP/2 has no chunks; for HTTP/1.1 libcurl adds the field itself. */
   for (struct curl_slist **at = &t->headers; *at; at = &(*at)->next)
     if (!strcmp((*at)->data, ferry__chunked)) {
       *at = (*at)->next;
@@ -86,9 +85,9 @@ ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (code == known[i].code)
       return (ferry__fault){FERRY_E_HTTP2_STREAM, known[i].detail};
-  /* PROTOCOL_ERROR is what nghttp2 itself ends a stream with that breaks the
-   * rules: a length that is not the body's, control bytes in a field. libcurl
-   * 8.14 says nghttp2's own code for that, which is negative. */
+  /* nghttp2 ends a stream that breaks the rules with PROTOCOL_ERROR: a length
+   * that does not match the body, control bytes in a field. libcurl 8.14
+   * reports nghttp2's own code for it, which is negative. */
   if (code == 1 || code < 0)
     return (ferry__fault){FERRY_E_MALFORMED_RESPONSE, FERRY_D_NONE};
   if (ferry__says_stream_end(words))

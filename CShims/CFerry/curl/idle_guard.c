@@ -1,5 +1,5 @@
-/* idle_guard.c - the look at a connection before a request goes out on it, and
- * at what lies in a socket that nobody waits for. */
+/* idle_guard.c - checks a connection before a request is sent on it, and reads
+ * bytes from a socket that no transfer waits for. */
 #include "core.h"
 
 #include <errno.h>
@@ -56,13 +56,13 @@ void ferry__end_idle(ferry_loop *loop, ferry__socket *s) {
     ferry__count(&loop->counters.guarded, 1);
 }
 
-/* For the next attempt: where one kept connection was bad, all of them may
- * be, and attempts are few. The handle is thrown away afterwards. */
+/* Applies to the next attempt: if one kept connection was bad, all may be, and
+ * attempts are limited. The handle is discarded afterwards. */
 static void take_new_connection(ferry__handle *handle) {
   curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-/* Whether a kept connection will do for this transfer. */
+/* Whether a kept connection is suitable for this transfer. */
 static bool may_use(const ferry__transfer *t, const ferry__socket *s,
                     const char *peer) {
   const ferry__extras *x = t->extras;
@@ -72,7 +72,7 @@ static bool may_use(const ferry__transfer *t, const ferry__socket *s,
          ferry_address_is_public(peer) == 1;
 }
 
-/* Another attempt is not begun. */
+/* No further attempt is started. */
 void ferry__refuse_attempt(ferry__transfer *t) {
   t->curl.untouched = t->curl.untouched || ferry__was_refused(t->handle);
   t->fault = t->curl.untouched ? (ferry__fault){FERRY_E_HTTP2_STREAM,
@@ -81,7 +81,7 @@ void ferry__refuse_attempt(ferry__transfer *t) {
   t->phase = FERRY_PHASE_WAIT_HEAD;
 }
 
-/* Whether something lies in the socket, or it has ended or broken. */
+/* Whether the socket has unread bytes, or has ended or broken. */
 static bool is_spoiled(const ferry__transfer *t, const ferry__socket *s) {
   char byte;
   ssize_t n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -89,8 +89,8 @@ static bool is_spoiled(const ferry__transfer *t, const ferry__socket *s) {
          (t->host->secure && tls_pending(t->handle->easy));
 }
 
-/* Called by libcurl when a connection is there and nothing of the request
- * has left: the hinge of retries, phases and the guard. */
+/* libcurl calls this when a connection is ready and nothing of the request has
+ * been sent. Retries, phases and the guard depend on it. */
 int ferry__on_request(void *data, char *peer, char *local, int peer_port,
                       int port) {
   ferry__handle *handle = data;
@@ -98,12 +98,12 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry_loop *loop = handle->loop;
   (void)local;
   bool answers = t->curl.head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
-  if (answers) { /* a challenge, in the same attempt */
+  if (answers) { /* a response to a challenge, in the same attempt */
     t->curl.head_held = false;
     ferry__head_expect_status(&handle->head);
   } else {
     handle->attempts++;
-    free(t->curl.late); /* it came to another attempt, or to nobody */
+    free(t->curl.late); /* the transfer went to another attempt, or nowhere */
     t->curl.late = NULL;
   }
   t->receiving = FERRY__RECEIVE_HEAD;
@@ -111,24 +111,24 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
-  if (!loop->unix_socket) { /* that has no address */
+  if (!loop->unix_socket) { /* sockets have no address */
     t->result.peer_port = (uint16_t)peer_port;
     strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
   }
   if (handle->has_resolve)
     ferry__name_fed(ferry__dialled(t), handle->shard, handle->answer);
   handle->tunnelling = 0;
-  /* Also one that nothing goes out on: over HTTP/2 libcurl keeps it, and
-   * others have to know what it speaks. */
+  /* Also for a connection that no request is sent on: over HTTP/2 libcurl keeps
+   * it, and others need to know its protocol. */
   bool opened = handle->opened_count > 0;
   if (opened)
     ferry__remember_port(handle, peer, peer_port, port);
   if (handle->attempts > 1 && !answers) {
-    /* libcurl is about to send again, by itself, on a new connection. */
+    /* libcurl is about to send again by itself, on a new connection. */
     bool refused = t->curl.untouched || ferry__was_refused(handle);
     bool safe =
         !handle->reached || refused || (t->flags & FERRY_IDEMPOTENT);
-    if (!safe || t->pulled || /* it cannot be pulled again */
+    if (!safe || t->pulled || /* a pulled body cannot be sent again */
         handle->attempts > FERRY__MAX_ATTEMPTS) {
       handle->attempts--;
       ferry__refuse_attempt(t);
@@ -149,46 +149,49 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     return CURL_PREREQFUNC_OK;
   }
   if (!may_use(t, s, peer)) {
-    /* Somebody else's, who may connect there, or has signed in there. */
+    /* It belongs to another transfer, which may connect there, or has
+     * authenticated there. */
     handle->attempts--;
     t->curl.again = t->fresh = true;
     return CURL_PREREQFUNC_ABORT;
   }
-  /* A kept connection: what is readable now is no answer to this request. */
+  /* A kept connection: bytes that are readable now are not a response to this
+   * request. */
   handle->connection = s ? s->serial : 0;
   handle->head.http2 = s && s->http2;
-  bool is_http1 = s && !s->http2; /* else frames may come at any time */
+  bool is_http1 = s && !s->http2; /* with HTTP/2 frames may come at any time */
   if (is_http1 && is_spoiled(t, s)) {
     /* Sending fails with 0 bytes, and libcurl tries again. */
     ferry__end_idle(loop, s);
     take_new_connection(handle);
     return CURL_PREREQFUNC_OK;
   }
-  /* What libcurl sends from here on the server may have seen: its counters say
-   * other things in other versions. */
+  /* The server may have seen what libcurl sends from here on. libcurl's
+   * counters differ between versions. */
   handle->reached = 1;
   if (is_http1) {
-    /* Not only when libcurl asks for events: a transfer whose answer comes at
-     * once may be paused before it ever does, and would look like nobody. */
+    /* Not only when libcurl asks for events: a transfer whose response comes at
+     * once may be paused before libcurl ever does, and its socket would look
+     * unused. */
     ferry__socket_use(s, t);
   }
   return CURL_PREREQFUNC_OK;
 }
 
-/* ---- Answers that a reset overtakes -------------------------------------- */
+/* ---- Responses overtaken by a reset -------------------------------------- */
 
-/* A server that has enough of an upload answers, and then resets: whoever
- * writes first meets the reset and never reads the answer. So under TLS, and
- * where the reset is there already, what is there to read is read first; plain
- * connections have the one below, too. */
+/* A server that does not want the rest of an upload responds, and then resets
+ * the connection. A client that writes first meets the reset and never reads
+ * the response. So under TLS, and if the reset is already there, bytes that can
+ * be read are read first. Plain connections also have the function below. */
 bool ferry__answer_waits(const ferry__transfer *t, int fd, bool broken) {
   char byte;
   return (broken || (t->phase == FERRY_PHASE_SEND && t->host->secure)) &&
          recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Likewise: the answer lies in the socket that is about to be closed. With 50
- * MB uploads to a server on the same machine that was every fourth. */
+/* The response is in the socket that is about to be closed. That happened to
+ * every fourth upload of 50 MB to a server on the same machine. */
 void ferry__keep_answer(ferry__transfer *t, int fd) {
   if (t->phase != FERRY_PHASE_SEND || t->host->secure || t->curl.late)
     return;

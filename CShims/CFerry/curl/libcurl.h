@@ -1,5 +1,5 @@
-/* libcurl.h - what libcurl works with: easy handles, multi handles, and the
- * sockets of both. */
+/* libcurl.h - what libcurl's engine works with: easy handles, multi handles,
+ * and the sockets of both. */
 #ifndef FERRY_LIBCURL_H
 #define FERRY_LIBCURL_H
 
@@ -17,22 +17,25 @@ struct ferry__handle {
   ferry_loop *loop;
   ferry__shard *shard;
   ferry__transfer *transfer; /* NULL while idle */
-  uint64_t host_serial;      /* whose CURLU is set */
-  uint32_t answer;           /* of its host, that has_resolve stands for */
+  uint64_t host_serial;      /* of the host whose CURLU is set */
+  uint32_t answer;           /* of its host, as set by `resolve` */
   unsigned unusual : 1;      /* options beyond target and headers are set */
   unsigned has_headers : 1, has_resolve : 1, big : 1, patient : 1;
-  unsigned sweeps : 1; /* libcurl's cache of names, at its end */
-  struct curl_slist *resolve; /* the list that is set */
-  unsigned tunnelling : 1; /* what comes answers our CONNECT */
-  unsigned tunnel_granted : 1, tunnelled : 1; /* its status, and its end */
-  unsigned refused : 1; /* the last stream was, with no look at it */
-  unsigned left_in : 1; /* the server goes away, but not before this stream */
-  unsigned reached : 1; /* this attempt's request may have left */
+  unsigned sweeps : 1; /* makes libcurl clear its cache of names at the end */
+  struct curl_slist *resolve; /* the list set as CURLOPT_RESOLVE */
+  unsigned tunnelling : 1; /* bytes received belong to the response to
+                            * CONNECT */
+  unsigned tunnel_granted : 1, tunnelled : 1; /* its status was good; it has
+                                               * ended */
+  unsigned refused : 1; /* the last stream was refused, without being
+                         * processed */
+  unsigned left_in : 1; /* the server goes away, but processes this stream */
+  unsigned reached : 1; /* this attempt's request may have been sent */
   uint32_t tunnel_bytes, tunnel_steps;
-  uint32_t stream;        /* of HTTP/2; 0 = none yet */
-  uint32_t stream_error;  /* what it ended with (RFC 9113, 7) */
-  uint64_t connection;    /* that its request went out on; 0 = none yet */
-  char target[64]; /* the one that is set, if it is short */
+  uint32_t stream;        /* HTTP/2; 0 = none yet */
+  uint32_t stream_error;  /* the code it ended with (RFC 9113, 7) */
+  uint64_t connection;    /* that its request was sent on; 0 = none yet */
+  char target[64]; /* the target that is set, if it is short */
   unsigned attempts, rounds;
   unsigned opened_count;     /* sockets opened since the last request */
   int opened[FERRY__OPENED]; /* -1 = closed since */
@@ -41,41 +44,42 @@ struct ferry__handle {
 };
 
 ferry__handle *ferry__handle_take(ferry_loop *loop, ferry__shard *shard);
-/* Back into the pool, or thrown away after a fault. */
+/* Returns it to the pool, or discards it after a fault. */
 void ferry__handle_give(ferry__handle *handle, bool healthy);
-/* libcurl's part of it goes. */
+/* Frees libcurl's part of it. */
 void ferry__handle_close(ferry__handle *handle);
 void ferry__handle_free(ferry__handle *handle);
-/* Options of this one transfer. False when libcurl refuses. */
+/* Sets the options of this transfer. Returns false if libcurl refuses one. */
 bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);
 
 /* ---- Shards (shard.c) ---------------------------------------------------- */
 
 struct ferry__shard {
   ferry_loop *loop;
-  CURLM *multi; /* made when first used */
+  CURLM *multi; /* made on first use */
   ferry__shard *touched_next;
   ferry__handle *pool;
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
   uint64_t idle_since; /* ms; when its last transfer left */
-  uint64_t identity;   /* whose connections are here; 0 = anybody's */
+  uint64_t identity;   /* whose connections it has; 0 = anybody's */
   unsigned running, index;
-  unsigned unheard; /* connects that go on without a socket to wait for */
-  struct curl_slist *leaving; /* names that libcurl is to forget, .. */
+  unsigned unheard; /* connects that continue without a socket to wait for */
+  struct curl_slist *leaving; /* names that libcurl has to forget, .. */
   unsigned leaving_count;
-  unsigned literals; /* .. and addresses that it has read, about */
-  unsigned names;    /* that were new to it since it was made */
+  unsigned literals; /* .. and roughly how many addresses it has parsed */
+  unsigned names;    /* that it had not seen before */
   bool touched;
-  bool broken; /* libcurl does not know any more what it waits for */
+  bool broken; /* libcurl no longer knows what it waits for */
 };
 
 void ferry__shard_close(ferry__shard *shard);
 void ferry__shard_touch(ferry__shard *shard);
-/* What the multi handle has answered. */
+/* Checks a return code of the multi handle. */
 void ferry__shard_check(ferry__shard *shard, CURLMcode code);
-/* Of those that were touched: what is due, then what is finished. */
+/* For the shards with work: runs what is due, then collects what is
+ * finished. */
 void ferry__shards_turn(ferry_loop *loop);
-/* What waits for a time; returns when to look again, 0 = no need to. */
+/* Handles timed waits; returns when to look again, 0 = never. */
 uint64_t ferry__shards_look(ferry_loop *loop, uint64_t now);
 ferry__shard *ferry__shard_for(ferry_loop *loop,
                                const ferry__transfer *transfer);
@@ -84,7 +88,7 @@ ferry__shard *ferry__shard_for(ferry_loop *loop,
 
 enum { FERRY__BUCKETS = 1024 };
 
-/* Whose it is now; NULL = nobody's. */
+/* Sets its current user; NULL = none. */
 void ferry__socket_use(ferry__socket *socket, const ferry__transfer *transfer);
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,
                      void *socket);
@@ -92,30 +96,31 @@ void ferry__connects_again(ferry_loop *loop, ferry__transfer *transfer);
 curl_socket_t ferry__on_open(void *handle, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int ferry__on_close(void *loop, curl_socket_t fd);
-/* Of the sockets that this handle opened, the one that got connected. */
+/* Among the sockets that this handle opened, finds the connected one. */
 void ferry__remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port);
 ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
                                 int peer_port, int port);
-/* True when a socket that this handle opened has its peer. */
+/* Whether a socket that this handle opened is connected. */
 bool ferry__is_connected(const ferry__handle *handle);
 /* The host leaves the table: its sockets are counted without it. */
 void ferry__sockets_forget(ferry_loop *loop, const ferry__host *host);
 
-/* Looks (idle_guard.c). */
+/* Checks of connections (idle_guard.c). */
 SSL *ferry__tls_of(CURL *easy);
-/* Drained and shut down: what comes on it is no answer to anything. */
+/* Drains the socket and shuts it down: bytes that come on it belong to no
+ * request. */
 void ferry__end_idle(ferry_loop *loop, ferry__socket *socket);
-/* Under TLS, or where the connection is broken: something is to be read before
- * more is written. */
+/* Under TLS, or if the connection is broken: bytes must be read before more is
+ * written. */
 bool ferry__answer_waits(const ferry__transfer *transfer, int fd, bool broken);
-/* Takes the answer out of a socket that is about to be closed. */
+/* Reads the response out of a socket that is about to be closed. */
 void ferry__keep_answer(ferry__transfer *transfer, int fd);
-/* Notes in close_notified how a body under TLS that has no length ends:
- * libcurl takes a bare FIN for an end too, and whoever can cut the line could
- * cut the body. */
+/* Notes in close_notified how a body under TLS without a length ends. libcurl
+ * accepts a bare FIN as an end, but anyone who can cut the connection could cut
+ * the body. */
 void ferry__watch_close_notify(ferry__transfer *transfer);
-/* The transfer ends: it may not be sent once more. */
+/* The transfer ends, because it may not be sent again. */
 void ferry__refuse_attempt(ferry__transfer *transfer);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
@@ -130,66 +135,66 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
 size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
 
-/* The head is the last one, and libcurl will not answer it. False sets
- * transfer->fault. */
+/* The final head has arrived, and libcurl does not handle it itself. Returns
+ * false and sets transfer->fault on an error. */
 bool ferry__take_head(ferry_loop *loop, ferry__transfer *transfer);
-/* libcurl has no callback for «TCP is connected, TLS begins», and none for
- * «the body has left». */
+/* libcurl has no callback for «TCP is connected, TLS begins», nor for «the body
+ * has been sent». */
 void ferry__look_at_phase(ferry__transfer *transfer);
-/* Bytes, times and flags go from the handle to the result. */
+/* Copies bytes, times and flags from the handle to the result. */
 void ferry__read_figures(ferry__transfer *transfer);
-/* What is known of the way there and of what was sent, from the head on. In
- * callbacks of libcurl's too. */
+/* The connection and the bytes sent so far, available from the head on. May be
+ * called in libcurl's callbacks. */
 void ferry__read_so_far(const ferry__transfer *transfer, ferry_result *result);
 
 /* ---- Names (names.c) ----------------------------------------------------- */
 
-/* Sets what libcurl does not know yet, or is to forget. False without memory:
- * then the loop is starved. */
+/* Sets the names that libcurl does not know yet, or has to forget. Returns
+ * false without memory: then the loop is starved. */
 bool ferry__name_prepare(ferry__handle *handle,
                          const ferry__transfer *transfer);
 void ferry__name_fed(ferry__host *host, ferry__shard *shard, uint32_t answer);
-/* libcurl's part of the handle knows nothing of lists any more. */
+/* Clears the lists from libcurl's part of the handle. */
 void ferry__name_forget(ferry__handle *handle);
 /* The host leaves the table, and libcurl's caches. */
 void ferry__name_leave(ferry_loop *loop, ferry__host *host);
 
-/* The shard is closed, and with it what it knew. */
+/* The shard is closed, and with it the names it knew. */
 void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 
 /* ---- Responses before their request has been sent (early_response.c,
  *      reset_response.c) --------------------------------------------------- */
 
-/* The whole answer has come, as far as its head says where it ends, and
- * libcurl holds nothing of it. */
+/* Whether the whole response has arrived, as far as its head defines its end,
+ * and libcurl holds no part of it. */
 bool ferry__is_answered(const ferry__transfer *transfer);
-/* libcurl wants to read no more from a connection of HTTP/1. */
+/* libcurl will read no more from an HTTP/1 connection. */
 void ferry__reading_ended(ferry__transfer *transfer);
-/* The final head is there. */
+/* The final head has arrived. */
 void ferry__head_ended(ferry__transfer *transfer);
-/* Answered, and nothing more is to be had of its source or of the server:
- * libcurl is left, and this is its end. */
+/* The response is complete, and nothing more can be had from its source or the
+ * server: takes the transfer out of libcurl and ends it. */
 void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *transfer);
-/* Has libcurl look whether it is done, with nothing new to send. */
+/* Makes libcurl check whether it is done, with nothing new to send. */
 void ferry__nudge(ferry__transfer *transfer);
-/* Takes a piece of an answer that is paused, so that libcurl cannot lose it
- * with the connection. False when it is libcurl's to hold. */
+/* Keeps a piece of a paused response, so that libcurl cannot lose it with the
+ * connection. Returns false if libcurl has to hold it. */
 bool ferry__keep(ferry__transfer *transfer, const char *bytes, size_t length);
-/* Hands over what was kept, up to the next pause. False sets
- * transfer->fault. */
+/* Delivers what was kept, up to the next pause. Returns false and sets
+ * transfer->fault on an error. */
 bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
-/* Bytes of a chunked body as libcurl reads them, for a transfer that is
+/* Takes bytes of a chunked body as libcurl reads them, for a transfer that is
  * watched for its last chunk. */
 void ferry__chunks_take(ferry__transfer *transfer, const char *bytes,
                         size_t length);
 void ferry__chunks_forget(ferry__transfer *transfer);
-/* An answer that lay in the socket when writing to it failed. True
- * when it was whole, and has been delivered. */
+/* Handles a response that was in the socket when writing to it failed. Returns
+ * true if it was complete and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);
 
 /* ---- What libcurl's codes mean (error.c) --------------------------------- */
 
-/* Given how far the transfer had come. */
+/* The meaning depends on how far the transfer had got. */
 ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
                              const char *words);
 
@@ -197,9 +202,9 @@ ferry__fault ferry__fault_of(const ferry__transfer *transfer, CURLcode code,
 
 void ferry__http2_constants(ferry__handle *handle);
 void ferry__http2_prepare(ferry__handle *handle, ferry__transfer *transfer);
-/* Whether the connection that its request goes out on speaks it. */
+/* Whether the connection of its request uses HTTP/2. */
 bool ferry__is_http2(const ferry__handle *handle, SSL *tls);
-/* What a code of HTTP/2 and libcurl's words mean. */
+/* What an HTTP/2 error code and libcurl's message mean. */
 ferry__fault ferry__stream_fault(const ferry__transfer *transfer,
                                  const char *words);
 /* The field that libcurl would add by itself over HTTP/1.1. */
@@ -214,7 +219,7 @@ bool ferry__jar_prepare(ferry__handle *handle, ferry__transfer *transfer);
 void ferry__jar_unlock(ferry_loop *loop);
 void ferry__jar_check(ferry_loop *loop, const ferry__transfer *transfer);
 
-/* ---- What few requests say (extras.c) ------------------------------------ */
+/* ---- Rarely used options (extras.c) -------------------------------------- */
 
 bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
 

@@ -1,11 +1,12 @@
-/* names.c - how libcurl gets to know the addresses of a host.
+/* names.c - gives libcurl the addresses of a host.
  *
- * An answer is fed to a shard's cache by CURLOPT_RESOLVE, once, and again only
- * when it has changed: a list that is set is loaded anew at every transfer.
+ * A lookup's result is set in a shard's cache with CURLOPT_RESOLVE, once, and
+ * again only when it has changed: a list that is set is loaded again at every
+ * transfer.
  *
- * What is in libcurl's cache stays there, 250 bytes a name, until it is taken
- * out: that is done when the host leaves our own table. To have libcurl look
- * for what is old costs a walk through all of it, so it does so rarely. */
+ * An entry of libcurl's cache stays there, at 250 bytes a name, until it is
+ * removed. That is done when the host leaves our own table. Making libcurl look
+ * for old entries costs a walk through all of them, so it is done rarely. */
 #include "core.h"
 
 #include <stdio.h>
@@ -13,11 +14,12 @@
 #include <string.h>
 
 enum {
-  MOST_LEAVING = 64,  /* names are taken out of a shard at the latest */
-  MOST_LITERALS = 64, /* new ones, then libcurl is to forget them */
+  MOST_LEAVING = 64,  /* names are removed from a shard at this number at the
+                       * latest */
+  MOST_LITERALS = 64, /* new ones, then libcurl has to forget them */
 };
 
-#define UNSURE UINT32_MAX /* no answer has this number */
+#define UNSURE UINT32_MAX /* no `answer` has this number */
 
 /* "-name:port", or "name:port:addresses". */
 static struct curl_slist *append(struct curl_slist *list,
@@ -36,7 +38,8 @@ static struct curl_slist *append(struct curl_slist *list,
   return longer;
 }
 
-/* The names that have left go with it, and before it: they may be back. */
+/* Names that have left are removed with it, and before it, as they may be
+ * back. */
 static bool feed(ferry__handle *handle, const ferry__host *host, bool unknown) {
   ferry__shard *shard = handle->shard;
   struct curl_slist *list = shard->leaving, *longer = list;
@@ -54,8 +57,8 @@ static bool feed(ferry__handle *handle, const ferry__host *host, bool unknown) {
   return true;
 }
 
-/* libcurl keeps addresses that it reads, too. These it lets go with the first
- * transfer to end that has no use for old ones. */
+/* libcurl also caches addresses that it parses. They are removed with the end
+ * of the first transfer after MOST_LITERALS of them. */
 static void count_literal(ferry__handle *handle, ferry__host *host,
                           bool chosen) {
   ferry__shard *shard = handle->shard;
@@ -70,7 +73,7 @@ static void count_literal(ferry__handle *handle, ferry__host *host,
   handle->sweeps = 1;
 }
 
-/* Whether its addresses come from us. */
+/* Whether we set its addresses. */
 static bool is_fed(const ferry__host *host) {
   return !host->literal || host->fixed;
 }
@@ -88,7 +91,7 @@ bool ferry__name_prepare(ferry__handle *handle, const ferry__transfer *t) {
   if (!is_fed(host) || chosen)
     count_literal(handle, host, chosen);
   if (unknown && !*fed)
-    *fed = UNSURE; /* it may know it, also if the transfer comes to nothing */
+    *fed = UNSURE; /* it may have it, even if the transfer fails */
   if (unknown || shard->leaving_count >= MOST_LEAVING)
     return feed(handle, host, unknown);
   if (handle->has_resolve)
@@ -109,7 +112,7 @@ void ferry__name_fed(ferry__host *host, ferry__shard *shard,
     host->fed[shard->index] = answer;
 }
 
-/* With another scheme it is another origin, and the same to libcurl. */
+/* With another scheme it is another origin, but the same name for libcurl. */
 static bool is_shared(const ferry_loop *loop, const ferry__host *host) {
   const ferry__host *other = loop->hosts.oldest;
   while (other && (other == host || other->port != host->port ||

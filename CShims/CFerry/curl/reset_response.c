@@ -1,16 +1,17 @@
-/* reset_response.c - the answer that a reset overtook.
+/* reset_response.c - responses that were overtaken by a reset.
  *
- * A server that will not have an upload (413, 404) answers and closes, with
- * bytes of ours unread: its system then resets the connection. libcurl writes,
- * fails, and closes the socket in which the answer lies. It is taken out there
- * (socket.c) and goes the same way here as if libcurl had read it. */
+ * A server that refuses an upload (413, 404) responds and closes, with unread
+ * bytes of ours. Its system then resets the connection. libcurl writes, fails,
+ * and closes the socket that holds the response. The response is read from the
+ * socket before that (socket.c) and is handled here as if libcurl had read
+ * it. */
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* The next line with its LF; NULL when it is not whole. */
+/* The next line with its LF; NULL if it is incomplete. */
 static char *line_end(char *from, char *end) {
   char *lf = memchr(from, '\n', (size_t)(end - from));
   return lf ? lf + 1 : NULL;
@@ -20,7 +21,8 @@ static bool deliver(ferry__transfer *t, char *bytes, size_t length) {
   return !length || ferry__on_write(bytes, 1, length, t->handle) == length;
 }
 
-/* Of the head, or of the trailers; NULL when it is not whole, or refused. */
+/* Takes a line of the head or the trailers; NULL if it is incomplete or
+ * refused. */
 static char *take_line(ferry__transfer *t, char *at, char *end) {
   char *next = line_end(at, end);
   size_t length = next ? (size_t)(next - at) : 0;
@@ -35,7 +37,7 @@ static int digit_of(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* "1f;name=value" CR LF; -1 = it is none. */
+/* Parses "1f;name=value" CR LF; -1 = invalid. */
 static int64_t chunk_size(const char *text, size_t length) {
   int64_t size = 0;
   size_t i = 0;
@@ -44,7 +46,7 @@ static int64_t chunk_size(const char *text, size_t length) {
   return i && (text[i] == '\r' || text[i] == ';') ? size : -1;
 }
 
-/* The next chunk: its bytes, and what follows it. -1 = it is not whole. */
+/* The next chunk: its bytes, and what follows it. -1 = incomplete. */
 static int64_t next_chunk(char **at, char *end, char **data) {
   *data = line_end(*at, end);
   int64_t size = *data ? chunk_size(*at, (size_t)(*data - *at)) : -1;
@@ -63,7 +65,7 @@ static bool chunks(ferry__transfer *t, char *at, char *end) {
   if (size < 0)
     return false;
   while ((at = take_line(t, data, end)) && at - data > 2)
-    data = at; /* trailers, and the end */
+    data = at; /* the trailers and the end */
   return at != NULL;
 }
 
@@ -80,7 +82,7 @@ bool ferry__late_answer(ferry__transfer *t) {
   if (head->chunked)
     return chunks(t, at, end);
   int64_t body = head->content_length;
-  if (body < 0) /* to the end; and that was a reset */
+  if (body < 0) /* ends with the connection, which was reset */
     return false;
   return end - at >= body && deliver(t, at, (size_t)body);
 }

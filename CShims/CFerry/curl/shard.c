@@ -1,9 +1,9 @@
-/* shard.c - one multi handle and its at most 64 transfers.
+/* shard.c - one multi handle with at most 64 transfers.
  *
  * libcurl 7.88.1 walks its connections and transfers at every request: 61,000
- * user instructions a request with 64 in one multi handle, 230,000 with
- * 5,000. So a loop has many small ones, and fills the lowest first, which
- * keeps few connections hot. */
+ * user instructions a request with 64 in one multi handle, 230,000 with 5,000.
+ * So a loop has many small ones, and fills the lowest first, which keeps few
+ * connections hot. */
 #include "core.h"
 
 static int on_timer(CURLM *multi, long ms, void *data) {
@@ -12,8 +12,8 @@ static int on_timer(CURLM *multi, long ms, void *data) {
   if (ms < 0) {
     shard->due = 0;
   } else if (ms == 0) {
-    /* Now means in this turn. A timer of 1 ms in its place made 750
-     * requests a second of 10,000, one after another. */
+    /* Due in this turn. A timer of 1 ms instead allowed 750 sequential requests
+     * a second, of 10,000. */
     shard->due = 1;
     ferry__shard_touch(shard);
   } else {
@@ -33,7 +33,8 @@ static bool open_multi(ferry__shard *shard) {
   curl_multi_setopt(m, CURLMOPT_SOCKETDATA, shard);
   curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, on_timer);
   curl_multi_setopt(m, CURLMOPT_TIMERDATA, shard);
-  /* Unset, it follows the transfers and shrinks the pool after a burst. */
+  /* If unset, it follows the number of transfers and shrinks the pool after a
+   * burst. */
   curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)shard->loop->per_shard);
   curl_multi_setopt(m, CURLMOPT_PIPELINING,
                     shard->loop->options.http2 ? (long)CURLPIPE_MULTIPLEX
@@ -47,7 +48,7 @@ void ferry__shard_close(ferry__shard *shard) {
   for (ferry__handle *handle = shard->pool; handle; handle = handle->next)
     ferry__handle_close(handle);
   if (shard->multi)
-    curl_multi_cleanup(shard->multi); /* closes what is kept */
+    curl_multi_cleanup(shard->multi); /* closes the kept connections */
   shard->multi = NULL;
   curl_slist_free_all(shard->leaving);
   shard->leaving = NULL;
@@ -60,8 +61,8 @@ void ferry__shard_close(ferry__shard *shard) {
   ferry__jar_release(shard->loop);
 }
 
-/* Closed when nothing has run in it for the life of a kept connection;
- * returns when to look again, 0 = there is no need. */
+/* Closes the shard if nothing has run in it for the life of a kept connection.
+ * Returns when to look again, 0 = never. */
 static uint64_t shard_rest(ferry__shard *shard, uint64_t now) {
   if (!shard->multi || shard->running)
     return 0;
@@ -89,8 +90,8 @@ void ferry__shard_check(ferry__shard *shard, CURLMcode code) {
   ferry__shard_touch(shard);
 }
 
-/* All messages are read before a handle is removed: removing looks through
- * those that are unread. */
+/* All messages are read before a handle is removed, because removing searches
+ * the unread ones. */
 static void collect(ferry__shard *shard) {
   struct {
     ferry__transfer *transfer;
@@ -104,17 +105,17 @@ static void collect(ferry__shard *shard) {
       done[count].transfer = ferry__transfer_of(message->easy_handle);
       done[count++].code = message->data.result;
     }
-  if (count) /* an answer may be there in the round that has sent its request */
+  if (count) /* a response may arrive in the round that has sent its request */
     shard->loop->now_ns = uv_hrtime();
   for (int i = 0; i < count; i++)
     ferry__transfer_completed(shard->loop, done[i].transfer, done[i].code);
 }
 
-/* When connecting fails, libcurl 7.88 goes on to the next address only when
- * it is called again, and it waits for a socket that it does not have yet:
- * up to 200 ms for the second address, for ever for the third. There is no
- * way to have one transfer looked at, so all of the shard are; each time an
- * address goes. */
+/* When connecting fails, libcurl 7.88 tries the next address only when it is
+ * called again, and it waits for a socket that it does not have yet: up to 200
+ * ms for the second address, for ever for the third. There is no way to make
+ * libcurl look at one transfer, so all of the shard are; each time it tries one
+ * address. */
 static void go_on_connecting(ferry__shard *shard) {
   int running;
   for (int i = 0;
@@ -136,9 +137,10 @@ static ferry__transfer *any_of(const ferry__shard *shard) {
   return t;
 }
 
-/* libcurl had no memory for a socket that it was to wait for, and does not say
- * whose: nobody would hear of it, and 7.88.1 divides by zero when it meets it
- * again. Whoever is at work here ends, and the next ones begin anew. */
+/* libcurl had no memory for a socket that it should wait for, and does not say
+ * whose. Its events would be lost, and 7.88.1 divides by zero when it meets the
+ * socket again. So the running transfers end, and the next ones start in a new
+ * multi handle. */
 static void give_up(ferry__shard *shard) {
   ferry__transfer *t;
   while ((t = any_of(shard)))
@@ -149,8 +151,8 @@ static void give_up(ferry__shard *shard) {
   ferry__hosts_forget(shard->loop, shard);
 }
 
-/* libcurl 7.88 keeps 130 bytes of every host whose last connection had to make
- * room for another, as long as the multi handle lives. */
+/* libcurl 7.88 keeps 130 bytes for every host whose last connection was
+ * evicted, as long as the multi handle lives. */
 static bool is_worn(const ferry__shard *shard) {
   return shard->names >= FERRY__NAMES;
 }
@@ -167,7 +169,8 @@ static void shard_turn(ferry__shard *shard) {
   }
   if (shard->unheard && !shard->broken)
     go_on_connecting(shard);
-  ferry__jar_release(shard->loop); /* before results, and what they start */
+  ferry__jar_release(shard->loop); /* before results are delivered, and start
+                                    * others */
   collect(shard);
   if (shard->broken)
     give_up(shard);
@@ -185,8 +188,8 @@ static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
          (shard->identity == identity || !shard->multi);
 }
 
-/* The first in use that has room; one that is unused, or else one that is
- * worn, only where no other will do. */
+/* The first shard in use that has room. An unused one, or else a worn one, only
+ * if no other is available. */
 static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
   ferry__shard *unused = NULL, *worn = NULL;
   for (unsigned i = loop->first_free; i < loop->shard_count; i++) {
@@ -207,15 +210,17 @@ static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
   return unused ? unused : worn;
 }
 
-/* Those who sign in with their connection (ferry__extras.identity) have shards
- * of their own, while there are enough: before 8.20 libcurl offers them each
- * other's connections, and one that is refused (idle_guard.c) is closed. */
+/* Transfers that authenticate their connection (ferry__extras.identity) have
+ * shards of their own, while there are enough. Before 8.20 libcurl offers them
+ * each other's connections, and a connection that is refused (idle_guard.c) is
+ * closed. */
 ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *host = t->host;
   uint64_t identity = t->extras ? t->extras->identity : 0;
-  /* Where its connections are, if there is room: a new one costs more. Of
-   * those the lowest: as long as each is filled before the next one, there are
-   * no more connections than transfers at once. */
+  /* The shard that has its connections, if there is room, because a new
+   * connection costs more. Among those the lowest: as long as each is filled
+   * before the next one, there are no more connections than transfers at
+   * once. */
   for (uint64_t left = host->shards; left; left &= left - 1) {
     ferry__shard *shard = &loop->shards[__builtin_ctzll(left)];
     if (shard->multi && has_room_for(shard, identity) && !is_worn(shard))

@@ -1,11 +1,11 @@
 /* socket.c - sockets between libcurl and the loop's epoll set.
  *
- * libcurl announces and takes back its socket at every request, also on a
- * kept connection. Here taking back only clears what is wanted, and the
- * registration stays: 12 us a request instead of 21. And so an idle
- * connection stays watched: when bytes come on it, they are no answer to
- * anything, and its next request would take them for one. Such a connection
- * is drained and shut down, and libcurl opens another. */
+ * libcurl registers and removes its socket at every request, even on a kept
+ * connection. Here a removal only clears the wanted events, and the
+ * registration stays: 12 us a request instead of 21. So an idle connection
+ * stays watched. Bytes that arrive on it belong to no request, and the next
+ * request would take them for its response. Such a connection is drained and
+ * shut down, and libcurl opens another. */
 #include "core.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ static ferry__transfer *owner(ferry_loop *loop, const ferry__socket *s) {
              : NULL;
 }
 
-/* The system has no room to watch it (ENOMEM, ENOSPC): nothing would ever be
- * heard of it. Whoever uses it ends, and not here, inside of libcurl. */
+/* The system cannot watch the socket (ENOMEM, ENOSPC), so its events would be
+ * lost. Its user must end, but not here, within libcurl. */
 static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
   const ferry__transfer *used_by = owner(loop, s);
   for (ferry__transfer *t = loop->running; t; t = t->next)
@@ -42,8 +42,8 @@ static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
     }
 }
 
-/* It was opened, and is still counted; but whoever has its number next, it is
- * not this handle's. */
+/* It was opened, and is still counted; but whoever gets the number next, it is
+ * no longer this handle's. */
 static void forget_opened(ferry__handle *handle, int fd) {
   for (unsigned i = 0; i < handle->opened_count; i++)
     if (handle->opened[i] == fd)
@@ -62,19 +62,19 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   if (what == CURL_POLL_REMOVE) {
     ferry__transfer *t = owner(shard->loop, s);
     s->want = 0;
-    if (!s->ours && s->have) /* libcurl closes its own without telling */
+    if (!s->ours && s->have) /* libcurl closes its own silently */
       ferry__socket_watch(shard->loop, s, 0);
     /* libcurl 8 may connect, send and receive in one call, and never ask for
-     * more than the connect: from here on it is watched for what comes. */
+     * more than the connect. From here on the socket is watched for reading. */
     if (s->ours && s->have == CURL_POLL_OUT && t &&
         t->source != FERRY__SOURCE_PAUSED && t->phase >= FERRY_PHASE_SEND)
       ferry__socket_watch(shard->loop, s, CURL_POLL_IN);
     if (t && t->phase == FERRY_PHASE_CONNECT) {
-      shard->unheard++; /* and now the next address */
+      shard->unheard++; /* then comes the next address */
       if (ferry__closed_silently(fd))
         forget_opened(t->handle, fd);
     }
-    /* Not where it is closed behind a fault, which comes while it sends. */
+    /* Not if it is closed after an error, which comes while it sends. */
     if (t && t->source == FERRY__SOURCE_PAUSED && !s->http2)
       ferry__reading_ended(t);
     return 0;
@@ -98,7 +98,7 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
   return 0;
 }
 
-/* ---- Which connection a request goes out on ------------------------------ */
+/* ---- The connection of a request ----------------------------------------- */
 
 static ferry__socket **bucket(ferry_loop *loop, int port) {
   return &loop->ports[(unsigned)port % FERRY__BUCKETS];
@@ -140,7 +140,7 @@ static int local_port(int fd) {
                    : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-/* libcurl 7.88 tells the time of the connect only when TLS is done too. */
+/* libcurl 7.88 reports the time of the connect only when TLS is done too. */
 bool ferry__is_connected(const ferry__handle *handle) {
   for (unsigned i = 0; i < handle->opened_count; i++) {
     struct sockaddr_storage a;
@@ -151,7 +151,7 @@ bool ferry__is_connected(const ferry__handle *handle) {
   return false;
 }
 
-/* Of the sockets that this transfer opened, the one that got connected. */
+/* Among the sockets that this transfer opened, finds the connected one. */
 void ferry__remember_port(ferry__handle *handle, const char *peer,
                           int peer_port, int port) {
   ferry_loop *loop = handle->loop;
@@ -192,8 +192,8 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
 
 /* ---- Opening, closing, events -------------------------------------------- */
 
-/* 7.88.1 closes a socket that never got connected without telling, so what
- * stands here may be of an earlier one with this number. */
+/* 7.88.1 closes a socket that was never connected silently, so this entry may
+ * describe an earlier one with the same number. */
 static void forget(ferry_loop *loop, ferry__socket *s) {
   forget_port(loop, s);
   ferry__transfer *before = owner(loop, s);
@@ -204,7 +204,7 @@ static void forget(ferry_loop *loop, ferry__socket *s) {
   s->http2 = s->ours = false;
 }
 
-/* The limit of connecting holds anew, and nobody looks at it any more. */
+/* The limit of connecting applies again, from now on. */
 void ferry__connects_again(ferry_loop *loop, ferry__transfer *t) {
   t->phase = FERRY_PHASE_CONNECT;
   t->repeated_ms = t->last_ms = ferry__now(loop);
@@ -217,9 +217,9 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   ferry__transfer *t = handle->transfer;
   (void)purpose;
   handle->shard->unheard++;
-  /* A server that goes away twice is not asked a third time. */
+  /* A server that goes away twice is not tried a third time. */
   unsigned most = t->curl.untouched ? 2 : FERRY__MAX_ATTEMPTS;
-  /* libcurl sends it once more; what was pulled cannot be pulled again. */
+  /* libcurl sends the request again; a pulled body cannot be sent again. */
   bool again = t->phase >= FERRY_PHASE_SEND;
   if ((handle->attempts >= most || (again && t->pulled)) &&
       !t->curl.head_held) {
@@ -270,7 +270,7 @@ int ferry__on_close(void *data, curl_socket_t fd) {
     if (t)
       forget_opened(t->handle, fd);
     if (s->have)
-      /* close() alone does not while a child has it. */
+      /* close() alone does not, if a child process has the descriptor. */
       ferry__socket_watch(loop, s, 0);
     s->want = 0;
     s->ours = false;
@@ -280,8 +280,8 @@ int ferry__on_close(void *data, curl_socket_t fd) {
   return close(fd);
 }
 
-/* It is answered, and its source has nothing more to give: a server that
- * closes now has all that it wants. Under TLS bytes alone may be anything. */
+/* The response is complete, and its source has no more bytes: a server that
+ * closes now has all that it wants. Under TLS, bytes alone may be anything. */
 static void on_answered(ferry_loop *loop, ferry__socket *s, ferry__transfer *t,
                         unsigned events) {
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
@@ -304,14 +304,14 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     if (idle && !(events & ~(unsigned)EPOLLOUT) &&
         ferry__socket_watch(loop, s, CURL_POLL_IN))
       return;
-    /* A paused transfer leaves its socket unread on purpose; and what comes
-     * of HTTP/2, libcurl reads when it needs the connection again. */
+    /* The socket of a paused transfer is unread on purpose; and with HTTP/2,
+     * libcurl reads frames when it needs the connection again. */
     if (idle)
       ferry__end_idle(loop, s);
     ferry__socket_watch(loop, s, 0);
     return;
   }
-  if (t && !s->http2) /* others' frames come there, too, and PINGs */
+  if (t && !s->http2) /* frames of others arrive there, too, and PINGs */
     t->last_ms = ferry__now(loop);
   if (events & EPOLLIN)
     bits |= CURL_CSELECT_IN;
@@ -328,8 +328,8 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   ferry__shard_check(shard, curl_multi_socket_action(
                                shard->multi, s->fd,
                                both ? CURL_CSELECT_IN : bits, &running));
-  /* What is to be read may be all there will be, so it is read first, and
-   * libcurl says whether that was the end before it meets a reset. */
+  /* The readable bytes may be all that will come, so they are read first.
+   * libcurl then says whether they were the end, before it meets a reset. */
   if (both && !shard->broken && owner(loop, s) == t && s->local_port &&
       (s->want & CURL_POLL_OUT) &&
       !ferry__answer_waits(t, s->fd, events & (EPOLLERR | EPOLLHUP)))

@@ -1,5 +1,5 @@
-/* ahead.c - connections that are opened before they are needed: because they
- * are asked for (FERRY_CONNECT), or as some are to lie ready
+/* ahead.c - connections that are opened before they are needed: because a
+ * transfer asks for them (FERRY_CONNECT), or to keep some ready
  * (ferry_options.minimum_idle). */
 #include "http1/http1.h"
 
@@ -53,8 +53,8 @@ static unsigned unused_at(const ferry__route *route, const ferry__backend *b) {
   return count;
 }
 
-/* Of several addresses the one with the fewest of them. Whether one is back, a
- * request finds out. */
+/* Of several addresses the one with the fewest unused connections. Avoided
+ * addresses are left to requests, which probe them. */
 static ferry__backend *fewest_unused(ferry_loop *loop,
                                      const ferry__route *route) {
   ferry__backend *best = NULL, *b = ferry__backends_of(route->host);
@@ -73,7 +73,7 @@ static ferry__backend *fewest_unused(ferry_loop *loop,
   return best;
 }
 
-/* A proxy may need what only a transfer knows. */
+/* Not through a proxy, which may need data that only a transfer has. */
 void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route) {
   unsigned least = loop->options.minimum_idle;
   ferry__route_retire(loop, route);

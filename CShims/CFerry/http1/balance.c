@@ -1,5 +1,4 @@
-/* balance.c - the requests of a host with several addresses, spread over
- * them. */
+/* balance.c - spreads the requests of a host over its addresses. */
 #include "http1/http1.h"
 
 void ferry__connection_charge(ferry__connection *c) {
@@ -50,11 +49,11 @@ bool ferry__connection_has_others(const ferry__connection *c) {
          ferry__backends_have_other(c->loop, host->backends, c->backend);
 }
 
-/* ---- Addresses that say nothing ------------------------------------------ */
+/* ---- Addresses that do not respond --------------------------------------- */
 
 enum { SHORT_MS = 1000 };
 
-/* The limits of a run as a whole may leave a server no time to answer. */
+/* A limit of the whole run may leave a server too little time to respond. */
 static bool had_time(const ferry__connection *c, uint64_t since,
                      ferry__fault fault) {
   return (fault.detail != FERRY_D_TIMEOUT_DEADLINE &&
@@ -68,18 +67,19 @@ void ferry__connection_is_silent(const ferry__connection *c,
   uint64_t since = c->connected_ns / 1000000;
   if (c->state == FERRY__DIALING)
     ferry__dial_timed_out(c);
-  /* What a proxy's connection leads to may be to blame. */
+  /* Behind a proxy, the cause may be elsewhere. */
   if (!b || c->route->via || c->state == FERRY__DIALING)
     return;
   if (c->state == FERRY__BUSY) {
     since = c->asked_at;
-    /* Nor has one to answer what has not come to it as a whole. */
+    /* A server cannot respond to a request that it has not received as a
+     * whole. */
     if (!ferry__response_is_untouched(&c->response) ||
         (c->sending != FERRY__SEND_DONE &&
          fault.detail != FERRY_D_TIMEOUT_WRITE))
       return;
   }
-  /* One that answers others meanwhile is slow, and nothing worse. */
+  /* An address that responds to others meanwhile is only slow. */
   if (b->heard_at < since && had_time(c, since, fault))
     ferry__backend_mute(c->loop, b, since);
 }

@@ -1,4 +1,5 @@
-/* connection.c - a connection of our own: its bytes, its events, its end. */
+/* connection.c - a connection of the native engine: its bytes, events and
+ * end. */
 #include "http1/http1.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* What an SSL_read or SSL_write that moved nothing means. */
+/* The meaning of an SSL_read or SSL_write that moved no bytes. */
 static ssize_t tls_trouble(ferry__connection *c, int code) {
   int os_errno = errno;
   switch (SSL_get_error(c->tls, code)) {
@@ -43,7 +44,7 @@ ssize_t ferry__connection_read(ferry__connection *c, char *bytes,
                                                          : (int)size);
     if (count > 0)
       return count;
-    /* An answer to a message of the handshake's is to leave first. */
+    /* A reply to a handshake message must be sent first. */
     if (SSL_want_write(c->tls))
       c->unread = true;
     return tls_trouble(c, count);
@@ -66,7 +67,7 @@ ssize_t ferry__connection_write(ferry__connection *c, const char *bytes,
       return count;
     bool truncated = c->truncated;
     n = tls_trouble(c, count);
-    c->truncated = truncated; /* that is a matter of reading */
+    c->truncated = truncated; /* this concerns reading */
     return n ? n : -EPIPE;
   }
   do
@@ -115,13 +116,13 @@ bool ferry__connection_holds(ferry_loop *loop, ferry__mark mark) {
 
 /* ---- Events -------------------------------------------------------------- */
 
-/* Nothing is asked for: what comes is the end, or no answer to anything. A
- * late ticket of TLS is neither. */
+/* No response is expected: bytes that arrive are the end, or belong to no
+ * request. A late TLS ticket is neither. */
 static void look_at_idle(ferry__connection *c) {
   char byte;
   ssize_t n = c->tls ? ferry__connection_read(c, &byte, 1)
                      : recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  /* A part of a record may be that of an answer. */
+  /* A part of a record may belong to such bytes. */
   bool part = c->tls && SSL_has_pending(c->tls);
   if (!part && (c->tls ? n == -EAGAIN : n < 0 && errno == EAGAIN))
     return;
@@ -157,7 +158,7 @@ static void on_event(ferry_loop *loop, ferry__socket *socket,
     look_at_idle(c);
     return;
   }
-  /* What is to be read may be all there will be: it is read before writing
+  /* The readable bytes may be all that will come: they are read before writing
    * meets a reset. */
   ferry__mark mark = ferry__connection_mark(c);
   if (readable || c->unread)
@@ -173,7 +174,8 @@ const ferry__socket_owner ferry__connection_owner = {.on_event = on_event};
 void ferry__connection_release_fd(ferry_loop *loop, int fd) {
   ferry__socket *s = ferry__socket_of(loop, fd);
   if (s) {
-    if (s->have) /* close() alone does not while a child has it */
+    if (s->have) /* close() alone does not, if a child process has the
+                  * descriptor */
       ferry__socket_watch(loop, s, 0);
     s->native = NULL;
     s->owner = NULL;
@@ -207,7 +209,7 @@ void ferry__connection_close(ferry__connection *c) {
   if (c->tls) {
     ERR_clear_error();
     if (c->secured_ns && c->fd >= 0 && !c->broken && !c->truncated)
-      SSL_shutdown(c->tls); /* says so; what the peer says is not awaited */
+      SSL_shutdown(c->tls); /* sends close_notify; the peer's is not awaited */
     SSL_free(c->tls);
   }
   if (c->fd >= 0)

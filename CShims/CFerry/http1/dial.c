@@ -1,10 +1,10 @@
-/* dial.c - TCP to one of a host's addresses, by Happy Eyeballs (RFC 8305).
+/* dial.c - connects to one of a host's addresses, by Happy Eyeballs (RFC 8305).
  *
- * The addresses stand in the resolver's order (RFC 6724); the families take
- * turns. The next address is tried when one has failed, or has not been
- * connected after 200 ms, and the first connection wins. The address that the
- * connection is meant for comes first, and those that have failed a short while
- * ago come last (backend.c). */
+ * The addresses are in the resolver's order (RFC 6724), and the families
+ * alternate. The next address is tried when one has failed, or has not
+ * connected after 200 ms. The first connection wins. The address that the
+ * connection is meant for comes first, and addresses that failed recently come
+ * last (backend.c). */
 #include "http1/http1.h"
 
 #include <arpa/inet.h>
@@ -29,15 +29,15 @@ typedef union address {
 
 struct ferry__dial {
   uint64_t next_at; /* ms: when the next address is tried; 0 = none is left */
-  int os_errno;     /* why the last one failed */
-  bool forbidden;   /* an address was not tried, as it is not public */
-  bool full;        /* the server of a socket takes nobody more just now */
+  int os_errno;     /* of the last failure */
+  bool forbidden;   /* an address was skipped, as it is not public */
+  bool full;        /* the server of a local socket has a full backlog */
   uint8_t count, tried, open;
-  uint8_t well;       /* so many of the first are not avoided */
-  sa_family_t family; /* of the last one */
+  uint8_t well;       /* how many of the first are not avoided */
+  sa_family_t family; /* of the last attempt */
   bool used[FERRY__ADDRESSES];
   uint64_t begun[FERRY__ADDRESSES]; /* ms */
-  ferry__backend *backend[FERRY__ADDRESSES]; /* held */
+  ferry__backend *backend[FERRY__ADDRESSES]; /* a reference is held */
   int fds[FERRY__ADDRESSES]; /* -1 = not open */
   address to[];
 };
@@ -187,7 +187,7 @@ static void connected(ferry__connection *c, int i) {
   int one = 1;
   ferry_loop *loop = c->loop;
   ferry__dial *dial = c->dial;
-  /* Those that began before it have not connected in time. */
+  /* Addresses tried before this one have not connected in time. */
   for (int j = 0; j < dial->count; j++)
     if (dial->fds[j] >= 0 && dial->begun[j] < dial->begun[i])
       ferry__backend_failed(loop, dial->backend[j], dial->begun[j]);
@@ -217,8 +217,8 @@ static void connected(ferry__connection *c, int i) {
     ferry__connection_ready(c);
 }
 
-/* The next address: of the other family than the last one, if there is any, and
- * one that is avoided only when no other is left. */
+/* The next address: of the other family than the last one, if there is any. An
+ * avoided one only if no other is left. */
 static int choose(const ferry__dial *dial) {
   int first = -1;
   for (int i = 0; i < dial->count; i++) {
@@ -234,7 +234,7 @@ static int choose(const ferry__dial *dial) {
   return first;
 }
 
-/* False: this one has failed already. */
+/* Returns false if this attempt has failed already. */
 static bool try_one(ferry__connection *c, int i) {
   ferry__dial *dial = c->dial;
   const address *to = &dial->to[i];
@@ -261,7 +261,7 @@ static bool try_one(ferry__connection *c, int i) {
   if ((connect(fd, &to->any, length) && errno != EINPROGRESS) ||
       !ferry__socket_watch(c->loop, s, CURL_POLL_OUT)) {
     dial->os_errno = errno;
-    /* Unlike TCP's, a socket's backlog that is full is told at once. */
+    /* Unlike with TCP, a full backlog of a local socket is reported at once. */
     dial->full = dial->family == AF_UNIX && errno == EAGAIN;
     ferry__backend_failed(c->loop, dial->backend[i], dial->begun[i]);
     dial->fds[i] = -1;
@@ -272,7 +272,8 @@ static bool try_one(ferry__connection *c, int i) {
   return true;
 }
 
-/* False: there is none left, and nothing is open. The connection is gone. */
+/* Returns false if no address is left and no attempt is open. The connection is
+ * gone then. */
 static bool try_next(ferry__connection *c) {
   ferry__dial *dial = c->dial;
   int i;

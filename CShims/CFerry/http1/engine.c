@@ -1,17 +1,17 @@
-/* engine.c - what the native engine carries, and how the transfer reaches its
- * connection. */
+/* engine.c - which transfers the native engine carries, and how a transfer
+ * reaches its connection. */
 #include "http1/http1.h"
 
 #include <stdlib.h>
 
-/* libcurl has what this engine does not: HTTP/2, requests through a forward
- * proxy, challenges, and its jar of cookies. */
+/* libcurl does what this engine does not: HTTP/2, requests through a forward
+ * proxy, challenges, and cookie jars. */
 bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   const ferry_options *o = &loop->options;
   const ferry__extras *x = t->extras;
   if (o->engine != FERRY_ENGINE_HTTP1)
     return false;
-  /* To a socket neither is spoken nor kept. */
+  /* Neither applies to a local socket. */
   if (!t->host->local &&
       (o->jar || o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE ||
        (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure)))
@@ -52,7 +52,8 @@ void ferry__head_give(ferry_loop *loop, ferry__transfer *t) {
 
 /* ---- The engine ---------------------------------------------------------- */
 
-/* Its connection goes with it: what comes on it would be nobody's. */
+/* Its connection is closed: bytes that come on it would belong to no
+ * transfer. */
 static void abandon(ferry_loop *loop, ferry__transfer *t) {
   ferry__connection *c = t->connection;
   (void)loop;
@@ -91,7 +92,7 @@ static uint64_t look(ferry_loop *loop, ferry__transfer *t,
                      ferry__fault *fault) {
   if (!t->connection)
     return 0;
-  if (t->connection->watch_errno) { /* nothing would ever be heard of it */
+  if (t->connection->watch_errno) { /* its events would be lost */
     t->result.os_errno = t->connection->watch_errno;
     *fault = (ferry__fault){FERRY_E_INTERNAL, 0};
     return 0;
@@ -103,7 +104,7 @@ static bool is_answered(const ferry__transfer *t) {
   return t->receiving == FERRY__RECEIVE_COMPLETE;
 }
 
-/* All of it was told when the exchange ended. */
+/* All figures were set when the exchange ended. */
 static void figures(ferry_loop *loop, ferry__transfer *t) {
   (void)loop, (void)t;
 }

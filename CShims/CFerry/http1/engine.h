@@ -6,7 +6,7 @@
 
 enum { FERRY__SPARE_HEADS = 64 };
 
-/* Which contents a file has. */
+/* Identifies the contents of a file. */
 typedef struct ferry__file_mark {
   uint64_t device, inode, size, changed_ns;
 } ferry__file_mark;
@@ -15,26 +15,28 @@ typedef struct ferry__http1 {
   ferry__connection *oldest, *newest; /* idle */
   ferry__connection *dialing, *dialing_last;
   unsigned idle_count;
-  uint64_t turn;  /* one more each time the loop goes to wait */
+  uint64_t turn;  /* incremented each time the loop is about to wait */
   uint64_t read_ns; /* before the sockets of this turn were read */
-  char *buffer;   /* to receive into, and to compose requests in */
-  struct ssl_ctx_st *tls; /* made when first used */
-  ferry__file_mark trust[3]; /* the files that it was made of, or was not */
-  uint64_t trust_at;         /* ms: when they were looked at */
-  ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, with their memory */
+  char *buffer;   /* for receiving, and for composing requests */
+  struct ssl_ctx_st *tls; /* made on first use */
+  ferry__file_mark trust[3]; /* of the files that `tls` was made from, or failed
+                              * with */
+  uint64_t trust_at;         /* ms: when they were last checked */
+  ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, which keep their
+                                           * memory */
   unsigned head_count;
 } ferry__http1;
 
-/* Whether the native engine carries it. */
+/* Whether the native engine can carry the transfer. */
 bool ferry__http1_carries(const ferry_loop *loop,
                           const ferry__transfer *transfer);
 extern const ferry__engine ferry__http1_engine;
-/* Closes what has been idle for too long, and goes on dialing; returns when to
- * look again, 0 = no need to. */
+/* Closes connections that were idle for too long, and continues dialing.
+ * Returns when to look again, 0 = never. */
 uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now);
 void ferry__http1_close(ferry_loop *loop);
-/* The connections of a host, those that are dialed too (route.c); none of them
- * may be at work. At the end of the loop, or to make room. */
+/* Closes the connections of a host, including those being dialed (route.c).
+ * None of them may be busy. Called at the end of the loop, or to make room. */
 void ferry__routes_close(ferry__host *host, bool is_end);
 
 #endif

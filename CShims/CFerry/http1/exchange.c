@@ -1,9 +1,8 @@
-/* exchange.c - one request and its response on a connection: its start and its
- * end.
+/* exchange.c - one request and its response on a connection: start and end.
  *
- * Sending (send.c) and receiving (receive.c) go on independently: a response
- * may come before its request has left, and is read first. What the receiver
- * does not take now waits in the connection, and the socket is left unread
+ * Sending (send.c) and receiving (receive.c) are independent: a response may
+ * arrive before its request has been sent, and is read first. Bytes that the
+ * receiver does not take wait in the connection, and the socket is not read
  * meanwhile. */
 #include "http1/http1.h"
 
@@ -28,12 +27,12 @@ static uint64_t body_sent(const ferry__connection *c,
   if (t->body_kind == FERRY_BODY_PULL &&
       (c->chunked || t->body_length == FERRY_UNKNOWN_LENGTH)) {
     uint64_t pulled = ferry__pulled(t), left = c->out_length - c->out_at;
-    return pulled > left ? pulled - left : 0; /* without the framing */
+    return pulled > left ? pulled - left : 0; /* without the chunked framing */
   }
   return c->sent - c->head_size;
 }
 
-/* What is known of the way and of what was sent, from the head on. */
+/* The connection and the bytes sent so far, available from the head on. */
 void ferry__exchange_so_far(const ferry__transfer *t, ferry_result *r) {
   const ferry__connection *c = t->connection;
   r->attempts = t->earlier;
@@ -68,7 +67,8 @@ static ferry__transfer *detach(ferry__connection *c) {
 void ferry__exchange_fail(ferry__connection *c, ferry__fault fault) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = detach(c);
-  if (fault.code == FERRY_E_TLS) { /* it has looked at no request */
+  if (fault.code == FERRY_E_TLS) { /* the server has not processed the
+                                    * request */
     t->phase = FERRY_PHASE_TLS;
     t->result.flags &= ~(uint32_t)FERRY_RESULT_PROCESSED;
   }
@@ -76,7 +76,7 @@ void ferry__exchange_fail(ferry__connection *c, ferry__fault fault) {
   ferry__transfer_left(loop, t, fault);
 }
 
-/* Bytes behind the response are an answer to nothing. */
+/* Bytes after the response belong to no request. */
 static bool has_excess(ferry__connection *c, bool excess) {
   return excess || (c->tls && SSL_has_pending(c->tls));
 }
@@ -88,7 +88,7 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
   excess = has_excess(c, excess);
   if (c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED &&
       !excess && c->response.persistent) {
-    /* And now the rest of the request, unless the server goes. */
+    /* Now the rest of the request is sent, unless the server closes. */
     t->receiving = FERRY__RECEIVE_COMPLETE;
     ferry__connection_watch(c, true, c->wants_out);
     return;
@@ -110,8 +110,8 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
     ferry__connection_close(c);
 }
 
-/* May be sent once more: a kept connection has turned out to be dead before
- * any byte of a response (RFC 9110, 9.2.2), or one of several servers. */
+/* A request may be sent again if a kept connection, or one of several servers,
+ * turns out to be dead before any byte of a response (RFC 9110, 9.2.2). */
 static bool may_repeat(const ferry__connection *c, const ferry__transfer *t,
                        bool is_refused) {
   bool other = !is_refused && ferry__connection_has_others(c);
@@ -121,8 +121,8 @@ static bool may_repeat(const ferry__connection *c, const ferry__transfer *t,
          (!c->sent || (t->flags & FERRY_IDEMPOTENT));
 }
 
-/* Once more, on a connection of its own. What the server may have seen of this
- * attempt it has seen; the rest is told by the last one. */
+/* Sends the request again, on a new connection. The flags keep that the server
+ * may have seen this attempt; everything else is reported for the last one. */
 static void repeat(ferry__connection *c, uint8_t why) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = detach(c);
@@ -140,13 +140,13 @@ static void repeat(ferry__connection *c, uint8_t why) {
     ferry__origin_served(t);
     ferry__transfer_left(loop, t, fault);
   }
-  /* The limit of connecting holds anew, and nobody looks at it any more. */
+  /* The limit of connecting applies again, from now on. */
   if (t->state == FERRY__RUNNING)
     ferry__wheel_set(loop, t, ferry__now(loop));
 }
 
-/* A server that does not do what is expected of it (RFC 9110, 10.1.1) is asked
- * once more, without that. */
+/* If a server refuses the expectation (RFC 9110, 10.1.1), the request is sent
+ * again without it. */
 bool ferry__exchange_is_refused(const ferry__connection *c) {
   const ferry__transfer *t = c->transfer;
   return t->head->status == 417 && c->expects && !t->pulled &&
@@ -166,8 +166,8 @@ void ferry__exchange_repeat_plainly(ferry__connection *c) {
 void ferry__exchange_lost(ferry__connection *c, int os_errno) {
   ferry__transfer *t = c->transfer;
   const char *words = NULL;
-  bool is_told = os_errno; /* and by OpenSSL's queue, too */
-  if (!os_errno && c->broken) /* the system tells of a reset once */
+  bool is_told = os_errno; /* also if OpenSSL's queue has an error */
+  if (!os_errno && c->broken) /* the system reports a reset only once */
     os_errno = c->end_errno;
   if (!os_errno && c->sending == FERRY__SEND_BODY &&
       ferry__connection_is_reset(c))
@@ -178,12 +178,12 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
     ferry__exchange_answered(c, false);
     return;
   }
-  bool refused = c->tls && os_errno == EPROTO; /* by an alert of TLS */
+  bool refused = c->tls && os_errno == EPROTO; /* by a TLS alert */
   if (!ferry__connection_is_kept(c) && !refused && !c->route->via &&
       ferry__response_is_untouched(&c->response))
     ferry__backend_mute(c->loop, c->backend, c->connected_ns / 1000000);
   if (may_repeat(c, t, refused)) {
-    /* Where one kept connection was dead, all may be. */
+    /* If one kept connection was dead, all may be. */
     repeat(c, FERRY_CLOSED_SERVER);
     return;
   }
@@ -277,7 +277,7 @@ void ferry__exchange_begin(ferry__connection *c, ferry__transfer *t) {
     ferry__exchange_writable(c);
 }
 
-/* ---- Going on ------------------------------------------------------------ */
+/* ---- Resuming ------------------------------------------------------------ */
 
 void ferry__exchange_leave_unsent(ferry__connection *c) {
   c->sending = FERRY__SEND_STOPPED;
@@ -294,10 +294,11 @@ void ferry__exchange_resume(ferry__connection *c) {
   if (c->held && !t->paused) {
     char *held = c->held;
     uint32_t length = c->held_length;
-    c->held = NULL; /* what is not taken is held anew, in a copy */
+    c->held = NULL; /* bytes that are not taken are held again, in a copy */
     bool on = ferry__exchange_take(c, held, held + length);
     free(held);
-    /* Where it goes on although all is received, the request is not sent. */
+    /* If the connection stays busy although everything was received, the
+     * request is still being sent. */
     if (!on && (mark.fd < 0 || !ferry__connection_holds(loop, mark)))
       return;
   }
@@ -310,6 +311,6 @@ void ferry__exchange_resume(ferry__connection *c) {
   if (!ferry__connection_holds(loop, mark) || c->held)
     return;
   ferry__connection_watch(c, true, c->wants_out);
-  if (c->tls || c->broken) /* what is there already raises no event */
+  if (c->tls || c->broken) /* bytes that are already there raise no event */
     ferry__exchange_readable(c);
 }

@@ -1,4 +1,4 @@
-/* receive.c - the response of an exchange: read, taken apart, and reported. */
+/* receive.c - the response of an exchange: read, parsed and reported. */
 #include "http1/http1.h"
 
 #include <errno.h>
@@ -6,14 +6,16 @@
 #include <string.h>
 
 enum {
-  PACED = 16384,          /* bytes a read, where there is a rate */
-  READS = 8,              /* of one event, then others get theirs */
-  DIRECT = 4096,          /* what is left of a body is read into its place */
-  FIRST_RESERVE = 1 << 20, /* an announced length is not trusted further */
+  PACED = 16384,          /* bytes a read, if the rate is limited */
+  READS = 8,              /* reads for one event; then other sockets get
+                           * theirs */
+  DIRECT = 4096,          /* if this much of a body is left, it is read without
+                           * a copy */
+  FIRST_RESERVE = 1 << 20, /* an announced length is trusted up to this */
 };
 
-/* What lies in the socket of a broken connection joins what is held, and the
- * socket goes: the receiver may come back much later. */
+/* Reads what is left in the socket of a broken connection, adds it to the held
+ * bytes, and closes the socket: the receiver may resume much later. */
 void ferry__exchange_hold_all(ferry__connection *c) {
   ssize_t n = -ENOMEM;
   char *held = realloc(c->held, c->held_length + FERRY__LATE);
@@ -28,7 +30,8 @@ void ferry__exchange_hold_all(ferry__connection *c) {
   ferry__connection_drop_socket(c);
 }
 
-/* Takes what the receiver does not: the socket is left unread for it. */
+/* Holds the bytes that the receiver does not take; the socket is not read
+ * meanwhile. */
 static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   size_t length = (size_t)(end - at);
   char *held = malloc(length ? length : 1);
@@ -55,8 +58,9 @@ static bool take_head(ferry__connection *c) {
     return false;
   }
   t->phase = FERRY_PHASE_BODY;
-  /* It will not have the rest. One that closes the connection behind a success
-   * may well read on, and have its response depend on that (RFC 9112, 9.6). */
+  /* The server does not want the rest. But a server that closes the connection
+   * after a success may still be reading, and its response may depend on it
+   * (RFC 9112, 9.6). */
   if (c->sending != FERRY__SEND_DONE &&
       (t->head->status >= 300 || c->sending == FERRY__SEND_AWAIT)) {
     c->sending = FERRY__SEND_STOPPED;
@@ -69,8 +73,8 @@ static bool take_head(ferry__connection *c) {
   return false;
 }
 
-/* Bytes as they come. False: the exchange is over, and the connection may be
- * gone. */
+/* Takes bytes as received. Returns false if the exchange is over; the
+ * connection may be gone then. */
 bool ferry__exchange_take(ferry__connection *c, const char *at,
                           const char *end) {
   ferry_loop *loop = c->loop;
@@ -85,7 +89,7 @@ bool ferry__exchange_take(ferry__connection *c, const char *at,
                                  &length)) {
     case FERRY__EVENT_MORE:
       if (t->phase < FERRY_PHASE_HEAD && t->head->in_fields)
-        t->phase = FERRY_PHASE_HEAD; /* not by informational ones */
+        t->phase = FERRY_PHASE_HEAD; /* informational heads do not count */
       return true;
     case FERRY__EVENT_HELD:
       return hold_rest(c, at, end);
@@ -113,7 +117,7 @@ bool ferry__exchange_take(ferry__connection *c, const char *at,
       ferry__exchange_answered(c, at < end);
       return false;
     case FERRY__EVENT_FAULT:
-      /* What is no status line is not of a head either. */
+      /* A line that is no status line does not belong to a head. */
       if (t->phase < FERRY_PHASE_HEAD &&
           c->response.fault.detail != FERRY_D_STATUS_LINE)
         t->phase = FERRY_PHASE_HEAD;
@@ -123,7 +127,8 @@ bool ferry__exchange_take(ferry__connection *c, const char *at,
   }
 }
 
-/* Into its place, without a copy: a collected body of which much is left. */
+/* Whether to read into a collected body, without a copy: if much of it is
+ * left. */
 static bool is_direct(const ferry__connection *c, const ferry__transfer *t) {
   return c->response.state == FERRY__IN_BODY && c->response.left >= DIRECT &&
          t->response_kind == FERRY_COLLECT && !t->decoder && !t->max_rate &&
@@ -156,7 +161,7 @@ void ferry__exchange_readable(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   char *buffer = ferry__http1_buffer(loop);
-  /* What comes at once is paid for at once. */
+  /* Bytes read at once are paid for at once. */
   size_t size = t->max_rate ? PACED : FERRY__HTTP1_BUFFER;
   if (!buffer || (t->head == ferry__no_head && !ferry__head_take(loop, t))) {
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
@@ -165,7 +170,7 @@ void ferry__exchange_readable(ferry__connection *c) {
   c->response.head = t->head;
   c->unread = false;
   if (t->receiving == FERRY__RECEIVE_COMPLETE) {
-    /* Whatever comes now is not its response. */
+    /* Bytes that arrive now are not part of its response. */
     if (ferry__connection_read(c, buffer, 1) != -EAGAIN)
       ferry__exchange_lost(c, 0);
     return;
@@ -179,7 +184,7 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (n == -EAGAIN) {
       if (c->unread)
         ferry__connection_watch(c, true, true);
-      else if (c->end_errno) /* writing has failed: no more will come */
+      else if (c->end_errno) /* writing has failed: nothing more will come */
         ferry__exchange_lost(c, 0);
       return;
     }
@@ -196,7 +201,7 @@ void ferry__exchange_readable(ferry__connection *c) {
     bool drained = direct ? false
                    : c->tls ? !SSL_has_pending(c->tls)
                             : (size_t)n < size;
-    /* Where OpenSSL's buffer ends says nothing of the socket. */
+    /* The end of OpenSSL's buffer says nothing about the socket. */
     c->turn = drained && !c->tls ? loop->http1.turn : 0;
     if (direct && c->response.state != FERRY__AT_END)
       continue;

@@ -1,8 +1,8 @@
-/* request.c - the head of a request, as bytes (RFC 9112, 3).
+/* request.c - writes the head of a request (RFC 9112, 3).
  *
- * The fields were checked with the transfer (transfer_make). They stand in
- * libcurl's list, in which «Name:» takes away a field that libcurl would add,
- * and «Name;» is a field without a value. */
+ * The fields were checked with the transfer (transfer_make). They are in the
+ * form of libcurl's list: «Name:» removes a field that libcurl would add, and
+ * «Name;» is a field without a value. */
 #include "http1/http1.h"
 
 #include <string.h>
@@ -18,8 +18,8 @@ static bool is_named(const char *line, const char *name, size_t length) {
          (line[length] == ':' || line[length] == ';');
 }
 
-/* «Name:», which is a word to libcurl and not a field; and an Expect that the
- * server has refused. A value may end with a colon: the first one tells. */
+/* «Name:», which removes a field for libcurl; and an Expect that the server has
+ * refused. A value may end with a colon, so the first colon counts. */
 static bool is_left_out(const ferry__transfer *t, const char *line,
                         size_t length) {
   return memchr(line, ':', length) == line + length - 1 ||
@@ -80,7 +80,7 @@ ferry__request_head ferry__request_survey(const ferry_loop *loop,
     head.size += sizeof coding + strlen(encodings) + 1;
   if (has_length(t))
     head.size += sizeof length_of + DIGITS + 1;
-  head.size++; /* the NUL that put() leaves behind the last line */
+  head.size++; /* the NUL that put() writes after the last line */
   head.expect &= t->body_kind != FERRY_BODY_NONE;
   return head;
 }

@@ -6,8 +6,9 @@
 #include <strings.h>
 
 enum {
-  MOST_DIGITS = 16,       /* of a chunk's size; some servers pad it so far */
-  MOST_EXTENSIONS = 16384 /* bytes of a response; nobody reads them */
+  MOST_DIGITS = 16,       /* of a chunk's size; some servers pad it to this
+                           * length */
+  MOST_EXTENSIONS = 16384 /* bytes of a response; they are ignored */
 };
 
 void ferry__response_begin(ferry__response *r, ferry__head *head,
@@ -46,8 +47,8 @@ static enum ferry__event bad_chunk(ferry__response *r) {
 
 /* ---- Lines --------------------------------------------------------------- */
 
-/* Keeps the start of a line. The limit of the head holds for it too, so that
- * a line without an end does not grow without one. */
+/* Keeps the start of a line. It counts for the limit of the head, so a line
+ * without an end cannot grow without bound. */
 static bool keep(ferry__response *r, const char *bytes, size_t length) {
   const ferry__head *head = r->head;
   if (head->received + r->line_length + length > head->limit) {
@@ -92,7 +93,7 @@ static const char *next_line(ferry__response *r, const char **at,
 
 /* ---- Heads --------------------------------------------------------------- */
 
-/* Whether a list of tokens has this one (RFC 9110, 5.6.1). */
+/* Whether a list of tokens contains this one (RFC 9110, 5.6.1). */
 static bool lists(const char *value, size_t length, const char *token) {
   size_t size = strlen(token);
   for (size_t i = 0; i < length;) {
@@ -110,7 +111,7 @@ static bool lists(const char *value, size_t length, const char *token) {
   return false;
 }
 
-/* RFC 9112, 9.3: «close» decides wherever it stands. */
+/* RFC 9112, 9.3: «close» decides, wherever it stands. */
 static bool is_persistent(const ferry__head *head) {
   bool kept = head->version == 11;
   for (uint32_t i = 0; i < head->count; i++) {
@@ -127,8 +128,8 @@ static bool is_persistent(const ferry__head *head) {
   return kept;
 }
 
-/* How long the body is (RFC 9112, 6.3). Both a length and a coding were
- * refused with the head. */
+/* Determines the length of the body (RFC 9112, 6.3). A head with both a length
+ * and a coding was refused. */
 static void frame(ferry__response *r) {
   const ferry__head *head = r->head;
   r->persistent = !r->old && is_persistent(head);
@@ -137,7 +138,8 @@ static void frame(ferry__response *r) {
   } else if (head->chunked) {
     r->state = FERRY__IN_CHUNK_SIZE;
     r->digits = 0;
-    /* HTTP/1.0 has no chunks: who sent them, and where they end, is open. */
+    /* HTTP/1.0 has no chunks: who sent them, and where they end, is
+     * uncertain. */
     r->persistent &= head->version == 11;
   } else if (head->content_length >= 0) {
     r->left = (uint64_t)head->content_length;
@@ -148,9 +150,9 @@ static void frame(ferry__response *r) {
   }
 }
 
-/* What has come of a status line is none of HTTP's, whatever follows. A
- * server of another protocol may wait for us before it ends its line. What is
- * kept of the line has been looked at already. */
+/* The bytes so far cannot begin an HTTP status line, whatever follows. A server
+ * of another protocol may wait for us before it ends its line. The kept part of
+ * the line has been checked already. */
 static bool is_foreign(const ferry__response *r, const char *at,
                        const char *end) {
   static const char start[] = {'H', 'T', 'T', 'P', '/'};
@@ -180,7 +182,7 @@ static enum ferry__event head_lines(ferry__response *r, const char **at,
       frame(r);
       return FERRY__EVENT_HEAD;
     }
-    if (in_fields && !head->in_fields) { /* it has begun anew */
+    if (in_fields && !head->in_fields) { /* another head has begun */
       r->informational = status;
       r->old |= version == 10;
       return FERRY__EVENT_INFORMATIONAL;
@@ -243,7 +245,7 @@ static bool extension_byte(ferry__response *r, char c) {
   return ++r->extensions <= MOST_EXTENSIONS;
 }
 
-/* The bytes between the data of two chunks. False: a fault. */
+/* Takes a byte between the data of two chunks. Returns false on a fault. */
 static bool framing_byte(ferry__response *r, char c) {
   switch (r->state) {
   case FERRY__IN_CHUNK_SIZE:
@@ -262,7 +264,7 @@ static bool framing_byte(ferry__response *r, char c) {
   }
 }
 
-/* ---- All of it ----------------------------------------------------------- */
+/* ---- The parser ---------------------------------------------------------- */
 
 static enum ferry__event body_piece(ferry__response *r, const char **at,
                                     const char *end, bool hold,

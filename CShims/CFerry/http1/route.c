@@ -1,16 +1,17 @@
 /* route.c - the pool: connections that are idle, and those being dialed.
  *
- * A transfer is not tied to the connection that was dialed for it. Whichever
- * connection is free first takes the transfer that waits longest; what was
- * dialed for that one then serves the next, or is kept. */
+ * A transfer is not tied to the connection that was dialed for it. The first
+ * connection that becomes free takes the transfer that has waited longest; the
+ * one that was dialed for it then serves the next, or is kept. */
 #include "http1/http1.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* What is dialed for nobody any more has no limits but this: a server that
- * says nothing would keep it for ever, and have the next transfer wait. */
+/* The only limit for a connection being dialed that no transfer waits for.
+ * Without it, a server that does not respond would keep it for ever, and make
+ * the next transfer wait for it. */
 enum { NOBODYS_MS = 10000 };
 
 /* ---- Lists --------------------------------------------------------------- */
@@ -120,7 +121,7 @@ static ferry__route *find_route(ferry__transfer *t) {
   ferry__host *via = x ? x->via : NULL;
   uint64_t identity = x ? x->identity : 0;
   uint8_t kind = via ? x->proxy_kind : 0;
-  /* What an HTTP proxy connects to is out of sight. */
+  /* The addresses that an HTTP proxy connects to are unknown here. */
   bool public_only =
       (t->flags & FERRY_PUBLIC_ONLY) && kind != FERRY_PROXY_HTTP;
   ferry__route *route = t->host->routes;
@@ -163,12 +164,13 @@ void ferry__routes_close(ferry__host *host, bool is_end) {
   }
 }
 
-/* ---- Taking and giving --------------------------------------------------- */
+/* ---- Taking and returning connections ------------------------------------ */
 
-/* Nothing has come on it since its last exchange, its end included. In the turn
- * that has read all there was it is not looked at again, for a transfer that
- * had been submitted before. But a read that takes the last bytes tells nothing
- * of an end behind them: who may not be sent twice has it looked for. */
+/* Whether nothing, not even its end, has arrived since its last exchange. In
+ * the turn that has read everything available it is not checked again, for a
+ * transfer that was submitted before. But a read that takes the last bytes does
+ * not show an end after them: for a request that must not be sent twice it is
+ * checked. */
 static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
   char byte;
   if ((t->flags & FERRY_IDEMPOTENT) && t->body_kind != FERRY_BODY_PULL &&
@@ -234,8 +236,8 @@ ferry__fault ferry__route_dial(ferry_loop *loop, ferry__route *route,
   return (ferry__fault){FERRY_OK, 0};
 }
 
-/* With one that was dialed for somebody who has been served by another, or with
- * one of its own. */
+/* Waits for a connection whose transfer has been served by another one, or
+ * dials one. */
 static ferry__fault wait_for(ferry_loop *loop, ferry__route *route,
                              ferry__backend *backend, ferry__transfer *t) {
   ferry__connection *c = route->dialing;
@@ -257,7 +259,7 @@ static ferry__fault start(ferry_loop *loop, ferry__route *route,
   ferry__backend *backend = ferry__backend_choose(
       loop, ferry__route_dialled(route), route->public_only && !route->via);
   ferry__connection *c;
-  bool asks = backend && backend->backoff_ms; /* whether it is back */
+  bool asks = backend && backend->backoff_ms; /* whether it has recovered */
   if (asks)
     ferry__backend_tried(loop, backend);
   if (t->flags & FERRY_CONNECT)
@@ -288,8 +290,8 @@ ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
   return fault;
 }
 
-/* Whether who waits for this one may be served by another. What is to find out
- * whether an address answers again is not. */
+/* Whether the waiting transfer may be served by another connection. Not if its
+ * connection probes whether an address has recovered. */
 static bool takes_another(const ferry__connection *waiting) {
   const ferry__transfer *t = waiting->transfer;
   return t && !t->fresh && !(t->flags & FERRY_CONNECT) &&
@@ -299,7 +301,7 @@ static bool takes_another(const ferry__connection *waiting) {
 void ferry__route_offer(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__connection *waiting = c->route->dialing;
-  if (is_retired(c)) { /* for whom waits, another one is dialed */
+  if (is_retired(c)) { /* for a waiting transfer another one is dialed */
     close_for(c, FERRY_CLOSED_LIFETIME);
     return;
   }
@@ -307,7 +309,7 @@ void ferry__route_offer(ferry__connection *c) {
     waiting = waiting->next;
   if (waiting) {
     ferry__transfer *t = waiting->transfer;
-    if (!is_usable(c, t)) { /* its own connection comes all the same */
+    if (!is_usable(c, t)) { /* its own connection is still being opened */
       ferry__count(&loop->counters.guarded, 1);
       ferry__connection_close(c);
       return;
@@ -320,11 +322,12 @@ void ferry__route_offer(ferry__connection *c) {
     return;
   }
   if (ferry__connection_is_balanced(c) && !c->backend->listed) {
-    close_for(c, FERRY_CLOSED_EVICTED); /* its address is no longer one */
+    close_for(c, FERRY_CLOSED_EVICTED); /* its address is no longer in the
+                                         * list */
     return;
   }
-  /* It may have been left unread for its receiver, or be waited for as
-   * writable. */
+  /* The socket may not be watched for reading, because its receiver was paused,
+   * or may still be watched for writing. */
   if (ferry__connection_watch(c, true, false)) {
     close_for(c, FERRY_CLOSED_ERROR);
     return;
@@ -346,12 +349,13 @@ uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
       close_for(c, old ? FERRY_CLOSED_LIFETIME : FERRY_CLOSED_IDLE);
       continue;
     }
-    unlink_idle(c); /* its time begins anew */
+    unlink_idle(c); /* its idle time starts again */
     link_idle(c);
   }
   if (http1->oldest)
     next = http1->oldest->idle_since + loop->options.idle_ms;
-  /* All wait the same time for the next address: the oldest is due first. */
+  /* All wait equally long for their next address, so the oldest is due
+   * first. */
   for (ferry__connection *c = http1->dialing, *newer; c; c = newer) {
     newer = c->newer;
     if (!c->transfer && c->idle_since + NOBODYS_MS <= now) {

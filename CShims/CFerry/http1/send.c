@@ -1,5 +1,5 @@
-/* send.c - the request of an exchange: its head, its body, and what is left
- * unsent. */
+/* send.c - the request of an exchange: its head, its body, and the rest that is
+ * not sent. */
 #include "http1/http1.h"
 
 #include <errno.h>
@@ -9,14 +9,15 @@
 #include <sys/sendfile.h>
 
 enum {
-  WRITES = 16,             /* of one event, then others get theirs */
+  WRITES = 16,             /* writes for one event; then other sockets get
+                            * theirs */
   AWAIT_MS = 1000,         /* for 100-continue (RFC 9110, 10.1.1) */
   PREFIX = 18, SUFFIX = 2, /* of a chunk: 16 digits and two line ends */
-  PIECE = 1 << 20,         /* of a file, a step */
+  PIECE = 1 << 20,         /* of a file, in one step */
 };
 
-/* Writing has failed. A server that has enough of an upload answers and
- * closes: its response may be there to be read. */
+/* Writing has failed. A server that does not want the rest of an upload
+ * responds and closes: its response may still be readable. */
 static void stop_sending(ferry__connection *c, int os_errno) {
   c->end_errno = os_errno;
   c->sending = FERRY__SEND_STOPPED;
@@ -46,7 +47,8 @@ static bool keep_unsent(ferry__connection *c, const char *bytes,
   return true;
 }
 
-/* > 0: so many were sent; 0: not now; < 0: the exchange has been dealt with. */
+/* > 0: bytes sent; 0: not now; < 0: writing has failed, which was handled: the
+ * exchange may be over. */
 static ssize_t send_some(ferry__connection *c, const char *bytes,
                          size_t length) {
   ssize_t n = ferry__connection_write(c, bytes, length);
@@ -61,7 +63,7 @@ static ssize_t send_some(ferry__connection *c, const char *bytes,
   return n;
 }
 
-/* What stands in the buffer; the rest is kept. False: as of send_some. */
+/* Sends bytes of the buffer and keeps the rest. False: as for send_some. */
 bool ferry__exchange_send(ferry__connection *c, const char *bytes,
                         size_t length) {
   ssize_t n = send_some(c, bytes, length);
@@ -71,7 +73,7 @@ bool ferry__exchange_send(ferry__connection *c, const char *bytes,
          keep_unsent(c, bytes + n, length - (size_t)n);
 }
 
-/* From the file to the socket, without a copy. */
+/* Sends from the file to the socket, without a copy. */
 static bool send_piece(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
   off_t offset = t->piece.offset;
@@ -83,14 +85,14 @@ static bool send_piece(ferry__connection *c) {
   if (n < 0 && errno == EAGAIN)
     return false;
   if (n < 0 && (errno == EINVAL || errno == ENOSYS || errno == EOVERFLOW)) {
-    c->copies = true; /* no such file */
+    c->copies = true; /* not for this kind of file */
     return true;
   }
   if (n < 0 && errno != EIO) {
     stop_sending(c, errno);
     return false;
   }
-  if (n <= 0) { /* it has become shorter, or cannot be read */
+  if (n <= 0) { /* the file has become shorter, or cannot be read */
     t->result.os_errno = n < 0 ? errno : 0;
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0});
     return false;
@@ -103,7 +105,7 @@ static bool send_piece(ferry__connection *c) {
   return true;
 }
 
-/* The next piece of the source's, framed. False: as above, or paused. */
+/* Sends the next bytes of the source, framed. False: as above, or paused. */
 static bool send_pulled(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
@@ -139,7 +141,8 @@ static bool send_pulled(ferry__connection *c) {
   return ferry__exchange_send(c, data - size, (size_t)(size + n + SUFFIX));
 }
 
-/* One step; false when there is nothing to do now, or all is dealt with. */
+/* Takes one step. Returns false if there is nothing to do now, or if writing has
+ * failed. */
 static bool send_step(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
   if (c->out_at < c->out_length) {
@@ -188,7 +191,7 @@ static bool send_step(ferry__connection *c) {
   }
 }
 
-/* A step is left to be done: the last one, which sends nothing, counts too. */
+/* Whether a step is left. The last one, which sends nothing, counts too. */
 static bool has_more(const ferry__connection *c, const ferry__transfer *t) {
   return c->out_at < c->out_length || c->sending == FERRY__SEND_HEAD ||
          c->sending == FERRY__SEND_LAST ||
@@ -212,7 +215,7 @@ void ferry__exchange_writable(ferry__connection *c) {
   }
   bool more = has_more(c, t) || (c->unread && !c->held);
   int code = ferry__connection_watch(c, !c->held, more);
-  if (code) { /* nothing would ever be heard of it */
+  if (code) { /* its events would be lost */
     t->result.os_errno = -code;
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_INTERNAL, 0});
   }

@@ -1,6 +1,6 @@
-/* socks.c - the way through a SOCKS proxy: versions 5 (RFC 1928, with the user
- * and password of RFC 1929) and 4 and 4a, whose names it looks up or has
- * looked up. */
+/* socks.c - connects through a SOCKS proxy: versions 5 (RFC 1928, with the user
+ * and password of RFC 1929), 4 and 4a. Names are looked up here or by the
+ * proxy. */
 #include "http1/http1.h"
 
 #include <arpa/inet.h>
@@ -13,17 +13,18 @@ enum {
   GRANTED_4 = 0x5a,
   NO_METHOD = 0xff, WITH_PASSWORD = 2,
   IPV4 = 1, NAME = 3, IPV6 = 4, /* kinds of addresses */
-  REPLY_4 = 8, REPLY_5 = 4,     /* bytes, of 5 without the address */
+  REPLY_4 = 8, REPLY_5 = 4,     /* sizes in bytes, of version 5 without the
+                                 * address */
   MOST = 4 + 1 + NAME_MOST + 2,
 };
 
 enum step { GREETING, PASSWORD, REQUEST };
 
-/* What is to be sent was composed at the beginning: the transfer that it is
- * for may be served by another connection meanwhile. */
+/* The bytes to send are composed at the start, because the transfer may be
+ * served by another connection meanwhile. */
 struct ferry__socks {
   unsigned char greeting[4], password[3 + 2 * NAME_MOST];
-  unsigned char request[2 * MOST]; /* of version 4 with a user, too */
+  unsigned char request[2 * MOST]; /* version 4: with the user */
   unsigned char reply[MOST];
   uint16_t greeting_length, password_length, request_length;
   uint16_t sent, received;
@@ -36,7 +37,7 @@ static void fail(ferry__connection *c, int detail, int os_errno) {
                            NULL);
 }
 
-/* ---- What is sent -------------------------------------------------------- */
+/* ---- Requests ------------------------------------------------------------ */
 
 static unsigned char *put_text(unsigned char *to, const char *text) {
   size_t length = text ? strlen(text) : 0;
@@ -46,8 +47,8 @@ static unsigned char *put_text(unsigned char *to, const char *text) {
   return to + length;
 }
 
-/* The server's address where it is known here: "1.2.3.4" or "[::1]"; else
- * NULL, and the proxy is told the name. */
+/* The server's address if it is known here: "1.2.3.4" or "[::1]"; otherwise
+ * NULL, and the proxy is sent the name. */
 static const char *address_of(const ferry__transfer *t, char *space,
                               size_t size) {
   const ferry__extras *x = t->extras;
@@ -105,7 +106,7 @@ static bool compose_5(ferry__socks *s, const ferry__transfer *t) {
   return true;
 }
 
-/* 4a: the address 0.0.0.1, and the name behind the user's. */
+/* 4a: the address 0.0.0.1, and the name after the user's. */
 static bool compose_4(ferry__socks *s, const ferry__transfer *t) {
   const ferry__host *host = t->host;
   const char *user = t->extras->proxy_user ? t->extras->proxy_user : "";
@@ -117,7 +118,7 @@ static bool compose_4(ferry__socks *s, const ferry__transfer *t) {
   *end++ = (unsigned char)(host->port >> 8);
   *end++ = (unsigned char)host->port;
   if (address && inet_pton(AF_INET, address, end) != 1)
-    return false; /* it knows none of IPv6 */
+    return false; /* version 4 has no IPv6 */
   if (!address)
     memcpy(end, "\0\0\0\1", 4);
   if (strlen(user) > NAME_MOST || strlen(host->name) > NAME_MOST)
@@ -129,9 +130,9 @@ static bool compose_4(ferry__socks *s, const ferry__transfer *t) {
   return true;
 }
 
-/* ---- What comes back ----------------------------------------------------- */
+/* ---- Replies ------------------------------------------------------------- */
 
-/* How many bytes the proxy's reply has, as far as that is known. */
+/* The length of the proxy's reply, as far as it is known. */
 static size_t expected(const ferry__socks *s) {
   if (s->old)
     return REPLY_4;
@@ -162,7 +163,7 @@ static void granted(ferry__connection *c) {
     ferry__connection_ready(c);
 }
 
-/* A whole reply. False: the connection has been dealt with. */
+/* Handles a whole reply. Returns false if the connection has failed. */
 static bool take(ferry__connection *c) {
   ferry__socks *s = c->socks;
   const unsigned char *reply = s->reply;
@@ -208,7 +209,7 @@ static bool take(ferry__connection *c) {
 
 /* ---- Steps --------------------------------------------------------------- */
 
-/* 1: all of it is sent; 0: not now; -1: the connection has been dealt with. */
+/* 1: everything is sent; 0: not now; -1: the connection has failed. */
 static int send_rest(ferry__connection *c) {
   ferry__socks *s = c->socks;
   const unsigned char *bytes = s->step == GREETING   ? s->greeting
@@ -241,7 +242,7 @@ void ferry__socks_event(ferry__connection *c) {
     is_unsent = !sent;
     if (is_unsent)
       break;
-    /* No byte more than its reply: what follows is the server's. */
+    /* Read no more than its reply: the bytes after it are the server's. */
     size_t want = expected(s) - s->received;
     ssize_t n = ferry__connection_read(c, (char *)s->reply + s->received,
                                        want);
@@ -262,7 +263,8 @@ void ferry__socks_event(ferry__connection *c) {
 void ferry__socks_begin(ferry__connection *c) {
   const ferry__transfer *t = c->transfer;
   c->state = FERRY__TUNNELLING;
-  if (!t) { /* who it was for has been served, and took the secrets along */
+  if (!t) { /* its transfer was served by another connection, and owned the
+             * credentials */
     ferry__connection_close(c);
     return;
   }

@@ -1,6 +1,5 @@
-/* tls.c - TLS on connections of our own, by OpenSSL, with the trust that the
- * loop was given: the same authorities, pins and client certificate that
- * libcurl is told. */
+/* tls.c - TLS for the native engine, with OpenSSL and the loop's options: the
+ * same authorities, pins and client certificate as for libcurl. */
 #include "http1/http1.h"
 
 #include <errno.h>
@@ -26,7 +25,7 @@ static int give_password(char *space, int size, int writing, void *data) {
 static bool set_authorities(SSL_CTX *context, const ferry_loop *loop) {
   if (loop->ca_file)
     return SSL_CTX_load_verify_file(context, loop->ca_file) == 1;
-  /* As libcurl was built for this system. */
+  /* The default that libcurl was built with. */
   const char *file = curl_version_info(CURLVERSION_NOW)->cainfo;
   if (file && SSL_CTX_load_verify_file(context, file) == 1)
     return true;
@@ -46,14 +45,14 @@ static bool set_certificate(SSL_CTX *context, const ferry_loop *loop) {
          SSL_CTX_check_private_key(context) == 1;
 }
 
-/* A ticket: the next handshake with this origin is shorter. */
+/* Stores a ticket: it shortens the next handshake with this origin. */
 static int on_session(SSL *tls, SSL_SESSION *session) {
   ferry__connection *c = SSL_get_app_data(tls);
   if (SSL_get_SSL_CTX(tls) != c->loop->http1.tls)
-    return 0; /* the trust that it comes from is no longer ours */
+    return 0; /* the ticket was issued under a trust that has been replaced */
   SSL_SESSION_free(c->route->session);
   c->route->session = session;
-  return 1; /* it is ours now */
+  return 1; /* we own it now */
 }
 
 static SSL_CTX *make_context(const ferry_loop *loop) {
@@ -64,10 +63,11 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
                                 SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  /* A server has no reason to begin anew in the middle of a response, and may
-   * do so without end. */
+  /* A server has no reason to renegotiate in the middle of a response, and
+   * could do so without end. */
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
-  /* In TLS 1.3 it may ask for the certificate later: with the request. */
+  /* With TLS 1.3 the server may ask for the certificate later, with the
+   * request. */
   if (loop->client_certificate)
     SSL_CTX_set_post_handshake_auth(context, 1);
   SSL_CTX_set_read_ahead(context, 1);
@@ -77,7 +77,7 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
   SSL_CTX_set_verify(
       context, loop->options.insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
       NULL);
-  /* An authority need not be a root: what is given is what is trusted. */
+  /* An authority need not be a root: the given certificates are trusted. */
   X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context),
                               X509_V_FLAG_PARTIAL_CHAIN);
   if (SSL_CTX_set_min_proto_version(
@@ -110,7 +110,7 @@ static ferry__file_mark mark_of(const char *path) {
   return mark;
 }
 
-/* True when they are others than at the last look. */
+/* Returns true if they have changed since the last check. */
 static bool look_at_files(ferry_loop *loop) {
   const ferry__file_mark marks[] = {mark_of(loop->ca_file),
                                     mark_of(loop->client_certificate),
@@ -122,7 +122,7 @@ static bool look_at_files(ferry_loop *loop) {
   return true;
 }
 
-/* A handshake that is shortened by one of these checks no certificate. */
+/* A resumed handshake checks no certificate, so these must go. */
 static void drop_sessions(ferry_loop *loop) {
   for (ferry__host *host = loop->hosts.oldest; host; host = host->newer)
     for (ferry__route *route = host->routes; route; route = route->next) {
@@ -131,9 +131,9 @@ static void drop_sessions(ferry_loop *loop) {
     }
 }
 
-/* Connections that there are keep what they were made with. Files that are
- * being written, or of which one has yet to follow, cannot be used, and are
- * tried again with the next change. */
+/* Existing connections keep what they were made with. Files that are being
+ * written, or that do not match yet, are unusable, and are tried again after
+ * the next change. */
 static void renew(ferry_loop *loop) {
   const char *fault = NULL;
   SSL_CTX *context = make_context(loop);
@@ -152,7 +152,7 @@ static void renew(ferry_loop *loop) {
   ERR_clear_error();
 }
 
-/* Whether there is one. */
+/* Whether a context exists; makes it on first use. */
 static bool have_context(ferry_loop *loop) {
   ferry__http1 *http1 = &loop->http1;
   if (!http1->tls) {
@@ -201,8 +201,8 @@ static void handshake_failed(ferry__connection *c) {
     fail(c, FERRY_D_TLS_HANDSHAKE, ERR_reason_error_string(error));
 }
 
-/* In TLS 1.3 the server looks at our certificate when the handshake is over
- * for us, and says what it thinks of it where its response would stand. */
+/* With TLS 1.3 the server checks our certificate after our side of the
+ * handshake. Its alert arrives in place of the response. */
 ferry__fault ferry__tls_alert(const char **words) {
   int reason = ERR_GET_REASON(ERR_peek_error());
   *words = ERR_reason_error_string(ERR_peek_error());
@@ -225,7 +225,7 @@ ferry__fault ferry__tls_alert(const char **words) {
 
 /* ---- The peer ------------------------------------------------------------ */
 
-/* "sha256//…;sha256//…": of the public key (SubjectPublicKeyInfo). */
+/* "sha256//…;sha256//…": hashes of the public key (SubjectPublicKeyInfo). */
 static bool is_pinned(const char *pins, const char *key) {
   static const char prefix[] = "sha256//";
   size_t length = strlen(key);
@@ -259,8 +259,8 @@ static bool has_pinned_key(const ferry__connection *c) {
   return good;
 }
 
-/* Whose certificate it has to be, and which name is told in the handshake
- * (RFC 6066, 3: no address, no dot of the root). */
+/* Sets the name that the certificate must have, and the name sent in the
+ * handshake (RFC 6066, 3: no address, no dot of the root). */
 static bool set_name(SSL *tls, const ferry__host *host, bool insecure) {
   X509_VERIFY_PARAM *param = SSL_get0_param(tls);
   size_t length = strlen(host->name);

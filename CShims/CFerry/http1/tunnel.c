@@ -1,5 +1,5 @@
-/* tunnel.c - CONNECT through an HTTP proxy (RFC 9110, 9.3.6). What is said to
- * the proxy is not said to the server, nor the other way round. */
+/* tunnel.c - CONNECT through an HTTP proxy (RFC 9110, 9.3.6). Fields for the
+ * proxy are not sent to the server, nor the other way round. */
 #include "http1/http1.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static size_t size_of_list(const struct curl_slist *at) {
   return size;
 }
 
-/* The bytes of the request; NULL: no memory. */
+/* Composes the request; NULL: no memory. */
 static char *compose(ferry__connection *c, const ferry__transfer *t,
                      size_t *length) {
   const ferry__extras *x = t->extras;
@@ -72,7 +72,7 @@ static char *compose(ferry__connection *c, const ferry__transfer *t,
   return text;
 }
 
-/* The head of the proxy's response is judged like any other. */
+/* The head of the proxy's response is checked like any other. */
 static bool begin_response(ferry__connection *c) {
   ferry__head *head = calloc(1, sizeof *head);
   if (!head)
@@ -95,7 +95,8 @@ void ferry__tunnel_begin(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
   size_t length = 0;
   c->state = FERRY__TUNNELLING;
-  if (!t) { /* who it was for has been served, and took the secrets along */
+  if (!t) { /* its transfer was served by another connection, and owned the
+             * credentials */
     ferry__connection_close(c);
     return;
   }

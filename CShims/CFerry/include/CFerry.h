@@ -1,40 +1,41 @@
-/* CFerry.h - the transfer core: a libuv loop that drives libcurl's
- * multi-socket interface on a thread of its own.
+/* CFerry.h - the transfer core: a libuv loop that drives libcurl's multi-socket
+ * interface on a thread of its own.
  *
  * How it is used
- *   ferry_loop_start()  starts an event loop and its thread.
- *   ferry_submit()      submits one transfer under an id that the caller
- *                       chooses.
- *   on_finished         delivers exactly one result for every accepted id: a
- *                       response, an error, a cancel or a stop.
+ *   ferry_loop_start()  makes a loop and its thread.
+ *   ferry_submit()      hands over one transfer, named by an id of the
+ *                       caller's choice.
+ *   on_finished         brings exactly one result for every accepted id,
+ *                       whether the transfer ends with a response, an error,
+ *                       a cancel or the stop of the loop.
  *   ferry_result_free() frees the result.
- *   ferry_loop_free()   ends the event loop.
+ *   ferry_loop_free()   ends the loop.
  *
  * Threads
  *   Functions marked [any thread] may be called from anywhere, including
  *   callbacks; they neither block nor take a lock. All callbacks run on the
  *   loop's thread and must not block, because nothing else runs meanwhile.
  *
- * Ownership: there are three cases
- *   1. Bytes passed to ferry_submit() are copied before it returns.
- *   2. Bytes passed to a callback are valid until the callback returns.
+ * Ownership: there are exactly three cases
+ *   1. Bytes given to ferry_submit() are copied before it returns.
+ *   2. Bytes given to a callback live until the callback returns.
  *   3. A ferry_result belongs to the receiver of on_finished until it calls
  *      ferry_result_free(), on any thread, also after the loop has ended.
  *
- * ferry_cancel(), ferry_resume() and ferry_set_priority() have no effect for an
- * id that has its result or was never known.
+ * A ferry_cancel(), ferry_resume() or ferry_set_priority() for an id whose
+ * result has been delivered, or that was never submitted, has no effect.
  *
  * Functions return 0 or a negative FERRY_E_… code.
  *
  * Parts
  *   ferry_loop.h       a loop: options, start, end
- *   ferry_request.h    what a transfer sends and receives
+ *   ferry_request.h    what a transfer sends and how it receives
  *   ferry_transfers.h  transfers: submit, cancel, pause, resume
  *   ferry_result.h     the response, or the error
- *   ferry_codes.h      result codes, details and phases
+ *   ferry_codes.h      codes of errors and phases
  *   ferry_jar.h        cookies
  *   ferry_url.h        URLs
- *   ferry_figures.h    statistics, and features of this machine
+ *   ferry_figures.h    statistics, and the features of this machine
  */
 #ifndef CFERRY_H
 #define CFERRY_H

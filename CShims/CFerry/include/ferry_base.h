@@ -1,4 +1,4 @@
-/* ferry_base.h - what every part of CFerry.h begins with. */
+/* ferry_base.h - what every part of CFerry.h includes. */
 #ifndef CFERRY_BASE_H
 #define CFERRY_BASE_H
 

@@ -1,14 +1,14 @@
-/* ferry_codes.h - result codes, details and phases of transfers. */
+/* ferry_codes.h - how a transfer ended, and how far it had got. */
 #ifndef CFERRY_CODES_H
 #define CFERRY_CODES_H
 
 #include "ferry_base.h"
 
-/* The result of a transfer. `detail` has more: FERRY_D_…, below. */
+/* The outcome of a transfer. `detail` has the finer cause: FERRY_D_…, below. */
 enum {
   FERRY_OK = 0,
   FERRY_E_MEMORY = -1,             /* out of memory */
-  FERRY_E_INTERNAL = -2, /* libuv, libcurl or a system call (os_errno) failed */
+  FERRY_E_INTERNAL = -2, /* libuv, libcurl or the system (os_errno) failed */
   FERRY_E_INVALID_URL = -3,        /* libcurl's parser rejects it */
   FERRY_E_UNSUPPORTED_SCHEME = -4, /* neither http nor https */
   FERRY_E_INVALID_REQUEST = -5,    /* FERRY_D_… method, header, framing */
@@ -17,31 +17,32 @@ enum {
   FERRY_E_TLS = -8,                /* FERRY_D_TLS_… */
   FERRY_E_TIMEOUT = -9,            /* FERRY_D_TIMEOUT_… */
   FERRY_E_CONNECTION_RESET = -10,  /* RST, or EPIPE while sending */
-  FERRY_E_CONNECTION_CLOSED = -11, /* closed before a complete head */
-  FERRY_E_INCOMPLETE_BODY = -12,   /* closed within the body */
+  FERRY_E_CONNECTION_CLOSED = -11, /* closed before the whole head arrived */
+  FERRY_E_INCOMPLETE_BODY = -12,   /* closed inside the body */
   FERRY_E_MALFORMED_RESPONSE = -13, /* FERRY_D_… part of the message */
   FERRY_E_HEAD_TOO_LARGE = -14,    /* head bytes, fields or 1xx responses */
   FERRY_E_BODY_TOO_LARGE = -15,    /* more than max_body (decoded) bytes */
   FERRY_E_CONTENT_DECODING = -16,  /* FERRY_D_DECODING_… */
   FERRY_E_HTTP2_STREAM = -17,      /* FERRY_D_HTTP2_… */
   FERRY_E_FILE = -18,              /* writing to the descriptor: os_errno */
-  FERRY_E_UPLOAD_SOURCE = -19,     /* on_pull failed or broke its length */
+  FERRY_E_UPLOAD_SOURCE = -19,     /* on_pull failed, or its length was wrong */
   FERRY_E_CANCELLED = -20,
   FERRY_E_SHUTDOWN = -21,          /* the loop has been stopped */
   FERRY_E_PROXY = -22,             /* FERRY_D_PROXY_… */
   FERRY_E_ADDRESS_FORBIDDEN = -23, /* FERRY_PUBLIC_ONLY; nothing was sent */
-  /* A challenge requires the body again; a pulled body cannot be repeated. */
+  /* The server sent a challenge after a part of the body had been pulled, and a
+   * pulled body cannot be sent again. */
   FERRY_E_BODY_NOT_REPLAYABLE = -24,
 };
 
-/* The detail, if the code has one; 0 otherwise. */
+/* The finer cause, where the code has one; otherwise 0. */
 enum {
   FERRY_D_NONE = 0,
   /* FERRY_E_INVALID_REQUEST */
   FERRY_D_METHOD,
   FERRY_D_HEADER_NAME,
   FERRY_D_HEADER_VALUE,
-  FERRY_D_FRAMING, /* a Content-Length or Transfer-Encoding of the caller */
+  FERRY_D_FRAMING, /* the caller's Content-Length or Transfer-Encoding */
   /* FERRY_E_DNS */
   FERRY_D_DNS_NOT_FOUND,
   FERRY_D_DNS_TEMPORARY,
@@ -56,7 +57,7 @@ enum {
   FERRY_D_TLS_UNTRUSTED,
   FERRY_D_TLS_PIN_MISMATCH,
   FERRY_D_TLS_HANDSHAKE,
-  FERRY_D_TLS_CONFIGURATION, /* for example an unreadable CA file */
+  FERRY_D_TLS_CONFIGURATION, /* CA file unreadable, for example */
   /* FERRY_E_TIMEOUT */
   FERRY_D_TIMEOUT_QUEUE, /* the deadline passed in the queue */
   FERRY_D_TIMEOUT_DNS,
@@ -76,7 +77,7 @@ enum {
   FERRY_D_TRANSFER_ENCODING,
   FERRY_D_CHUNK,
   FERRY_D_TRAILER,
-  FERRY_D_UPGRADE, /* an unsolicited 101 */
+  FERRY_D_UPGRADE, /* 101 without a request for an upgrade */
   /* FERRY_E_HEAD_TOO_LARGE */
   FERRY_D_HEAD_BYTES,
   FERRY_D_INFORMATIONAL, /* too many 1xx responses */
@@ -84,11 +85,12 @@ enum {
   FERRY_D_DECODING_TRUNCATED,
   FERRY_D_DECODING_CORRUPT,
   /* FERRY_E_PROXY */
-  FERRY_D_PROXY_AUTH_REQUIRED, /* 407, or no common SOCKS method */
+  FERRY_D_PROXY_AUTH_REQUIRED, /* 407, or SOCKS offered no usable method */
   FERRY_D_PROXY_REFUSED,       /* CONNECT got another status: see status */
-  FERRY_D_PROXY_UNREACHABLE,   /* its name, its port or the route to it */
-  FERRY_D_PROXY_HANDSHAKE,     /* it closed the connection, or SOCKS refused */
-  /* FERRY_E_HTTP2_STREAM: the code of RFC 9113, 7 */
+  FERRY_D_PROXY_UNREACHABLE,   /* not resolved, or no connection to it */
+  FERRY_D_PROXY_HANDSHAKE,     /* closed during the handshake, or SOCKS
+                                * refused */
+  /* FERRY_E_HTTP2_STREAM: the error code (RFC 9113, section 7) */
   FERRY_D_HTTP2_REFUSED, /* certainly not processed */
   FERRY_D_HTTP2_CANCEL,
   FERRY_D_HTTP2_INTERNAL,
@@ -96,14 +98,14 @@ enum {
   FERRY_D_HTTP2_OTHER,
 };
 
-/* How far a transfer had come. */
+/* How far a transfer had got. */
 enum {
   FERRY_PHASE_QUEUED = 0,
   FERRY_PHASE_DNS,
   FERRY_PHASE_CONNECT,
   FERRY_PHASE_TLS,
   FERRY_PHASE_SEND,      /* request head and body */
-  FERRY_PHASE_WAIT_HEAD, /* all sent, no byte of the response yet */
+  FERRY_PHASE_WAIT_HEAD, /* all sent, or no byte of the response yet */
   FERRY_PHASE_HEAD,
   FERRY_PHASE_BODY,
   FERRY_PHASE_DONE,

@@ -13,55 +13,55 @@ typedef struct ferry_field {
   uint32_t name;
   uint32_t value;
   uint16_t name_length;
-  uint16_t value_length; /* white space around it left out */
+  uint16_t value_length; /* without surrounding white space */
 } ferry_field;
 
-/* Microseconds. queue and total count from the submit, the others from the
- * start; 0 = did not happen. */
+/* Microseconds. queue and total are counted from the submit, the others from
+ * the start. 0 = did not happen. */
 typedef struct ferry_metrics {
   uint64_t queue;
-  uint64_t name;       /* the name was known */
+  uint64_t name;       /* the name was resolved */
   uint64_t connect;    /* TCP was connected; 0 on a reused connection */
-  uint64_t tls;        /* the handshake was done; 0 likewise */
+  uint64_t tls;        /* the handshake was done; 0 on a reused connection */
   uint64_t first_byte; /* the first byte of the response */
   uint64_t total;
 } ferry_metrics;
 
-/* The engine of a transfer. */
+/* The engine that carried a transfer. */
 enum {
   FERRY_ENGINE_NONE = 0, /* it ended before one was chosen */
-  FERRY_ENGINE_HTTP1,    /* our own HTTP/1.1 */
+  FERRY_ENGINE_HTTP1,    /* our own HTTP/1.1 engine */
   FERRY_ENGINE_LIBCURL,
 };
 
 enum {
   FERRY_RESULT_REUSED = 1u << 0,       /* on a kept connection */
-  FERRY_RESULT_PROCESSED = 1u << 1,    /* the server may have processed it */
-  FERRY_RESULT_CLOSE_FRAMED = 1u << 2, /* the end of the body was a close;
+  FERRY_RESULT_PROCESSED = 1u << 1,    /* the server may have acted on it */
+  FERRY_RESULT_CLOSE_FRAMED = 1u << 2, /* the body ended with the connection;
                                         * under TLS with close_notify */
-  FERRY_RESULT_DECODED = 1u << 3,      /* a content coding was decoded */
-  FERRY_RESULT_WRITING = 1u << 4,      /* of FERRY_DESCRIPTOR: a write has not
+  FERRY_RESULT_DECODED = 1u << 3,      /* the Content-Encoding was decoded */
+  FERRY_RESULT_WRITING = 1u << 4,      /* FERRY_DESCRIPTOR: a write has not
                                         * returned, see ferry_request.fd */
 };
 
 typedef struct ferry_result {
-  struct ferry_result *_Nullable next; /* the next one of this turn */
+  struct ferry_result *_Nullable next; /* the next result of this turn */
   uint64_t id;
   int32_t code;      /* FERRY_OK or FERRY_E_… */
   int32_t detail;    /* FERRY_D_… */
-  int32_t phase;     /* FERRY_PHASE_…; of a success DONE */
-  int32_t curl_code; /* CURLcode, 0 when libcurl had no part in it */
+  int32_t phase;     /* FERRY_PHASE_…; DONE after a success */
+  int32_t curl_code; /* CURLcode; 0 if libcurl was not involved */
   int32_t os_errno;
-  uint16_t status;       /* 0 without a status line */
+  uint16_t status;       /* 0 if no status line arrived */
   uint8_t http_version;  /* 10, 11, 20 */
-  uint8_t attempts;      /* times the request was (begun to be) sent */
+  uint8_t attempts;      /* how often the request was sent, even in part */
   uint8_t engine;        /* FERRY_ENGINE_… */
   uint32_t flags;        /* FERRY_RESULT_… */
   uint32_t field_count;
   uint32_t head_length;
   uint16_t peer_port;
   char peer[46];         /* the address connected to, as text; "" if none */
-  int64_t content_length;  /* as announced; -1 when it was not */
+  int64_t content_length;  /* as announced; -1 if not announced */
   uint64_t head_sent;      /* bytes of the request's head */
   uint64_t body_sent;      /* bytes of its body */
   uint64_t head_received;  /* bytes of all heads, 1xx included */
@@ -70,38 +70,40 @@ typedef struct ferry_result {
   /* The raw final head: status line, fields, empty line. */
   const char *_Nullable head;
   const ferry_field *_Nullable fields;
-  /* A collected, decoded body, followed by 64 readable bytes. NULL if it is
-   * empty, was streamed or was written to a descriptor; body_length is the
-   * number of delivered bytes in every case. */
+  /* A collected body, decoded, followed by 64 readable bytes. NULL if it is
+   * empty, was streamed or was written to a descriptor. body_length counts the
+   * delivered bytes in each case. */
   char *_Nullable body;
   uint64_t body_length;
-  /* Informational heads (1xx) before the head, and the trailer fields after
-   * the body, as received, in lines with CR LF. NULL = none. */
+  /* Informational heads (1xx) that arrived before the head, and the trailers
+   * after the body, as received, lines with CR LF. NULL = none. */
   const char *_Nullable informational;
   const char *_Nullable trailers;
   uint32_t informational_length;
   uint32_t trailers_length;
-  const char *_Nullable message; /* of libcurl or Ferry */
+  const char *_Nullable message; /* the message of libcurl or the core for an
+                                  * error */
 } ferry_result;
 
 /* [any thread] Frees one result; `next` is not followed. */
 void ferry_result_free(ferry_result *_Nonnull result);
 
-/* [any thread] Creates a result without a network, for stubs. Status, head
- * (raw, parsed like one from the network) and body are copied. Free it with
- * ferry_result_free(). */
+/* [any thread] Makes a result without a network, for stand-ins. Status, head
+ * (raw, parsed by the same rules as one from the network) and body are copied.
+ * The caller frees it with ferry_result_free(). */
 int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t head_length, const void *_Nullable body,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
-/* [any thread] Creates a result from the argument of on_head: status, head
- * and metrics so far, without a body. For receivers that need it after the
- * callback. Free it with ferry_result_free(). */
+/* [any thread] Copies what on_head was given: status, head and the measurements
+ * so far, without a body. For receivers that keep it after the callback. The
+ * caller frees it with ferry_result_free(). */
 int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
                            ferry_result *_Nullable *_Nonnull out);
 
-/* [any thread] Creates a result that is an error. */
+/* [any thread] Makes a result that is an error. The caller frees it with
+ * ferry_result_free(). */
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
                             ferry_result *_Nullable *_Nonnull out);
 

@@ -1,10 +1,10 @@
-/* alarm.c - one time at which the loop calls back, in nanoseconds.
+/* alarm.c - one time, in nanoseconds, at which the loop calls back.
  *
- * libuv's timers count in milliseconds, which is too coarse for a load that
- * sends 20,000 requests a second at even distances. This is a timerfd in the
- * same set as the sockets. It is set only when the loop is about to wait: a
- * loop that is busy looks at the clock in each of its rounds anyway, and
- * needs no system call for that. */
+ * libuv's timers count in milliseconds. That is too coarse for a load of 20,000
+ * evenly spaced requests a second. The alarm is a timerfd in the same epoll set
+ * as the sockets. It is set only when the loop is about to wait: a busy loop
+ * looks at the clock in each of its rounds anyway, and needs no system call for
+ * it. */
 #include "core.h"
 
 #include <sys/epoll.h>
@@ -13,7 +13,7 @@
 
 static void open_timer(ferry_loop *loop) {
   ferry__alarm *alarm = &loop->alarm;
-  /* NULL, like the wake: the turn that follows looks at the clock. */
+  /* NULL, like the wake: the next turn looks at the clock. */
   struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
   alarm->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   if (alarm->fd >= 0 &&
@@ -38,9 +38,8 @@ void ferry__alarm_look(ferry_loop *loop) {
     loop->options.on_alarm(loop->options.context);
 }
 
-/* Edge-triggered, so it need not be read: setting it clears what is left of
- * the time before. One that was cancelled may still ring, and wakes the loop
- * for nothing. */
+/* Edge-triggered, so it need not be read: setting it clears an expiry that was
+ * not read. A cancelled alarm may still fire, which only wakes the loop. */
 void ferry__alarm_arm(ferry_loop *loop) {
   ferry__alarm *alarm = &loop->alarm;
   if (!alarm->at || alarm->at == alarm->armed || loop->closing)
@@ -53,7 +52,7 @@ void ferry__alarm_arm(ferry_loop *loop) {
     alarm->armed = alarm->at;
     return;
   }
-  /* No descriptor is left for it: by the millisecond then. */
+  /* No descriptor is available: use the loop's millisecond timer. */
   uint64_t now = uv_hrtime();
   ferry__arm(loop, ferry__now(loop) +
                        (alarm->at > now ? (alarm->at - now) / 1000000 : 0));

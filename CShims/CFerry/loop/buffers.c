@@ -1,11 +1,11 @@
-/* buffers.c - libcurl's receive buffers, in addresses of their own.
+/* buffers.c - libcurl's receive buffers, in an address range of their own.
  *
- * libcurl allocates one of 16 KB as a transfer starts, long before there is
- * anything to receive. On the heap, between small blocks that are in use, such
- * a block costs a page although nobody has written to it. Here it costs none:
- * a transfer that waits for its answer takes 4 KB less.
+ * libcurl allocates a 16 KB buffer when a transfer starts, long before there is
+ * anything to receive. On the heap, between small blocks in use, such a block
+ * costs a page although nobody has written to it. Here it costs none: a
+ * transfer that waits for its response takes 4 KB less.
  *
- * The addresses are the process's, so that whatever thread frees one finds out
+ * The range belongs to the process, so any thread that frees a buffer can tell
  * that it is not malloc's.
  */
 #include "core.h"
@@ -13,16 +13,17 @@
 #include <sys/mman.h>
 
 enum {
-  STRIDE = FERRY__STRIDE, /* 16 KB, libcurl's byte more, and whole pages */
+  STRIDE = FERRY__STRIDE, /* 16 KB, one more byte for libcurl, in whole pages */
   LINE = 64,
   LINES = (STRIDE - FERRY__BUFFER - LINE) / LINE,
-  MOST = FERRY__BUFFERS, /* 1.3 GB of addresses; others are malloc's */
-  STEP = 64,             /* of them made memory at once */
+  MOST = FERRY__BUFFERS, /* 1.3 GB of addresses; further buffers come from
+                          * malloc */
+  STEP = 64,             /* how many are made accessible at once */
 };
 
 static struct {
   pthread_mutex_t lock;
-  uint32_t free[MOST], free_count; /* their numbers, the last one on top */
+  uint32_t free[MOST], free_count; /* their numbers, as a stack */
   uint32_t used, usable;
 } buffers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -33,12 +34,12 @@ void ferry__buffers_initialise(void) {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED)
     return;
-  /* A huge page would be memory for all that it spans. */
+  /* A huge page would use memory for everything that it spans. */
   madvise(base, (size_t)MOST * STRIDE, MADV_NOHUGEPAGE);
   ferry__buffers_base = base;
 }
 
-/* Whether there is one that nobody has had yet. */
+/* Whether there is a buffer that was never used. */
 static bool has_next(void) {
   if (buffers.used < buffers.usable)
     return true;
@@ -51,7 +52,7 @@ static bool has_next(void) {
   return true;
 }
 
-/* Each begins on another line of the cache than its neighbours. */
+/* Buffers start on different cache lines than their neighbours. */
 static void *place(uint32_t i) {
   return ferry__buffers_base + (size_t)i * STRIDE + i % LINES * LINE;
 }

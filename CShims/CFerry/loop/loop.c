@@ -1,10 +1,10 @@
 /* loop.c - the thread, its turns, and its end.
  *
- * One turn: what came from other threads, then who may start, then the
- * shards that have something due, then one list of results. A turn has at
- * most four such rounds before the sockets get theirs: working on until
- * nothing is left would starve them when a server answers at once (a p99 of
- * 266 ms beside a p50 of 1 ms). */
+ * One turn handles what came from other threads, then the transfers that may
+ * start, then the shards with due work, then reports one list of results. A
+ * turn has at most four such rounds before the sockets are polled. Working
+ * until nothing is left would starve the sockets when a server responds at once
+ * (a p99 of 266 ms beside a p50 of 1 ms). */
 #include "core.h"
 
 #include <signal.h>
@@ -21,9 +21,9 @@ void *ferry_current_context(void) {
 
 /* ---- Turns --------------------------------------------------------------- */
 
-/* A callback or a job that takes long holds the loop: sockets go unread and
- * requests unsent, and no limit of a transfer may pass for that alone. What is
- * noted here the limits take into account (timeout.c). */
+/* A callback or a job that takes long holds the loop: sockets are not read and
+ * requests not sent. No limit of a transfer may expire for that reason alone.
+ * The times noted here are taken into account by the limits (timeout.c). */
 static void look_at_clock(ferry_loop *loop) {
   uv_update_time(&loop->uv);
   uint64_t now = ferry__now(loop);
@@ -44,8 +44,8 @@ static bool round_of_work(ferry_loop *loop) {
   return more || !ferry__mailbox_is_empty(loop);
 }
 
-/* It is there for uv to poll without blocking, which is decided after idle
- * handles have run: the turn that finds nothing more to do stops it. */
+/* The idle handle makes uv poll without blocking. uv decides that after it has
+ * run the idle handles, so the turn that finds no more work stops it. */
 static void on_idle(uv_idle_t *idle) { (void)idle; }
 
 static void turn(ferry_loop *loop) {
@@ -57,7 +57,7 @@ static void turn(ferry_loop *loop) {
     more = round_of_work(loop);
   if (loop->finished)
     more = true;
-  if (more) /* keeps poll from blocking: the sockets, then on with it */
+  if (more) /* keeps poll from blocking: poll the sockets, then continue */
     uv_idle_start(&loop->idle, on_idle);
   else
     uv_idle_stop(&loop->idle);
@@ -77,14 +77,15 @@ static void turn(ferry_loop *loop) {
 static void on_check(uv_check_t *check) {
   ferry_loop *loop = check->data;
   atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
-  loop->polled = ferry__now(loop); /* uv takes the time when its poll ends */
+  loop->polled = ferry__now(loop); /* uv updates its time when its poll ends */
   turn(loop);
 }
 
 static void on_prepare(uv_prepare_t *prepare) {
   ferry_loop *loop = prepare->data;
   loop->http1.turn++;
-  /* What a timer has touched, or this very thread has submitted. */
+  /* Timers may have touched transfers, and this thread may have submitted
+   * some. */
   if (loop->finished || !ferry__mailbox_is_empty(loop) ||
       loop->hooks->has_work(loop))
     turn(loop);
@@ -109,8 +110,9 @@ static void on_timer(uv_timer_t *timer) {
     ferry__arm(loop, next);
 }
 
-/* Never moved later, as an early look costs less than a move at every
- * request; never armed with 0, as libuv 1.44 can spin on such a timer. */
+/* The timer is never moved later, because an early check costs less than moving
+ * it at every request. It is never armed with 0, as libuv 1.44 can spin on such
+ * a timer. */
 void ferry__arm(ferry_loop *loop, uint64_t at) {
   if (loop->closing || (loop->timer_at && loop->timer_at <= at))
     return;
@@ -174,7 +176,7 @@ static void *run(void *data) {
 
 int ferry__loop_run(ferry_loop *loop) {
   sigset_t all, old;
-  /* No signal is this thread's, SIGPIPE included: writing reports EPIPE. */
+  /* This thread handles no signal, not even SIGPIPE: writing reports EPIPE. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   int code = pthread_create(&loop->thread, NULL, run, loop);

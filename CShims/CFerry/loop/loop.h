@@ -1,4 +1,4 @@
-/* loop.h - the loop, its sockets and its timers, and the ways into it. */
+/* loop.h - the loop, its sockets, timers and mailbox. */
 #ifndef FERRY_LOOP_H
 #define FERRY_LOOP_H
 
@@ -30,7 +30,7 @@ typedef struct ferry__command {
   struct ferry__command *next;
   uint64_t id;
   uint8_t kind, priority;
-  int32_t fd;      /* of FERRY__WRITE_TO, like what follows */
+  int32_t fd;      /* for FERRY__WRITE_TO, like the next two */
   int64_t offset;
   uint64_t most;
 } ferry__command;
@@ -40,43 +40,44 @@ enum { FERRY__SPARE_COMMANDS = 64 };
 typedef struct ferry__mailbox {
   _Atomic(ferry__transfer *) inbox;
   _Atomic(ferry__command *) commands;
-  /* For when there is no memory: a lost cancel would be a run that never
+  /* Used when memory runs out: a lost cancel would leave a run that never
    * ends. */
   ferry__command spares[FERRY__SPARE_COMMANDS];
   atomic_bool spent[FERRY__SPARE_COMMANDS];
   atomic_bool called;
-  /* The loop's thread: taken out, not yet done. */
+  /* For the loop's thread: taken out, but not yet executed. */
   ferry__command *first, **last;
 } ferry__mailbox;
 
 void ferry__mailbox_open(ferry_loop *loop);
 void ferry__wake(ferry_loop *loop); /* [any thread] */
-/* [any thread] FERRY_OK, or FERRY_E_SHUTDOWN: then it is still the caller's. */
+/* [any thread] FERRY_OK, or FERRY_E_SHUTDOWN: then the caller keeps the
+ * transfer. */
 int ferry__mailbox_put(ferry_loop *loop, ferry__transfer *transfer);
 /* [any thread] */
 void ferry__mailbox_command(ferry_loop *loop, ferry__command command);
 void ferry__mailbox_call(ferry_loop *loop);
-/* Closes it for ever and returns what was left. */
+/* Closes it for ever and returns what it still held. */
 ferry__transfer *ferry__mailbox_close(ferry_loop *loop);
 bool ferry__mailbox_is_empty(const ferry_loop *loop);
-/* From here on whoever puts something in wakes the loop. False when there is
- * something already: then the loop must not wait. */
+/* From here on every thread that adds something wakes the loop. Returns false
+ * if the mailbox is not empty: then the loop must not wait. */
 bool ferry__mailbox_sleep(ferry_loop *loop);
 void ferry__mailbox_submits(ferry_loop *loop);
 void ferry__mailbox_commands(ferry_loop *loop);
-/* on_call, where it was asked for. */
+/* Calls on_call if it was requested. */
 void ferry__mailbox_calls(ferry_loop *loop);
 
 /* ---- Sockets (sockets.c) ------------------------------------------------- */
 
-/* Beside CURL_POLL_…: the other side has closed. */
+/* In addition to CURL_POLL_…: the peer has closed. */
 enum { FERRY__POLL_END = 8 };
 
-/* Whoever has opened it. */
+/* The engine or part that opened a socket. */
 typedef struct ferry__socket_owner {
   void (*on_event)(ferry_loop *loop, ferry__socket *socket,
                    unsigned events); /* EPOLL… */
-  /* Its number is another socket's now; NULL = nothing to do. */
+  /* The number now belongs to another socket; NULL = nothing to do. */
   void (*forget)(ferry_loop *loop, ferry__socket *socket);
 } ferry__socket_owner;
 
@@ -84,21 +85,24 @@ struct ferry__socket {
   int fd;
   unsigned have; /* CURL_POLL_… bits that are registered */
   const ferry__socket_owner *owner;
-  uint64_t serial; /* another number for each socket that is opened */
-  ferry__connection *native; /* the native engine's */
-  /* libcurl's engine's (curl/socket.c), like all that follow. */
-  unsigned want; /* likewise, wanted */
+  uint64_t serial; /* a new number for each opened socket */
+  ferry__connection *native; /* the native engine's connection */
+  /* For libcurl's engine (curl/socket.c), like all below. */
+  unsigned want; /* CURL_POLL_… bits that are wanted */
   ferry__shard *shard;
-  /* Who used it last: a paused owner keeps it from being idle. By number, as
-   * libcurl may close it without telling, and its user may be freed. */
+  /* The last user and its lease: a paused user keeps the socket from counting
+   * as idle. Numbers, not pointers, because libcurl may close the socket
+   * silently, and the user may be freed. */
   uint64_t user, lease;
   struct ferry__socket *port_next; /* chain of one local port's bucket */
-  uint64_t identity;               /* ferry__extras.identity of its opener */
+  uint64_t identity;               /* ferry__extras.identity of the transfer
+                                    * that opened it */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
-  ferry__host *origin; /* whose figures it is in; NULL = those of the past */
+  ferry__host *origin; /* whose figures count it; NULL = those of forgotten
+                        * origins */
   bool http2;
-  bool ours; /* opened by ferry__on_open(), and not closed since */
+  bool ours; /* opened by ferry__on_open() and still open */
 };
 
 typedef struct ferry__sockets {
@@ -109,15 +113,15 @@ typedef struct ferry__sockets {
 } ferry__sockets;
 
 int ferry__sockets_open(ferry_loop *loop);
-/* The entry of a descriptor; NULL where there is no memory. */
+/* The entry of a descriptor; NULL without memory. */
 ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
-/* The same for a descriptor that has just been opened. */
+/* The entry of a descriptor that was just opened. */
 ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
                                    const ferry__socket_owner *owner);
-/* Has the system ask whether the other side is still there, by the options. */
+/* Enables TCP keep-alive probes as the options say. */
 void ferry__socket_keep_alive(const ferry_loop *loop, int fd);
-/* Registers what is waited for (CURL_POLL_…). False, with errno, where the
- * system refuses it: what stands then stands. */
+/* Registers the events to wait for (CURL_POLL_…). Returns false, with errno, if
+ * the system refuses; the registration is unchanged then. */
 bool ferry__socket_watch(ferry_loop *loop, ferry__socket *socket,
                          unsigned want);
 void ferry__sockets_free(ferry_loop *loop);
@@ -128,8 +132,8 @@ enum { FERRY__SLOTS = 512, FERRY__SLOT_MS = 8 };
 
 typedef struct ferry__wheel {
   ferry__transfer *slot[FERRY__SLOTS];
-  uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot with something */
-  uint64_t turned; /* the slot number up to which all is done */
+  uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot that is not empty */
+  uint64_t turned; /* the last slot number that was processed */
   unsigned count;
   bool is_turning;
 } ferry__wheel;
@@ -141,61 +145,62 @@ uint64_t ferry__wheel_next(const ferry_loop *loop);
 
 /* ---- Writers (writers.c) ------------------------------------------------- */
 
-/* What may have to wait for a device, and is done by one of its threads. */
+/* Work that may wait for a device, done by one of the device's threads. */
 typedef struct ferry__job {
   struct ferry__job *next;
   ferry_loop *loop;
   uint64_t device, file;
-  void (*work)(struct ferry__job *job); /* [a thread of the device's] */
-  void (*done)(struct ferry__job *job); /* and then this, on the loop's .. */
-  void (*drop)(struct ferry__job *job); /* .. or this, if it was left: there */
-  int code; /* 0, or why it was not done: an errno */
-  bool begun, back; /* the writers' lock is theirs */
+  void (*work)(struct ferry__job *job); /* [a thread of the device] */
+  void (*done)(struct ferry__job *job); /* afterwards, on the loop's thread */
+  void (*drop)(struct ferry__job *job); /* or, if it was abandoned, on the
+                                         * device's thread */
+  int code; /* 0, or the errno of the failure */
+  bool begun, back; /* guarded by the writers' lock */
 } ferry__job;
 
 typedef struct ferry__jobs {
   uv_async_t async;
-  ferry__job *done, **last_done; /* the writers' lock is theirs, too */
-  unsigned count;                /* put in, and not yet back */
+  ferry__job *done, **last_done; /* guarded by the writers' lock, too */
+  unsigned count;                /* jobs put in and not yet returned */
 } ferry__jobs;
 
 int ferry__jobs_open(ferry_loop *loop);
-/* The loop ends: now, or when the last of them is back. */
+/* The loop ends: free this now, or when the last job returns. */
 void ferry__jobs_close(ferry_loop *loop);
-/* Whose threads are to do it: those of the device of this file. */
+/* Chooses the threads for the job: those of this file's device. */
 void ferry__job_device(ferry__job *job, int fd);
 void ferry__job_put(ferry__job *job);
-/* Nobody waits for it any more: it is not the loop's from here on, and dropped
- * by whoever works at it. What it needs for its work `strip` takes away where
- * it has not begun. False when it is done, and about to come back. */
+/* Abandons a job: the loop gives it up, and the thread that works on it drops
+ * it. If it has not begun, `strip` takes away what its work needs. Returns
+ * false if the job is done and about to return. */
 bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job));
 
 /* ---- The loop (loop.c) --------------------------------------------------- */
 
-/* What the loop, and transfers, have others do who know more (core.c). */
+/* Callbacks from the loop and transfers to the layers above (core.c). */
 typedef struct ferry__hooks {
-  /* A transfer, or a command, has come. */
+  /* A transfer or a command has arrived. */
   void (*accept)(ferry_loop *loop, ferry__transfer *transfer);
   void (*apply)(ferry_loop *loop, ferry__transfer *transfer,
                 const ferry__command *command);
-  /* A part of a turn; true when there is more to do at once. */
+  /* A part of a turn; returns true if there is more to do at once. */
   bool (*work)(ferry_loop *loop);
   bool (*has_work)(const ferry_loop *loop);
   void (*gauge)(ferry_loop *loop);
-  /* One of its limits may have passed. */
+  /* One of the transfer's limits may have passed. */
   void (*expire)(ferry_loop *loop, ferry__transfer *transfer);
-  /* What else is due by now; returns when to look again, 0 = no need to. */
+  /* Handles whatever else is due; returns when to look again, 0 = never. */
   uint64_t (*look)(ferry_loop *loop, uint64_t now);
   void (*stop)(ferry_loop *loop);
   void (*free)(ferry_loop *loop);
-  /* A transfer that waits for its place, or for a name, does so no longer. */
+  /* A transfer stops waiting for admission or for a name. */
   void (*withdraw)(ferry_loop *loop, ferry__transfer *transfer);
-  /* A place has become free. */
+  /* A running transfer has ended: its slot is free. */
   void (*leave)(ferry_loop *loop, ferry__host *host);
-  /* What is to carry it. */
+  /* Chooses the engine that carries it. */
   const struct ferry__engine *(*choose)(const ferry_loop *loop,
                                         const ferry__transfer *transfer);
-  /* A host leaves the table. */
+  /* A host is about to leave the table. */
   void (*forget)(ferry_loop *loop, ferry__host *host);
 } ferry__hooks;
 
@@ -206,31 +211,33 @@ typedef struct ferry__counters {
       longest_turn_us, trust_renewals, trust_faults;
 } ferry__counters;
 
-/* The loop of this thread, NULL elsewhere. */
+/* The loop of this thread; NULL on other threads. */
 extern _Thread_local ferry_loop *ferry__current;
 
-/* [any thread] libcurl, once (memory.c). */
+/* [any thread] Initialises libcurl, once (memory.c). */
 void ferry__initialise(void);
 void ferry__arm(ferry_loop *loop, uint64_t at);
-/* libuv's handles, then the thread; 0, or a negative errno. */
+/* Opens libuv's handles, then starts the thread. 0, or a negative errno. */
 int ferry__loop_open(ferry_loop *loop);
-void ferry__loop_close(ferry_loop *loop); /* without ferry__loop_run */
+void ferry__loop_close(ferry_loop *loop); /* if ferry__loop_run was never
+                                           * called */
 int ferry__loop_run(ferry_loop *loop);
-/* Not the timer, which ends the last writes. */
+/* All but the timer, which ends the last writes. */
 void ferry__loop_close_handles(ferry_loop *loop);
 
 /* ---- The alarm (alarm.c) ------------------------------------------------- */
 
-/* One time of high resolution. The loop's thread. */
+/* One high-resolution time. For the loop's thread. */
 typedef struct ferry__alarm {
-  int fd;         /* timerfd; -1 before the first alarm, -2 without one */
+  int fd;         /* timerfd; -1 before the first alarm, -2 if none is
+                   * available */
   uint64_t at;    /* ns; 0 = none */
-  uint64_t armed; /* what the system's timer was set to */
+  uint64_t armed; /* the time that the system's timer was set to */
 } ferry__alarm;
 
-/* Calls on_alarm when it is due. */
+/* Calls on_alarm if it is due. */
 void ferry__alarm_look(ferry_loop *loop);
-/* The loop is about to wait for its sockets. */
+/* Called when the loop is about to wait for its sockets. */
 void ferry__alarm_arm(ferry_loop *loop);
 
 #endif

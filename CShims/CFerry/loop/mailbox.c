@@ -1,10 +1,10 @@
-/* mailbox.c - the way in from other threads: two lock-free stacks.
+/* mailbox.c - what other threads send to the loop: two lock-free stacks.
  *
- * Pushing swaps one pointer, and only the push that found the stack empty
- * and the loop asleep wakes the loop (9 ns a hand-over, measured, against 38
- * for a mutex and a wake each). The loop takes a stack whole. A closed stack holds a mark that
- * is no transfer: who meets it knows that the loop has ended, and nothing
- * can be lost between the last look and the end. */
+ * Pushing swaps one pointer, and only the push that found the stack empty and
+ * the loop asleep wakes the loop. A hand-over takes 9 ns; with a mutex and a
+ * wake each it took 38. The loop takes a stack whole. A closed stack holds a
+ * marker that is not a transfer: a thread that finds it knows that the loop has
+ * ended, so nothing can be lost between the loop's last look and its end. */
 #include "core.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 static ferry__transfer closed_inbox;
 static ferry__command closed_commands;
 
-/* An eventfd in the epoll set and not a uv_async: a thread that has pushed
- * may be overtaken by the loop's end before it wakes, and an async handle is
- * gone by then, while this descriptor stays until the loop is freed. It is
- * registered edge-triggered, so it need not be read. */
+/* An eventfd in the epoll set, not a uv_async: the loop may end between a
+ * thread's push and its wake. An async handle would be gone by then; this
+ * descriptor stays open until the loop is freed. It is registered
+ * edge-triggered, so it need not be read. */
 void ferry__wake(ferry_loop *loop) {
   uint64_t one = 1;
   ssize_t n;
@@ -27,10 +27,11 @@ void ferry__wake(ferry_loop *loop) {
 }
 
 static void wake(ferry_loop *loop) {
-  /* A loop that is awake looks again before it sleeps, as its own thread
-   * does. Sequentially consistent, like the push before it and the loop's two
-   * steps in the other order (ferry__mailbox_sleep): either the loop sees
-   * what was pushed, or the pusher sees that it sleeps. */
+  /* A loop that is awake looks again before it sleeps, and so does its own
+   * thread. All steps are sequentially consistent: the push before this check,
+   * and the loop's two steps in the opposite order (ferry__mailbox_sleep). So
+   * either the loop sees what was pushed, or the pusher sees that the loop
+   * sleeps. */
   if (!ferry_loop_is_current(loop) &&
       atomic_load_explicit(&loop->asleep, memory_order_seq_cst))
     ferry__wake(loop);
@@ -72,7 +73,7 @@ static ferry__command *take_command(ferry__mailbox *mailbox) {
                                   memory_order_acquire))
       command = &mailbox->spares[i];
   if (!command)
-    abort(); /* Neither memory, nor anything done meanwhile. */
+    abort(); /* Out of memory, and the spare commands are used up. */
   return command;
 }
 
@@ -126,7 +127,7 @@ bool ferry__mailbox_is_empty(const ferry_loop *loop) {
          !atomic_load_explicit(&mailbox->called, memory_order_relaxed);
 }
 
-/* Newest first, as the stack has it, to oldest first. */
+/* Reverses the stack's order, newest first, to oldest first. */
 static ferry__transfer *reversed(ferry__transfer *list) {
   ferry__transfer *first = NULL;
   while (list) {

@@ -1,18 +1,19 @@
-/* memory.c - libcurl's blocks, kept instead of freed.
+/* memory.c - keeps libcurl's memory blocks instead of freeing them.
  *
- * libcurl asks for some thirty blocks a transfer: copies of a URL's parts,
- * the record of a connection (1.5 KB) even where it goes on with one that
- * stands, a buffer to receive into (16 KB). glibc keeps seven of a size for a
- * thread, and none above 1 KB (malloc(3), tcache): where many transfers end
- * in one turn most of them go back to the heap, and each larger one has the
- * small ones joined again. That was 14 % of what a small request takes in
- * user mode; with shelves of a loop's own it takes 4 to 6 % less in all. The
- * buffer for long bodies (128 KB) was unmapped and faulted in again at each,
- * 8 % of what the download of a file of 100 KB takes.
+ * libcurl allocates about thirty blocks a transfer: copies of a URL's parts,
+ * the record of a connection (1.5 KB) even when it reuses one, a receive buffer
+ * (16 KB). glibc caches seven blocks of a size for each thread, and none above
+ * 1 KB (malloc(3), tcache). Where many transfers end in one turn, most blocks
+ * go back to the heap, and each larger one makes it coalesce the small ones.
+ * That was 14 % of a small request's time in user mode; with shelves for each
+ * loop the whole takes 4 to 6 % less. The buffer for long bodies (128 KB) was
+ * unmapped and faulted in again each time, 8 % of the time for downloading a
+ * 100 KB file.
  *
- * Which shelf a block belongs on is told by malloc_usable_size(3), but for the
- * receive buffers, which have addresses of their own (buffers.c). Threads that
- * are not a loop's take plain malloc's blocks, and give back any.
+ * malloc_usable_size(3) tells which shelf a block belongs on, except for the
+ * receive buffers, which have an address range of their own (buffers.c).
+ * Threads that do not run a loop take blocks from malloc, and can give back any
+ * block.
  */
 #include "core.h"
 
@@ -21,13 +22,13 @@
 #include <string.h>
 
 #if __has_feature(address_sanitizer)
-enum { KEEPS = 0 }; /* so that it sees each block's end */
+enum { KEEPS = 0 }; /* so that the sanitizer sees the end of each block */
 #else
 enum { KEEPS = 1 };
 #endif
 
-/* Shelf i has blocks that hold i * GRAIN bytes or a little more; the last two
- * are for receive buffers. */
+/* Shelf i holds blocks of i * GRAIN bytes or a little more. The last two hold
+ * receive buffers. */
 enum {
   GRAIN = 16,
   BIG = FERRY__SHELVES - 1,
@@ -35,9 +36,9 @@ enum {
   MOST = (SMALL - 1) * GRAIN,
   BUFFER = FERRY__BUFFER + GRAIN,
   BIG_BUFFER = FERRY__BIG_BUFFER + GRAIN,
-  PAGES = 8192,     /* which a block that is mapped may be larger */
-  KEPT = 64 * 1024, /* bytes on a shelf of others than buffers */
-  BIG_KEPT = 8,     /* one that ends leaves its own to the next that starts */
+  PAGES = 8192,     /* by which a mapped block may be larger */
+  KEPT = 64 * 1024, /* bytes on each shelf, except the buffers' */
+  BIG_KEPT = 8,     /* passed from a loop that ends to the next that starts */
 };
 
 static inline int shelf_for(size_t size) {
@@ -79,7 +80,7 @@ static void drop(void *block) {
     free(block);
 }
 
-/* libcurl's codes do not tell a want of memory from other faults. */
+/* libcurl's codes do not distinguish a lack of memory from other errors. */
 static void *noted(void *block) {
   if (!block && ferry__current)
     ferry__current->starved = true;

@@ -1,11 +1,11 @@
-/* pool.c - blocks for bodies and results, kept instead of freed.
+/* pool.c - keeps blocks for bodies and results instead of freeing them.
  *
- * Freeing a large buffer at every request makes glibc give its pages back
- * and fault them in again: 43 us a request instead of 15 for bodies of
- * 64 KB. Blocks are taken on a loop's thread and often given back on
- * another; what comes from elsewhere goes onto one list for the process, and
- * a loop that runs dry takes that list whole. Taking whole lists only, never
- * single nodes, is what keeps the lock-free stack free of the ABA problem. */
+ * Freeing a large buffer at every request makes glibc return its pages and
+ * fault them in again: 43 us a request instead of 15 for bodies of 64 KB.
+ * Blocks are taken on a loop's thread and often given back on another one.
+ * Those go onto one list for the process, and a loop without blocks takes that
+ * list whole. Taking whole lists only, never single nodes, keeps the lock-free
+ * stack free of the ABA problem. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct ferry__block {
 enum { UNPOOLED = FERRY__CLASSES };
 
 static const struct {
-  size_t size;   /* header included */
+  size_t size;   /* including the header */
   uint32_t most; /* kept on a list: 4 to 8 MB of each class */
 } classes[FERRY__CLASSES] = {
     {1024, 4096}, {4096, 1024}, {16384 + 256, 256}, {65536 + 256, 64},
@@ -70,11 +70,11 @@ void *ferry__block_make(size_t size, size_t *capacity) {
   return block + 1;
 }
 
-/* Onto the list of the process. */
+/* Puts a block onto the process's list. */
 static void share(ferry__block *block) {
   uint32_t class = block->class;
-  /* The counts are hints: they do not know of lists taken whole, and a block
-   * too many or too few does not matter. */
+  /* The counts are hints: they ignore lists that were taken whole. A block too
+   * many or too few does not matter. */
   if (class == UNPOOLED ||
       atomic_fetch_add_explicit(&shared[class].count, 1,
                                 memory_order_relaxed) >= classes[class].most) {
@@ -90,8 +90,8 @@ static void share(ferry__block *block) {
                                                 memory_order_relaxed));
 }
 
-/* A loop keeps as many as the process does: a burst of bodies that fail, or
- * that grow from class to class, leaves no more than that behind. */
+/* A loop keeps as many blocks as the process does. So a burst of bodies that
+ * fail, or that grow from class to class, leaves no more behind. */
 void ferry__pool_give(ferry__pool *pool, void *bytes) {
   ferry__block *block = (ferry__block *)bytes - 1;
   uint32_t class = block->class;

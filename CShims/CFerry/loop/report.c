@@ -1,4 +1,4 @@
-/* report.c - what a loop counts, and what libcurl was built for. */
+/* report.c - the statistics of a loop, and the features of libcurl. */
 #include "core.h"
 
 void ferry_loop_statistics(const ferry_loop *loop, ferry_statistics *out) {

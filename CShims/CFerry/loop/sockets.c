@@ -1,5 +1,5 @@
 /* sockets.c - an epoll set of our own, which the uv loop watches as one
- * descriptor. Each socket in it has an owner, who hears of its events. */
+ * descriptor. Each socket in it has an owner that receives its events. */
 #include "core.h"
 
 #include <errno.h>
@@ -47,9 +47,9 @@ bool ferry__socket_watch(ferry_loop *loop, ferry__socket *s, unsigned want) {
                   : s->have ? EPOLL_CTL_MOD
                             : EPOLL_CTL_ADD;
   int code = epoll_ctl(loop->sockets.epoll, operation, s->fd, &event);
-  /* libcurl before 8.2 closes some of the sockets that it had from us without
-   * telling. Then the number is somebody else's, maybe of this process, and
-   * what comes for them is not to be read here. */
+  /* libcurl before 8.2 closes some of the sockets that we opened for it without
+   * telling us. The number then belongs to another socket, perhaps of this
+   * process, whose events must not be handled here. */
   if (code && want && errno == ENOENT && s->ours) {
     s->have = 0;
     return false;
@@ -69,7 +69,8 @@ ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
   ferry__socket *s = ferry__socket_of(loop, fd);
   if (!s)
     return NULL;
-  /* Of an earlier socket with this number, closed without telling. */
+  /* The owner of an earlier socket with this number, which was closed without a
+   * report. */
   if (s->owner && s->owner->forget)
     s->owner->forget(loop, s);
   s->owner = owner;
@@ -80,7 +81,7 @@ ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
 }
 
 static void tell(ferry_loop *loop, ferry__socket *s, unsigned events) {
-  if (s->have && s->owner) /* else closed earlier in this batch */
+  if (s->have && s->owner) /* otherwise it was closed earlier in this batch */
     s->owner->on_event(loop, s, events);
 }
 
@@ -89,17 +90,19 @@ static void on_events(uv_poll_t *poll, int status, int uv_events) {
   struct epoll_event events[FERRY__EVENTS];
   (void)uv_events;
   if (status < 0)
-    return; /* the set itself cannot fail; what it holds reports by itself */
-  /* Level triggered: what does not fit comes next turn. */
+    return; /* the set itself cannot fail; its sockets report their errors */
+  /* Level-triggered: events that do not fit come in the next turn. */
   int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
   loop->now_ns = loop->http1.read_ns = uv_hrtime();
   for (int i = 0; i < count; i++)
-    if (events[i].data.ptr) /* NULL is the wake: the turn does its work */
+    if (events[i].data.ptr) /* NULL is the wake: the turn itself does the
+                             * work */
       tell(loop, events[i].data.ptr, events[i].events);
 }
 
 void ferry__socket_keep_alive(const ferry_loop *loop, int fd) {
-  /* Linux takes no more, in seconds; what is below one counts as one. */
+  /* Linux accepts no more than MOST, in seconds; less than a second counts as
+   * one. */
   enum { MOST = 32767, PROBES = 3 };
   uint32_t idle = loop->options.keep_alive_ms / 1000;
   if (!loop->options.keep_alive_ms)

@@ -1,5 +1,5 @@
-/* table.c - id to transfer: open addressing, linear probing, and removal by
- * shifting back, so that no tombstones gather. */
+/* table.c - maps ids to transfers: open addressing, linear probing, and removal
+ * by shifting back, so that no tombstones accumulate. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ bool ferry__table_insert(ferry__table *table, ferry__transfer *transfer) {
   size_t at = place(transfer->result.id, table->capacity);
   while (table->slots[at]) {
     if (table->slots[at]->result.id == transfer->result.id)
-      abort(); /* The id is still unanswered: its caller has lost count. */
+      abort(); /* The caller used the id of a transfer that has not ended. */
     at = (at + 1) & (table->capacity - 1);
   }
   table->slots[at] = transfer;
@@ -62,7 +62,7 @@ void ferry__table_remove(ferry__table *table, uint64_t id) {
   table->count--;
   for (size_t at = (hole + 1) & mask; table->slots[at]; at = (at + 1) & mask) {
     size_t home = place(table->slots[at]->result.id, table->capacity);
-    /* It may move back when its home is not between the hole and itself. */
+    /* It may move back if its home is not between the hole and itself. */
     if (((at - home) & mask) >= ((at - hole) & mask)) {
       table->slots[hole] = table->slots[at];
       hole = at;

@@ -1,4 +1,4 @@
-/* thread.c - threads beside the loop's: lookups (lookup.c), writers. */
+/* thread.c - threads other than the loop's: lookups (lookup.c) and writers. */
 #include "core.h"
 
 #include <signal.h>
@@ -10,9 +10,9 @@ bool ferry__thread_start(void *(*run)(void *), void *data, size_t stack) {
   if (pthread_attr_init(&attributes))
     return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  if (stack) /* refused where it is less than the system's least */
+  if (stack) /* refused if it is below the system's minimum */
     pthread_attr_setstacksize(&attributes, stack);
-  /* No signal is theirs. SIGXFSZ above all: writing reports EFBIG. */
+  /* They handle no signals. This matters for SIGXFSZ: writing reports EFBIG. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   int code = pthread_create(&thread, &attributes, run, data);

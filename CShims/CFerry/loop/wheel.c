@@ -1,10 +1,10 @@
-/* wheel.c - when something may expire next: a wheel of 512 slots of 8 ms.
+/* wheel.c - when a transfer may expire next: a wheel of 512 slots of 8 ms.
  *
- * Each transfer stands in the slot of the earliest moment at which one of
- * its limits could pass. When that moment comes, the limits are looked at,
- * and the transfer ends or is put in again: activity costs nothing, as it
- * only moves a time that nobody looks at before. What lies further away than
- * the wheel reaches (4 s) is looked at once a round. */
+ * Each transfer is in the slot of the earliest moment at which one of its
+ * limits could pass. When that moment comes, the limits are checked, and the
+ * transfer ends or goes into another slot. So activity costs nothing, as it
+ * only moves times that are not checked before. Transfers due beyond the
+ * wheel's range (4 s) are checked once per revolution. */
 #include "core.h"
 
 static unsigned slot_of(uint64_t tick) { return tick % FERRY__SLOTS; }
@@ -14,12 +14,12 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *t, uint64_t at) {
   if (t->timer_at)
     ferry__wheel_remove(loop, t);
   uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
-  /* Not while it turns, though it may be empty in between: from `now` the
-   * furthest slot could be the very one that is being looked at, and what is
+  /* Not while it turns, though it may be empty in between: counted from `now`,
+   * the furthest slot could be the one that is being processed, and a transfer
    * put there would be taken out again without end. */
   if (!wheel->is_turning && (!wheel->count || wheel->turned > now))
     wheel->turned = now;
-  /* Rounded up: never looked at before its time. */
+  /* Rounded up, so that a transfer is never checked too early. */
   uint64_t tick = (at + FERRY__SLOT_MS - 1) / FERRY__SLOT_MS;
   if (tick <= wheel->turned)
     tick = wheel->turned + 1;
@@ -57,13 +57,14 @@ void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *t) {
 void ferry__wheel_turn(ferry_loop *loop) {
   ferry__wheel *wheel = &loop->wheel;
   uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
-  /* A loop that was held up for longer than the wheel looks at each once. */
+  /* After a delay longer than the wheel's range, check each slot once. */
   if (wheel->count && now >= wheel->turned + FERRY__SLOTS)
     wheel->turned = now - FERRY__SLOTS + 1;
   wheel->is_turning = true;
   while (wheel->count && wheel->turned < now) {
     unsigned slot = slot_of(++wheel->turned);
-    /* What is put in again lands in a later slot, as `turned` has moved. */
+    /* A transfer that is put in again lands in a later slot, as `turned` has
+     * moved. */
     while (wheel->slot[slot]) {
       ferry__transfer *t = wheel->slot[slot];
       ferry__wheel_remove(loop, t);

@@ -1,8 +1,9 @@
 /* writers.c - threads that write to files, a few for each device.
  *
- * Not libuv's: those are four for the whole process, and a network file
- * system that hangs would take them from all who write elsewhere. What is no
- * regular file, a pipe say, is a device of its own. */
+ * libuv's thread pool is not used: it has four threads for the whole process,
+ * and a network file system that hangs would block them for everyone. A
+ * descriptor that is not a regular file, such as a pipe, counts as a device of
+ * its own. */
 #include "core.h"
 
 #include <errno.h>
@@ -14,13 +15,13 @@
 
 enum { THREADS = 4, IDLE_SECONDS = 10 };
 
-/* The jobs of one device, and those who do them. It lives as long as it has
- * threads. */
+/* The jobs of one device and the threads that do them. It lives as long as it
+ * has threads. */
 typedef struct crew {
   struct crew *next;
   uint64_t device, file;
   pthread_cond_t work;
-  ferry__job *jobs, **last; /* oldest first, none of them begun */
+  ferry__job *jobs, **last; /* oldest first; none has begun */
   unsigned waiting, threads, idle;
 } crew;
 
@@ -31,18 +32,18 @@ static struct {
 
 void ferry__job_device(ferry__job *job, int fd) {
   struct statx found;
-  /* What is known here of it: to ask a server could take for ever. */
+  /* Use only local knowledge: asking a server could take for ever. */
   if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
             &found))
-    return; /* with others of which nothing is known */
+    return; /* together with others that are unknown */
   job->device = makedev(found.stx_dev_major, found.stx_dev_minor);
   job->file = S_ISREG(found.stx_mode) ? 0 : found.stx_ino;
 }
 
 /* ---- Back on the loop ---------------------------------------------------- */
 
-/* [any thread] The lock is held: as long as it is, the loop does not see the
- * job, and so cannot end before it was woken. */
+/* [any thread] Called with the lock held: while it is, the loop does not see
+ * the job, and so cannot end before it was woken. */
 static void hand_back(ferry__job *job, int code) {
   ferry_loop *loop = job->loop;
   job->code = code;
@@ -143,7 +144,7 @@ static void *run(void *data) {
   return NULL;
 }
 
-/* ---- In ------------------------------------------------------------------ */
+/* ---- Submitting ---------------------------------------------------------- */
 
 static crew *find_crew(const ferry__job *job) {
   crew *found = writers.crews;
@@ -176,7 +177,7 @@ void ferry__job_put(ferry__job *job) {
     *crew->last = job;
     crew->last = &job->next;
     crew->waiting++;
-    /* An idle thread that has not woken yet may be another job's. */
+    /* An idle thread that has not woken yet may be taken by another job. */
     if (crew->idle < crew->waiting && crew->threads < THREADS &&
         ferry__thread_start(run, crew, 0))
       crew->threads++;

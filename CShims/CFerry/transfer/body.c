@@ -1,11 +1,11 @@
-/* body.c - what both engines report a response to: its final head, and where
- * the bytes of its body go: into one buffer, to the receiver piece by piece,
- * or to a descriptor; counted on the way. */
+/* body.c - where both engines report a response: its final head, and the bytes
+ * of its body, which go into one buffer, to the receiver piece by piece, or to
+ * a descriptor, and are counted. */
 #include "core.h"
 
 #include <string.h>
 
-enum { FIRST_MOST = 1 << 20 }; /* an announced length is not trusted further */
+enum { FIRST_MOST = 1 << 20 }; /* an announced length is trusted up to this */
 
 static bool fail(ferry__transfer *t, int code, int detail) {
   t->fault = (ferry__fault){code, detail};
@@ -27,7 +27,7 @@ static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
   if (body && t->max_body && !decode && head->content_length > 0 &&
       (uint64_t)head->content_length > t->max_body)
     return fail(t, FERRY_E_BODY_TOO_LARGE, 0);
-  /* A stream of HTTP/2 has an end of its own. */
+  /* An HTTP/2 stream has an end of its own. */
   if (body && !head->chunked && head->content_length < 0 &&
       head->version < 20) {
     t->result.flags |= FERRY_RESULT_CLOSE_FRAMED;
@@ -43,8 +43,8 @@ static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
 
 /* ---- The final head ------------------------------------------------------ */
 
-/* The answer is the proxy's own, or passed on by it, and not the server's
- * through a tunnel. */
+/* The response is the proxy's own, or forwarded by it; it did not come from the
+ * server through a tunnel. */
 static bool is_proxys(const ferry__transfer *t) {
   return t->extras && t->extras->proxy_kind == FERRY_PROXY_HTTP &&
          !t->host->secure;

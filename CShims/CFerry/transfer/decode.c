@@ -1,8 +1,9 @@
 /* decode.c - the content codings gzip (RFC 1952), deflate (RFC 1950, and bare
- * RFC 1951 as some servers send it), br (RFC 7932) and zstd (RFC 8878), by
- * zlib, libbrotli and libzstd and not by libcurl: libcurl reports a stream
- * that was cut short as success when Content-Length agrees with the cut, and
- * a second gzip member as a failed write. */
+ * RFC 1951 as some servers send it), br (RFC 7932) and zstd (RFC 8878).
+ *
+ * Decoded by zlib, libbrotli and libzstd, not by libcurl: libcurl reports a
+ * stream that was cut short as success when Content-Length agrees with the cut,
+ * and a second gzip member as a failed write. */
 #include "core.h"
 
 #include <brotli/decode.h>
@@ -15,7 +16,7 @@ enum {
   SPARE = 16,
   /* The largest window of a response, as a power of two (RFC 9659, 3). */
   ZSTD_WINDOW = 23,
-  /* A decoder with a larger window than this is not kept. */
+  /* A decoder with a larger window is not kept. */
   ZSTD_KEPT = 512 * 1024,
 };
 
@@ -23,7 +24,7 @@ enum {
 
 typedef enum outcome { GOES_ON, ENDED, CORRUPT } outcome;
 
-/* Decodes from decoder->in into `out`, and sets how much that made. */
+/* Decodes from decoder->in into `out`, and sets the number of bytes made. */
 static outcome step_zlib(ferry__decoder *d, size_t *made, unsigned char *out) {
   z_stream *z = &d->zlib;
   z->next_in = (unsigned char *)(uintptr_t)d->in;
@@ -71,8 +72,8 @@ static outcome step(ferry__decoder *d, size_t *made, unsigned char *out) {
   }
 }
 
-/* Bytes follow the end: another gzip member (RFC 1952, 2.2) or another zstd
- * frame (RFC 8878, 3.1) may be among them, but nothing else. */
+/* After the end, another gzip member (RFC 1952, 2.2) or another zstd frame (RFC
+ * 8878, 3.1) may follow, but nothing else. */
 static bool begin_next(ferry__decoder *d) {
   d->ended = false;
   return d->coding == FERRY__CODING_ZSTD ||
@@ -83,7 +84,7 @@ static bool is_zlib(uint8_t coding) {
   return coding == FERRY__CODING_GZIP || coding == FERRY__CODING_DEFLATE;
 }
 
-/* One that is new, or whose parts are of another body. */
+/* Prepares a new decoder, or one that was used for another body. */
 static bool prepare(ferry__decoder *d, uint8_t coding, bool is_new) {
   int window = coding == FERRY__CODING_GZIP ? 15 + 16 : 15;
   if (coding == FERRY__CODING_BROTLI)
@@ -100,9 +101,9 @@ static bool prepare(ferry__decoder *d, uint8_t coding, bool is_new) {
                  : inflateReset2(&d->zlib, window)) == Z_OK;
 }
 
-/* ---- Spare ones ---------------------------------------------------------- */
+/* ---- Spare decoders ------------------------------------------------------ */
 
-/* The list of the loop that decoders of this coding come from. */
+/* The loop's list of spare decoders for this coding. */
 static ferry__spares *spares(ferry_loop *loop, uint8_t coding) {
   return &loop->decoders[is_zlib(coding) ? 0 : 1];
 }
@@ -119,7 +120,7 @@ void ferry__decoder_free(ferry__decoder *d) {
 }
 
 ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding) {
-  /* libbrotli has no reset: each of its decoders is new. */
+  /* libbrotli has no reset, so each of its decoders is new. */
   ferry__spares *spare = spares(loop, coding);
   ferry__decoder *d = coding == FERRY__CODING_BROTLI ? NULL : spare->first;
   if (!loop->scratch && !(loop->scratch = malloc(SCRATCH)))
@@ -135,7 +136,7 @@ ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding) {
   }
   d->coding = coding;
   if (!prepare(d, coding, is_new)) {
-    /* A free of what was never made is none. */
+    /* Safe also if the decoder was never initialised. */
     ferry__decoder_free(d);
     return NULL;
   }
@@ -179,7 +180,7 @@ static bool corrupt(ferry__transfer *t) {
   return false;
 }
 
-/* Keeps the input that is left until the receiver goes on. */
+/* Keeps the remaining input until the receiver resumes. */
 static bool hold(ferry__transfer *t) {
   ferry__decoder *d = t->decoder;
   unsigned char *held = malloc(d->left ? d->left : 1);
@@ -220,8 +221,8 @@ static bool run(ferry_loop *loop, ferry__transfer *t) {
   return true;
 }
 
-/* «deflate» is zlib's format by the RFC and bare deflate data by some
- * servers: the first two bytes tell (RFC 1950, 2.2). */
+/* By the RFC «deflate» is zlib's format, but some servers send bare deflate
+ * data. The first two bytes tell which it is (RFC 1950, 2.2). */
 static bool choose_format(ferry__decoder *d, const unsigned char *bytes,
                           size_t length) {
   unsigned char two[2];
@@ -250,7 +251,7 @@ bool ferry__decode_write(ferry_loop *loop, ferry__transfer *t,
       }
       return true;
     }
-    if (d->first_length) { /* one byte makes no output yet */
+    if (d->first_length) { /* one byte gives no output yet */
       d->in = &d->first;
       d->left = 1;
       if (!run(loop, t))
@@ -272,7 +273,7 @@ bool ferry__decode_drain(ferry_loop *loop, ferry__transfer *t) {
   d->left = d->held_length;
   d->held = NULL;
   d->held_length = 0;
-  bool good = run(loop, t); /* may hold again: a copy of what is left */
+  bool good = run(loop, t); /* may hold again: a copy of the rest */
   free(held);
   return good;
 }

@@ -1,5 +1,6 @@
-/* extras.c - what few requests say: the proxy, credentials for challenges,
- * the encodings asked for. Looked at and copied on the caller's thread. */
+/* extras.c - rarely used options of a request: the proxy, credentials for
+ * challenges, the accepted encodings. They are checked and copied on the
+ * caller's thread. */
 #include "core.h"
 
 #include <stdio.h>
@@ -15,14 +16,14 @@ static bool is_value(const char *text) {
   return true;
 }
 
-/* libcurl's Digest escapes quotes only: a line break in a name would be one in
- * the field. No scheme has a use for such bytes (RFC 7617, 2). */
+/* libcurl's Digest escapes only quotes: a line break in a name would become one
+ * in the field. No scheme needs such bytes (RFC 7617, 2). */
 static bool is_secret(const char *text, size_t most) {
   return !text || (strnlen(text, most + 1) <= most && is_value(text) &&
                    !strchr(text, '\t'));
 }
 
-/* A name, or an address, in brackets where it is one of IPv6, and a port. */
+/* A name or an address (IPv6 in brackets), and a port. */
 static bool is_host_and_port(const char *p) {
   static const char name[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
@@ -41,7 +42,7 @@ static bool is_proxy(const ferry_proxy *p) {
   return p->kind >= FERRY_PROXY_HTTP && p->kind <= FERRY_PROXY_SOCKS4_NAMES &&
          is_host_and_port(p->address) && is_secret(p->user, most) &&
          is_secret(p->password, most) &&
-         /* A colon would end the user's name (RFC 7617, 2). */
+         /* A colon would end the user name (RFC 7617, 2). */
          !(p->user && p->kind == FERRY_PROXY_HTTP && !p->schemes &&
            strchr(p->user, ':'));
 }
@@ -53,7 +54,7 @@ static unsigned known_schemes(void) {
          (features & FERRY_FEATURE_NEGOTIATE ? FERRY_SCHEME_NEGOTIATE : 0);
 }
 
-/* Only an HTTP proxy challenges, and somebody has to answer it. */
+/* Only an HTTP proxy sends challenges, and libcurl must support a scheme. */
 static bool can_answer(const ferry_proxy *p) {
   return !p->schemes || (p->kind == FERRY_PROXY_HTTP && p->user &&
                          (p->schemes & known_schemes()));
@@ -92,7 +93,7 @@ static const char *copy(char **to, const char *text) {
   return at;
 }
 
-/* Which user a connection is: it is never another's. */
+/* The user that a connection belongs to: it is never used for another. */
 static uint64_t identity_of(const ferry__extras *x) {
   enum { BOUND = FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE };
   const char *parts[4] = {NULL, NULL, NULL, NULL};

@@ -1,8 +1,8 @@
-/* head.c - the head of an answer: raw bytes, a table of offsets, and a look
- * at every line as it comes (RFC 9112).
+/* head.c - the head of a response: raw bytes, a table of offsets, and a check
+ * of every line as it arrives (RFC 9112).
  *
- * libcurl is lenient where leniency is dangerous: it takes contradictory
- * lengths, control bytes in values and endless 1xx answers. A line that is
+ * libcurl is lenient where leniency is dangerous: it accepts contradictory
+ * lengths, control bytes in values and endless 1xx responses. A line that is
  * refused here ends the transfer and its connection. */
 #include "core.h"
 
@@ -106,8 +106,8 @@ static bool keep_field(ferry__head *head, size_t name_length, size_t value,
   return true;
 }
 
-/* A CR, a NUL and their kind are never a part of a line (RFC 9110, 5.5);
- * no branch inside, so that the compiler takes 16 bytes at a time. */
+/* CR, NUL and similar bytes are never a part of a line (RFC 9110, 5.5). The
+ * loop has no branch, so that the compiler handles 16 bytes at a time. */
 static bool has_control(const char *line, size_t n) {
   unsigned found = 0;
   for (size_t i = 0; i < n; i++) {
@@ -151,11 +151,11 @@ static ferry__fault end_of_head(ferry__head *head) {
     if (!keep_aside(head, head->bytes, head->length))
       return (ferry__fault){FERRY_E_MEMORY, 0};
     head->informational_length = head->aside_length;
-    head->status = 0; /* it is no answer yet */
+    head->status = 0; /* not a final response yet */
     expect_status(head);
     return taken;
   }
-  /* RFC 9112, 6.3: either is a smuggling attempt or a broken server. */
+  /* RFC 9112, 6.3: both together are a smuggling attempt or a broken server. */
   if (head->chunked && head->content_length >= 0)
     return malformed(FERRY_D_CONFLICTING_LENGTH);
   head->in_fields = false;
@@ -183,7 +183,7 @@ static bool is(const char *p, size_t n, const char *word, size_t length) {
 }
 #define IS(p, n, word) is(p, n, word, sizeof word - 1)
 
-/* The fields that decide over the framing and the decoding. */
+/* The fields that determine the framing and the decoding. */
 static ferry__fault framing_field(ferry__head *head, const char *name,
                                   size_t name_length, const char *value,
                                   size_t n) {
@@ -194,7 +194,7 @@ static ferry__fault framing_field(ferry__head *head, const char *name,
       return malformed(FERRY_D_TRANSFER_ENCODING);
     head->chunked = true;
   } else if (IS(name, name_length, "Content-Encoding")) {
-    /* More than one coding is left to the caller. */
+    /* Several codings are left to the caller. */
     if (head->coding != FERRY__CODING_NONE)
       head->coding = FERRY__CODING_OTHER;
     else if (IS(value, n, "gzip") || IS(value, n, "x-gzip"))
@@ -242,7 +242,8 @@ ferry__fault ferry__head_line(ferry__head *head, const char *line,
   size_t colon = 0;
   while (colon < n && ferry__tchar[(unsigned char)line[colon]])
     colon++;
-  /* No name, white space before the colon, no colon, or obsolete folding. */
+  /* No name, white space before the colon, no colon, or obsolete line
+   * folding. */
   if (!colon || colon == n || line[colon] != ':' || colon > UINT16_MAX)
     return malformed(broken);
   size_t value = colon + 1, end = n;
@@ -252,7 +253,7 @@ ferry__fault ferry__head_line(ferry__head *head, const char *line,
     end--;
   if (end - value > UINT16_MAX)
     return too_large(FERRY_D_HEAD_BYTES);
-  if (head->complete) { /* a trailer, which decides nothing (9110, 6.5) */
+  if (head->complete) { /* a trailer, which has no effect (RFC 9110, 6.5) */
     if (++head->trailers > FERRY__MAX_FIELDS)
       return too_large(FERRY_D_HEAD_BYTES);
     return keep_aside(head, line, length) ? taken

@@ -1,5 +1,5 @@
-/* local.c - URLs of a socket of this machine: "http+unix://%2Frun%2Fa.sock/x".
- * What stands for the host is the socket's path, escaped. */
+/* local.c - URLs of a local socket: "http+unix://%2Frun%2Fa.sock/x". In place
+ * of the host they have the escaped path of the socket. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int digit(char c) {
                                 : -1;
 }
 
-/* As of RFC 3986, 3.2.2, a registered name. */
+/* Characters of a registered name that need no escape (RFC 3986, 3.2.2). */
 static bool stands_for_itself(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') || (c && strchr("-._~!$&'()*+,;=", c));
@@ -54,8 +54,8 @@ int ferry__local_path(const char *in, size_t length, char **path) {
   return FERRY_E_INVALID_URL;
 }
 
-/* Names of hosts are read in lower case, here and elsewhere: what would be
- * another path then is escaped. */
+/* Host names are lower-cased, here and elsewhere. Characters of a path that
+ * this would change are escaped. */
 char *ferry__local_authority(const char *path) {
   static const char digits[] = "0123456789abcdef";
   char *text = malloc(3 * strlen(path) + 1), *to = text;

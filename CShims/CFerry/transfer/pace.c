@@ -1,11 +1,11 @@
-/* pace.c - a bound on the rate of one transfer: bytes are paid for out of a
- * budget that time fills, and that holds a quarter of a second's. libcurl's
- * own bound (CURLOPT_MAX_RECV_SPEED_LARGE) lets 300 KB through at once where
- * 300 KB a second are allowed. */
+/* pace.c - limits the rate of one transfer. Bytes are paid for from a budget,
+ * which time fills and which holds a quarter of a second's bytes. libcurl's own
+ * limit (CURLOPT_MAX_RECV_SPEED_LARGE) lets 300 KB through at once where 300 KB
+ * a second are allowed. */
 #include "core.h"
 
-/* What comes at once may cost more than there is. Such a debt is paid back in
- * full, be it that of many seconds, and before the next byte. */
+/* One read may cost more than the budget. Such a debt is paid back in full,
+ * even over many seconds, before the next byte. */
 static void fill(ferry__transfer *t, uint64_t now) {
   int64_t most = (int64_t)(t->max_rate / 4) + 1;
   uint64_t bytes = 0;
@@ -20,13 +20,13 @@ static void fill(ferry__transfer *t, uint64_t now) {
     t->budget = most;
     t->pace_ms = now;
   } else {
-    /* Time that was too short for a whole byte counts the next time: at a few
-     * bytes a second all of it would be lost. */
+    /* Time that was too short for a whole byte is carried over: at a few bytes
+     * a second all of it would be lost. */
     t->pace_ms += bytes * 1000 / t->max_rate;
   }
 }
 
-/* What it owes, as a time. */
+/* The time that paying back its debt takes. */
 static uint64_t wait(const ferry__transfer *t) {
   return 1 + (uint64_t)(-t->budget) * 1000 / t->max_rate;
 }

@@ -1,13 +1,13 @@
-/* request.c - from a ferry_request to a transfer: everything that libcurl
- * would send as it is, is looked at here, on the caller's thread, and copied
- * into one allocation. */
+/* request.c - turns a ferry_request into a transfer. Everything that libcurl
+ * would send unchanged is checked here, on the caller's thread, and copied into
+ * one allocation. */
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* libcurl's request ends at 1 MiB, its own fields included. */
+/* libcurl limits a request to 1 MiB, including its own fields. */
 enum { MOST_HEAD = 1000000 };
 
 static ferry__fault refuse(int code, int detail) {
@@ -45,8 +45,8 @@ static ferry__fault split_url(const char *url, size_t n, parts *out) {
     return refuse(FERRY_E_UNSUPPORTED_SCHEME, 0);
   size_t end = scheme;
   while (end < n && url[end] != '/' && url[end] != '?' && url[end] != '#') {
-    /* Userinfo is the caller's to take out; a backslash is taken for a
-     * slash by some parsers and for a part of the host by others. */
+    /* The caller must remove userinfo. Some parsers take a backslash for a
+     * slash, others for a part of the host. */
     if (url[end] == '@' || url[end] == '\\')
       return refuse(FERRY_E_INVALID_URL, 0);
     end++;
@@ -54,7 +54,7 @@ static ferry__fault split_url(const char *url, size_t n, parts *out) {
   if (end == scheme)
     return refuse(FERRY_E_INVALID_URL, 0);
   out->target = end;
-  /* One host, one name: the default port is not spelled out. */
+  /* One host, one name: the default port is left out. */
   if (url[end - 1] == ':')
     end -= 1;
   else if (scheme == 7 && end - scheme > 3 && !memcmp(url + end - 3, ":80", 3))
@@ -66,7 +66,7 @@ static ferry__fault split_url(const char *url, size_t n, parts *out) {
   for (out->target_length = 0;
        end < n && url[end] != '#'; end++, out->target_length++)
     if ((unsigned char)url[end] >= 0x80)
-      return refuse(FERRY_E_INVALID_URL, 0); /* has to be escaped */
+      return refuse(FERRY_E_INVALID_URL, 0); /* must be escaped */
   return accepted;
 }
 
@@ -75,7 +75,7 @@ typedef struct field {
   uint32_t name_length, value_length;
 } field;
 
-/* Steps through the packed fields; false at the end. */
+/* Steps through the packed fields; returns false at the end. */
 static bool next_field(const char **at, const char *end, field *out) {
   uint32_t lengths[2];
   if ((size_t)(end - *at) < sizeof lengths)
@@ -94,8 +94,8 @@ static bool named(const field *f, const char *name) {
          !strncasecmp(f->name, name, f->name_length);
 }
 
-/* libcurl adds an Accept of its own, for anything. It says nothing, and every
- * byte of a request costs some 80 instructions. */
+/* libcurl adds an Accept that allows anything. It is useless, and every byte of
+ * a request costs some 80 instructions. */
 struct curl_slist ferry__no_accept = {(char[]){"Accept:"}, NULL};
 
 char ferry__chunked[] = "Transfer-Encoding: chunked";
@@ -109,19 +109,19 @@ static bool is_blank(const field *f) {
 }
 
 typedef struct survey {
-  size_t count, bytes; /* what the list will take */
+  size_t count, bytes; /* the size that the list will need */
   bool accept, content_type, expect;
-  bool tunnel, socks; /* the proxy is asked to CONNECT, or is one of SOCKS */
+  bool tunnel, socks; /* uses CONNECT, or is a SOCKS proxy */
 } survey;
 
-/* A word to the proxy goes to the proxy, and never on to the server: with the
- * CONNECT, or with a request that the proxy reads, or nowhere. */
+/* A field for the proxy is sent to the proxy only, never on to the server: with
+ * the CONNECT, or with a request that the proxy reads, or not at all. */
 static bool is_for_proxy(const field *f, const survey *seen) {
   return (seen->tunnel || seen->socks) && named(f, "Proxy-Authorization");
 }
 
-/* A field of the caller's about framing is either what will be sent anyway,
- * and left out, or refused: there is never a second one on the wire. */
+/* A framing field of the caller's is left out if it says what is sent anyway;
+ * otherwise it is refused. So there is never a second one on the wire. */
 static ferry__fault look_at_framing(const field *f,
                                     const ferry_request *request,
                                     bool *leave_out) {
@@ -142,7 +142,7 @@ static ferry__fault look_at_framing(const field *f,
       request->body_kind == FERRY_BODY_NONE ? 0 : request->body_length;
   if (length != body)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
-  /* Of a request without a body libcurl adds none. */
+  /* For a request without a body libcurl adds none. */
   *leave_out = request->body_kind != FERRY_BODY_NONE;
   return accepted;
 }
@@ -178,7 +178,7 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
   return accepted;
 }
 
-/* The nodes stand in the arena too, so that a list costs no allocation. */
+/* The nodes are in the arena too, so a list costs no allocation. */
 static void write_fields(const ferry_request *request, const survey *seen,
                          struct curl_slist *nodes, char *text,
                          ferry__transfer *t) {
@@ -195,7 +195,7 @@ static void write_fields(const ferry_request *request, const survey *seen,
     nodes->data = text;
     memcpy(text, f.name, f.name_length);
     text += f.name_length;
-    /* For libcurl «Name:» takes a field away, and «Name;» sends it empty. */
+    /* For libcurl «Name:» removes a field, and «Name;» sends an empty one. */
     if (is_blank(&f))
       f.value_length = 0;
     *text++ = f.value_length ? ':' : ';';
@@ -214,7 +214,7 @@ static void write_fields(const ferry_request *request, const survey *seen,
     }
     nodes++;
   }
-  /* What libcurl would add by itself to a body. */
+  /* Fields that libcurl would add by itself to a body. */
   static char no_type[] = "Content-Type:", no_expect[] = "Expect:";
   char *extra[3];
   int extras = 0;
@@ -245,7 +245,8 @@ static uint8_t method_kind(const char *method, size_t length) {
   return FERRY__OTHER;
 }
 
-/* "/path?query" from what follows the authority, which may be "" or "?q". */
+/* Writes "/path?query" from what follows the authority, which may be "" or
+ * "?q". */
 static char *write_target(char *to, const char *from, size_t length) {
   if (!length || from[0] != '/')
     *to++ = '/';
@@ -254,7 +255,7 @@ static char *write_target(char *to, const char *from, size_t length) {
   return to + length + 1;
 }
 
-/* What follows an answer to CONNECT is no HTTP (RFC 9110, 9.3.6). */
+/* What follows a response to CONNECT is not HTTP (RFC 9110, 9.3.6). */
 static bool is_connect(const ferry_request *request) {
   return request->method_length == 7 && !memcmp(request->method, "CONNECT", 7);
 }
@@ -283,7 +284,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   if (request->body_kind > FERRY_BODY_PULL ||
       request->response_kind > FERRY_DESCRIPTOR)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_NONE);
-  /* libcurl would wait for a body of the answer. */
+  /* libcurl would wait for a body of the response. */
   if (is_head(request) && request->body_kind != FERRY_BODY_NONE)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
   fault = survey_fields(request, &seen);
@@ -365,7 +366,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->low_speed_ms = request->low_speed_ms;
   t->max_head = request->max_head;
   t->max_body = request->max_body;
-  /* On a loop's thread the begin of its round is near enough. */
+  /* On a loop's thread the start of its round is accurate enough. */
   t->submitted_ns = ferry__current ? ferry__current->now_ns : uv_hrtime();
   *out = t;
   return accepted;

@@ -1,16 +1,16 @@
-/* result.c - a transfer becomes its result: one block for what is small, and
- * the body's own buffer otherwise. */
+/* result.c - turns a transfer into its result: one block for small results,
+ * otherwise the body's own buffer. */
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 1024 }; /* bodies up to here are copied, not handed over */
+enum { SMALL = 1024 }; /* smaller bodies are copied, not handed over */
 
 static void put(ferry_result *result, char *at, const ferry_field *fields,
                 uint32_t count, const char *head, uint32_t length) {
   size_t size = count * sizeof *fields;
-  if (size) /* else there may be no table yet */
+  if (size) /* otherwise there may be no table yet */
     memcpy(at, fields, size);
   memcpy(at + size, head, length);
   result->fields = (const ferry_field *)at;
@@ -40,7 +40,7 @@ void ferry__result_pack(ferry_loop *loop, ferry__transfer *t) {
   size_t size = head->count * sizeof(ferry_field) + head->length +
                 head->aside_length,
          capacity;
-  if (t->bytes && t->fault.code) { /* a part of a body is nobody's body */
+  if (t->bytes && t->fault.code) { /* an incomplete body is not delivered */
     ferry__pool_give(&loop->pool, t->bytes);
     t->bytes = NULL;
   }
@@ -126,7 +126,7 @@ int ferry_result_make(uint64_t id, const char *text, size_t length,
   if (!t)
     return code;
   ferry__head_begin(&head, UINT32_MAX);
-  head.http2 = true; /* or whatever else is said */
+  head.http2 = true; /* whatever version the status line names */
   for (size_t at = 0; at < length;) {
     const char *end = memchr(text + at, '\n', length - at);
     size_t line = end ? (size_t)(end - text) + 1 - at : length - at;

@@ -1,20 +1,20 @@
 /* sink.c - bodies that go to a descriptor.
  *
- * Threads write (writers.c), not the loop: a disk that is slow, or a pipe that
- * nobody reads, then holds up the transfers that go there and no other. A
- * sink has two blocks, one that is filled while the other is written; when
- * both are full its socket is left unread. The copy into a block is paid back
- * by longer writes, 600 KB and more where libcurl hands over 16, and so is the
- * change of threads: 1 GB with blocks of 192 KB took 1.25 times the processor
- * that the curl command took, with these 0.95 to 1.16 times, and 2.5 MB more
- * memory. A body that is no larger than its share of all blocks has one to
- * itself, and is written at once: files of 100 KB, 32 of them at once, took
- * four turns of a writer each where one will do.
+ * Threads write (writers.c), not the loop. So a slow disk, or a pipe that
+ * nobody reads, holds up only the transfers that go there. A sink has two
+ * blocks: one is filled while the other is written. When both are full, the
+ * socket is not read. The copy into a block and the change of threads pay off,
+ * because writes are longer: 600 KB and more, where libcurl hands over 16.
+ * Compared with the curl command, 1 GB took 1.25 times the processor time with
+ * blocks of 192 KB, and takes 0.95 to 1.16 times with these, with 2.5 MB more
+ * memory. A body that is no larger than its share of all blocks gets one block
+ * and is written at once: files of 100 KB, 32 of them at once, took four turns
+ * of a writer each, where one is enough.
  *
  * A write may never return: a pipe that nobody reads, a file system that hangs.
  * So a sink writes through a descriptor of its own, which the thread closes
- * behind the last write. A transfer that has to end meanwhile leaves the sink
- * to the thread, with that descriptor and the block that is being written. */
+ * after the last write. A transfer that must end meanwhile leaves the sink to
+ * the thread, with that descriptor and the block that is being written. */
 #include "core.h"
 
 #include <errno.h>
@@ -26,10 +26,11 @@
 enum {
   BLOCK = 1000 * 1024,
   LEAST_BLOCK = 64 * 1024,
-  WHOLE = 384 * 1024, /* no larger body is kept until it is all there */
-  ALL_BLOCKS = 4 * 1024 * 1024, /* of a loop's sinks, while they are few */
-  PIECE = CURL_MAX_WRITE_SIZE,  /* the most that libcurl hands over */
-  FLUSH_MS = 100, /* bytes do not wait longer for others to be written with */
+  WHOLE = 384 * 1024, /* larger bodies are written before they are complete */
+  ALL_BLOCKS = 4 * 1024 * 1024, /* for all sinks of a loop, while there are
+                                 * few */
+  PIECE = CURL_MAX_WRITE_SIZE,  /* the most that libcurl hands over at once */
+  FLUSH_MS = 100, /* how long bytes wait for others to be written with */
 };
 
 typedef struct ferry__part {
@@ -38,18 +39,19 @@ typedef struct ferry__part {
 } ferry__part;
 
 struct ferry__sink {
-  ferry__job job; /* the first: a job is known by its address */
+  ferry__job job; /* must be first: a job is known by its address */
   ferry__transfer *transfer;
   ferry_loop *loop;
-  ferry__part filling, writing; /* `writing` is the thread's while it works */
-  size_t block, due; /* of a block, and how much of it is worth a write */
+  ferry__part filling, writing; /* `writing` belongs to the thread while it
+                                 * works */
+  size_t block, due; /* size of a block, and how much is worth a write */
   int64_t offset;
   uint64_t written, flush_ms;
-  int32_t os_errno; /* the thread's while it works, as .. */
-  int fd;           /* .. this is; -1 = closed */
+  int32_t os_errno; /* the thread's while it works, like .. */
+  int fd;           /* .. this; -1 = closed */
   bool working;
-  atomic_bool last; /* nothing comes after what is being written, .. */
-  atomic_bool left; /* .. or it need not be written to its end */
+  atomic_bool last; /* the current write is the last one, .. */
+  atomic_bool left; /* .. or need not be completed */
 };
 
 static bool fail(ferry__transfer *t, int code) {
@@ -57,7 +59,7 @@ static bool fail(ferry__transfer *t, int code) {
   return false;
 }
 
-/* Smaller blocks where many write. */
+/* Uses smaller blocks if many sinks write. */
 static void set_block(ferry__sink *sink) {
   const ferry__transfer *t = sink->transfer;
   int64_t announced = t->head->content_length;
@@ -134,12 +136,12 @@ static void write_part(ferry__job *job) {
       sink->offset += n;
   }
   sink->writing.used -= left;
-  /* Here, as closing may wait for the device, too. */
+  /* Closed on this thread, as closing may wait for the device, too. */
   if (atomic_load_explicit(&sink->last, memory_order_relaxed))
     close_own(sink);
 }
 
-/* [a writer's thread] Its transfer has ended without it. */
+/* [a writer's thread] Its transfer has ended before it. */
 static void drop(ferry__job *job) {
   ferry__sink *sink = (ferry__sink *)job;
   close_own(sink);
@@ -157,7 +159,7 @@ static void begin_to_write(ferry__sink *sink) {
   ferry__job_put(&sink->job);
 }
 
-/* Called while nothing is being written. */
+/* Called only while no write is under way. */
 static bool is_due(const ferry__sink *sink) {
   return sink->filling.used &&
          (sink->filling.used >= sink->due ||
@@ -177,7 +179,7 @@ static void on_part_written(ferry__job *job) {
   ferry__transfer *t = sink->transfer;
   ferry_loop *loop = sink->loop;
   sink->working = false;
-  if (job->code) { /* there was nobody to do it */
+  if (job->code) { /* no thread could be started */
     sink->os_errno = job->code;
     sink->writing.used = 0;
     close_own(sink);
@@ -264,8 +266,8 @@ bool ferry__sink_rests(ferry__transfer *t) {
   ferry__sink *sink = t->sink;
   if (!sink || (!sink->working && sink->fd < 0))
     return true;
-  /* Nothing goes behind what is missing. While a writer works, its errno is
-   * not ours to read: this is called again when it is done. */
+  /* Nothing is written after a gap. While a writer works, its errno must not be
+   * read here: this is called again when it is done. */
   if (!sink->working && sink->os_errno)
     sink->filling.used = 0;
   if (!sink->working || !sink->filling.used)

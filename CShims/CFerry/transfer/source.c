@@ -1,5 +1,5 @@
-/* source.c - where the bytes of a request's body come from: whoever is asked
- * for them gives them, or says in which file they stand. */
+/* source.c - the bytes of a request's body: the source provides them, or names
+ * the file that holds them. */
 #include "core.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 /* ---- Pieces of files ----------------------------------------------------- */
 
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* on every machine; glibc knows of it from 2.38 on */
+#define SYS_cachestat 451 /* the number on every machine; glibc has it from 2.38
+                           * on */
 #endif
 
 int ferry_file_is_cached(int32_t fd, int64_t offset, uint64_t length) {
@@ -51,7 +52,7 @@ void ferry__piece_took(ferry__transfer *t, uint64_t count) {
   t->piece.length -= count;
 }
 
-/* The bytes themselves, for who needs them. */
+/* Reads the bytes, for callers that cannot send a piece. */
 static int64_t read_piece(ferry__transfer *t, char *space, size_t size) {
   ssize_t n;
   if (t->piece.length < size)
@@ -68,7 +69,7 @@ static int64_t read_piece(ferry__transfer *t, char *space, size_t size) {
   return n;
 }
 
-/* ---- Asking -------------------------------------------------------------- */
+/* ---- Pulling ------------------------------------------------------------- */
 
 static bool takes_piece(ferry__transfer *t, const ferry_piece *piece,
                         uint64_t left) {

@@ -1,5 +1,4 @@
-/* submit.c - transfers are handed over, and told what to do, from any
- * thread. */
+/* submit.c - submits and controls transfers, from any thread. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -9,8 +8,8 @@ int ferry_submit(ferry_loop *loop, const ferry_request *request,
   ferry__transfer *transfer;
   if (detail)
     *detail = FERRY_D_NONE;
-  /* At once and not when the loop gets to close its inbox: threads that keep
-   * on pushing would keep it from getting there. */
+  /* Checked here, not only when the loop closes its inbox: threads that keep on
+   * submitting would keep it from getting there. */
   if (atomic_load_explicit(&loop->stopping, memory_order_acquire))
     return FERRY_E_SHUTDOWN;
   ferry__fault fault = ferry__transfer_make(request, &transfer);

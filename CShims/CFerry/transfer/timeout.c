@@ -1,5 +1,5 @@
-/* timeout.c - the limits of one transfer. All of them are ours: libcurl's
- * count the time in its own queue, and its clock stands still while nothing
+/* timeout.c - the limits of one transfer. None is left to libcurl: its limits
+ * include the time in its own queue, and its clock stops while nothing
  * happens. */
 #include "core.h"
 
@@ -24,9 +24,10 @@ static void sooner(uint64_t *next, uint64_t at) {
 
 /* ---- What expires next --------------------------------------------------- */
 
-/* True when the limit has passed; else notes when it will. The time in which
- * the loop was held does not count, as nothing could happen in it: the last
- * such time, so that a limit passes even where every turn is a long one. */
+/* Returns true if the limit has passed; otherwise notes when it will. The time
+ * in which the loop was held does not count, as nothing could happen in it.
+ * Only the last such time is left out, so that a limit passes even if every
+ * turn is long. */
 static bool passed(const ferry__clock *clock, uint64_t from, uint32_t limit,
                    uint64_t *next) {
   if (!limit)
@@ -41,8 +42,9 @@ static bool passed(const ferry__clock *clock, uint64_t from, uint32_t limit,
   return false;
 }
 
-/* A deadline is a point in time, which does not move. One that passed while the
- * loop was held passes a moment after it, when what had come is read. */
+/* A deadline is a point in time and does not move. One that passed while the
+ * loop was held takes effect a moment later, when what had arrived has been
+ * read. */
 static bool is_over(const ferry__clock *clock, const ferry__transfer *t,
                     uint64_t *next) {
   uint64_t at = t->submitted_ms + t->deadline_ms;
@@ -63,7 +65,7 @@ static ferry__expiry timed_out(int detail) {
   return (ferry__expiry){.kind = FERRY__EXPIRES_NOW, .detail = detail};
 }
 
-/* Whether too few bytes came while the window was open. */
+/* Whether too few bytes arrived while the window was open. */
 static ferry__expiry speed_of(const ferry__clock *clock,
                               const ferry__transfer *t, bool paused,
                               uint64_t moved, ferry__expiry e) {
@@ -108,11 +110,11 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
       return timed_out(idle_detail(t));
   } else if (progress->source_paused && progress->answered &&
              t->state == FERRY__RUNNING) {
-    /* Its source may never come back. */
+    /* Its source may never resume. */
     if (passed(clock, t->last_ms, t->idle_ms, &e.at))
       return (ferry__expiry){.kind = FERRY__EXPIRES_UNSENT};
   } else if (t->idle_ms) {
-    sooner(&e.at, clock->now + t->idle_ms); /* its own clock stands still */
+    sooner(&e.at, clock->now + t->idle_ms); /* its own clock is suspended */
   }
   return speed_of(clock, t, paused, progress->moved, e);
 }
@@ -132,7 +134,8 @@ static uint64_t moved(const ferry__transfer *t) {
   return t->result.body_received + ferry__pulled(t) + sent;
 }
 
-/* The socket is not this transfer's alone, so its events tell nothing. */
+/* The socket is shared with other transfers, so its events say nothing about
+ * this one. */
 static void look_at_upload(ferry__transfer *t, uint64_t now) {
   uint64_t bytes = moved(t);
   if (bytes != t->uploaded)
@@ -140,7 +143,7 @@ static void look_at_upload(ferry__transfer *t, uint64_t now) {
   t->uploaded = bytes;
 }
 
-/* Its response is settled, and only a write is under way. */
+/* Its outcome is settled, and only a write is under way. */
 static uint64_t check_writing(ferry_loop *loop, ferry__transfer *t) {
   static const ferry__fault late = {FERRY_E_TIMEOUT, FERRY_D_TIMEOUT_DEADLINE};
   ferry__clock clock = clock_of(loop);
@@ -155,8 +158,8 @@ static uint64_t check_writing(ferry_loop *loop, ferry__transfer *t) {
   return t->state == FERRY__WRITING ? clock.now + FERRY__WRITE_MS : 0;
 }
 
-/* What is due by itself goes on. Returns when to look again, 0 = no need to;
- * *fault is set where the transfer cannot go on. */
+/* Resumes what is due without an event. Returns when to look again, 0 = never;
+ * sets *fault if the transfer cannot continue. */
 static uint64_t go_on(ferry_loop *loop, ferry__transfer *t,
                       ferry__fault *fault) {
   uint64_t next = 0;
@@ -174,8 +177,8 @@ static void open_window(ferry_loop *loop, ferry__transfer *t) {
   t->window_bytes = moved(t);
 }
 
-/* The next moment at which something of this transfer may expire; 0 = none.
- * *fault is set when it has. */
+/* The next moment at which a limit of this transfer may pass; 0 = none. Sets
+ * *fault if one has. */
 static uint64_t check(ferry_loop *loop, ferry__transfer *t,
                       ferry__fault *fault) {
   if (t->state == FERRY__DONE)
@@ -201,12 +204,12 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     return 0;
   case FERRY__EXPIRES_UNSENT:
     t->engine->leave_unsent(loop, t);
-    return check(loop, t, fault); /* its receiver may not come back, either */
+    return check(loop, t, fault); /* its receiver may never resume, either */
   }
   if (t->paused & FERRY__PAUSED_BY_RATE) {
     sooner(&next, ferry__pace_look(loop, t));
     if (t->state != FERRY__RUNNING && t->state != FERRY__DRAINING)
-      return check(loop, t, fault); /* that was its end, but for a write */
+      return check(loop, t, fault); /* it has ended, except for a write */
   }
   return next;
 }

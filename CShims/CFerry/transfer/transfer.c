@@ -1,5 +1,5 @@
 /* transfer.c - the life of one transfer on the loop's thread, from its engine
- * on: begun, paused and resumed, ended exactly once. */
+ * on: started, paused and resumed, ended exactly once. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -48,20 +48,20 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
   t->paused &= (uint8_t)~reason;
   if (reason != FERRY__PAUSED_BY_RECEIVER &&
       (t->paused & FERRY__PAUSED_BY_RECEIVER))
-    return; /* who will say so */
+    return; /* the source resumes by itself */
   if (t->source != FERRY__SOURCE_LEFT)
     t->source = FERRY__SOURCE_READY;
   if (!paused || !is_at_work(t))
     return;
   t->last_ms = ferry__now(loop);
-  t->window_ms = 0; /* begins anew at the next look */
+  t->window_ms = 0; /* starts again at the next look */
   if (t->decoder && t->decoder->held) {
     if (!ferry__decode_drain(loop, t)) {
       ferry__transfer_end(loop, t, t->fault);
       return;
     }
     if (t->paused)
-      return; /* paused again before what was held has gone */
+      return; /* paused again before the held bytes were delivered */
   }
   t->engine->resume(loop, t);
 }
@@ -95,8 +95,9 @@ void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *t, int32_t fd,
 
 /* ---- The end ------------------------------------------------------------- */
 
-/* Whoever cancels, stops or sets a deadline does not wait for a write that may
- * never return. Others do, as they may be about to write to the same place. */
+/* A cancel, a stop or a deadline does not wait for a write that may never
+ * return. Other ends do wait, because the caller may be about to write to the
+ * same place. */
 static void wait_for_write(ferry_loop *loop, ferry__transfer *t,
                            ferry__fault fault) {
   bool leaves = fault.code == FERRY_E_CANCELLED ||
@@ -138,7 +139,7 @@ void ferry__transfer_left(ferry_loop *loop, ferry__transfer *t,
   t->fault = fault;
   if (!t->fault.code && t->decoder) {
     if (t->decoder->held) {
-      /* All is here, but the receiver has not taken it yet. */
+      /* All bytes are here, but the receiver has not taken them yet. */
       t->state = FERRY__DRAINING;
       return;
     }

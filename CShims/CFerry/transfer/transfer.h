@@ -1,5 +1,5 @@
-/* transfer.h - one transfer: the head and the body of its answer, what it asks
- * for beyond the usual, when it expires. */
+/* transfer.h - one transfer: the head and the body of its response, its
+ * options, and its limits. */
 #ifndef FERRY_TRANSFER_H
 #define FERRY_TRANSFER_H
 
@@ -17,13 +17,13 @@ typedef struct ferry__head {
   uint32_t limit;
   uint16_t status;
   uint16_t informational, trailers;
-  /* Informational heads, then trailers, as they came; 0 bytes of most. */
+  /* Informational heads, then trailers, as received; usually 0 bytes. */
   char *aside;
   uint32_t aside_length, aside_capacity, informational_length;
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
-  bool http2; /* so its connection speaks, and the status line has to */
+  bool http2; /* from its connection; the status line must agree */
 } ferry__head;
 
 enum {
@@ -32,41 +32,42 @@ enum {
   FERRY__CODING_DEFLATE,
   FERRY__CODING_BROTLI,
   FERRY__CODING_ZSTD,
-  FERRY__CODING_OTHER, /* left as it is */
+  FERRY__CODING_OTHER, /* not decoded */
 };
 
 typedef struct ferry__fault {
   int32_t code, detail;
 } ferry__fault;
 
-/* What names and methods are made of (tchar of RFC 9110, 5.6.2). */
+/* The characters of names and methods (tchar of RFC 9110, 5.6.2). */
 extern const unsigned char ferry__tchar[256];
 /* Forgets all heads; keeps the memory. */
 void ferry__head_begin(ferry__head *head, uint32_t limit);
-/* The next line must be a status line: another answer follows. */
+/* The next line must be a status line: another response follows. */
 void ferry__head_expect_status(ferry__head *head);
-/* One line with its CR LF. code 0 = taken. Sets complete at the final end. */
+/* Takes one line with its CR LF. code 0 = accepted. Sets complete at the final
+ * end. */
 ferry__fault ferry__head_line(ferry__head *head, const char *line,
                               size_t length);
 void ferry__head_free(ferry__head *head);
-/* Of a transfer of which nothing has come. */
+/* The head of a transfer that has received nothing. */
 extern ferry__head *const ferry__no_head;
 
 /* ---- Decoding (decode.c) ------------------------------------------------- */
 
 typedef struct ferry__decoder {
-  struct ferry__decoder *next; /* in the loop's list of spare ones */
+  struct ferry__decoder *next; /* in the loop's list of spare decoders */
   union {
     z_stream zlib;
     struct BrotliDecoderStateStruct *brotli;
     struct ZSTD_DCtx_s *zstd;
   };
-  const unsigned char *in; /* of the piece at hand */
+  const unsigned char *in; /* of the current piece */
   size_t left;
   uint8_t coding;
   bool begun, ended;
-  unsigned char first, first_length; /* a lone first byte of «deflate» */
-  /* Input left over when the receiver paused inside of a piece. */
+  unsigned char first, first_length; /* a single first byte of «deflate» */
+  /* Input that was left when the receiver paused within a piece. */
   unsigned char *held;
   size_t held_length;
 } ferry__decoder;
@@ -80,39 +81,40 @@ ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding);
 void ferry__decoder_give(ferry_loop *loop, ferry__decoder *decoder);
 void ferry__decoder_free(ferry__decoder *decoder);
 void ferry__decoders_free(ferry_loop *loop);
-/* Decodes and delivers; stops where the receiver pauses and holds the rest.
- * False sets transfer->fault. */
+/* Decodes and delivers. Stops if the receiver pauses, and holds the rest.
+ * Returns false and sets transfer->fault on an error. */
 bool ferry__decode_write(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
 bool ferry__decode_drain(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Engines ------------------------------------------------------------- */
 
-/* What carries transfers. It tells of a head by ferry__head_final, of a body
- * by ferry__receive, asks for the request's body by ferry__source_pull, and
- * tells of the end by ferry__transfer_left. */
+/* An engine carries transfers. It reports a head through ferry__head_final and
+ * a body through ferry__receive, asks for the request's body with
+ * ferry__source_pull, and reports the end with ferry__transfer_left. */
 typedef struct ferry__engine {
   uint8_t name; /* FERRY_ENGINE_… */
-  /* A fault that comes at once may also have ended the transfer already. */
+  /* If it fails at once, the transfer may already have ended. */
   ferry__fault (*start)(ferry_loop *loop, ferry__transfer *transfer);
-  /* It ends here and now: figures are read, its connection is closed. */
+  /* Ends the transfer at once: figures are read, its connection is closed. */
   void (*abandon)(ferry_loop *loop, ferry__transfer *transfer);
-  /* The receiver takes more; of one that is DRAINING, too. */
+  /* The receiver can take more bytes; also for a DRAINING transfer. */
   void (*resume)(ferry_loop *loop, ferry__transfer *transfer);
   void (*resume_sending)(ferry_loop *loop, ferry__transfer *transfer);
-  /* Bytes of the request's body that have left. */
+  /* The bytes of the request's body that have been sent. */
   uint64_t (*sent)(const ferry__transfer *transfer);
-  /* Phases that are told by no event, and what waits for a time; returns when
-   * to look again, 0 = no need to. Sets *fault where it cannot go on. */
+  /* Handles phases without events, and timed waits. Returns when to look again,
+   * 0 = never. Sets *fault if the transfer cannot continue. */
   uint64_t (*look)(ferry_loop *loop, ferry__transfer *transfer,
                    ferry__fault *fault);
-  /* The whole response has come, as far as its head says where it ends. */
+  /* Whether the whole response has arrived, as far as its head defines its
+   * end. */
   bool (*is_answered)(const ferry__transfer *transfer);
-  /* The response is complete, and the rest of the request stays unsent. */
+  /* The response is complete; the rest of the request is not sent. */
   void (*leave_unsent)(ferry_loop *loop, ferry__transfer *transfer);
   void (*so_far)(const ferry__transfer *transfer, ferry_result *result);
-  /* At the end: what it has cost, then, when the result is packed, what the
-   * engine keeps for it goes. */
+  /* At the end: `figures` reads its figures, then, when the result is packed,
+   * the other frees what the engine keeps for it. */
   void (*figures)(ferry_loop *loop, ferry__transfer *transfer);
   void (*release)(ferry_loop *loop, ferry__transfer *transfer);
 } ferry__engine;
@@ -121,11 +123,11 @@ typedef struct ferry__engine {
 
 enum ferry__state {
   FERRY__NEW,
-  FERRY__WAITING,   /* in a ring, of the loop's or of its host's */
-  FERRY__RESOLVING, /* has its place, waits for a name */
+  FERRY__WAITING,   /* in a queue of the loop or of its host */
+  FERRY__RESOLVING, /* admitted, waits for a name */
   FERRY__RUNNING,
   FERRY__DRAINING, /* libcurl is done, the receiver is not */
-  FERRY__WRITING,  /* all is settled but what its sink still writes */
+  FERRY__WRITING,  /* settled, but its sink still writes */
   FERRY__DONE,
 };
 
@@ -133,67 +135,68 @@ typedef struct ferry__fifo {
   ferry__transfer *head, *tail;
 } ferry__fifo;
 
-/* How far the response has come. */
+/* How much of the response has arrived. */
 enum ferry__receive_state {
   FERRY__RECEIVE_HEAD,     /* or nothing yet */
   FERRY__RECEIVE_BODY,     /* the final head is complete */
   FERRY__RECEIVE_COMPLETE, /* while the request is still being sent */
 };
 
-/* Why no byte is delivered: bits. */
+/* The reasons why no bytes are delivered: bits. */
 enum ferry__pause {
   FERRY__PAUSED_BY_RECEIVER = 1,
   FERRY__PAUSED_BY_RATE = 2,
   FERRY__PAUSED_BY_SINK = 4,
 };
 
-/* Whether the rest of the request's body is to be had, and wanted. */
+/* Whether the rest of the request's body is available, and wanted. */
 enum ferry__source_state {
   FERRY__SOURCE_READY,
-  FERRY__SOURCE_PAUSED, /* it has nothing to give at the moment */
-  FERRY__SOURCE_DRY,    /* likewise, and libcurl is to look if it is done */
-  FERRY__SOURCE_LEFT,   /* the rest is not sent: the response is there */
+  FERRY__SOURCE_PAUSED, /* it has no bytes at the moment */
+  FERRY__SOURCE_DRY,    /* the same, and libcurl has to check if it is done */
+  FERRY__SOURCE_LEFT,   /* the rest is not sent: the response is complete */
 };
 
-/* What only libcurl's engine needs to know of a transfer. */
+/* State that only libcurl's engine needs. */
 typedef struct ferry__carried {
-  uint64_t lease; /* of a place in libcurl: another with each handle */
-  struct ferry__chunks *chunks; /* what libcurl reads of a chunked response */
-  char *late; /* what was left in the socket when it was closed */
+  uint64_t lease; /* of a slot in libcurl: a new one with each handle */
+  struct ferry__chunks *chunks; /* parser of the chunked response that libcurl
+                                 * reads */
+  char *late; /* bytes left in the socket when it was closed */
   char *kept; /* of a paused response, while its request is being sent */
-  char *cookie; /* the caller's own ones, in a loop with a jar */
+  char *cookie; /* the caller's own, in a loop with a jar */
   uint32_t late_length, kept_length, kept_from;
-  int unwatched; /* why its socket is not: an errno */
+  int unwatched; /* why its socket is not watched: an errno */
   bool close_notified;
   bool last_chunk; /* libcurl has read it */
   bool withheld;  /* libcurl holds bytes of the response */
-  bool nudged;    /* libcurl is to look whether it is done */
-  bool head_held; /* a challenge, which libcurl may answer by itself */
-  bool forbidden; /* an address was, and so not connected to */
-  bool untouched; /* the server has not looked at its stream */
-  bool reached;   /* the server may have looked at an earlier attempt */
-  bool again;     /* nothing was sent: to be begun anew */
+  bool nudged;    /* libcurl has to check whether it is done */
+  bool head_held; /* a challenge that libcurl may handle by itself */
+  bool forbidden; /* its address was forbidden, so it was not connected */
+  bool untouched; /* the server has not processed its stream */
+  bool reached;   /* the server may have processed an earlier attempt */
+  bool again;     /* nothing was sent: the transfer must start again */
 } ferry__carried;
 
 struct ferry__transfer {
-  ferry_result result; /* first: handed over as it is */
-  ferry__transfer *next, *prev; /* inbox, ring, host's list, running list */
-  ferry__fifo *fifo;            /* the ring it stands in while WAITING */
+  ferry_result result; /* must be first: handed over as it is */
+  ferry__transfer *next, *prev; /* inbox, queue, host's list, running list */
+  ferry__fifo *fifo;            /* its queue while WAITING */
   ferry__transfer *timer_next, *timer_prev;
   uint64_t timer_at; /* ms; 0 = not in the wheel */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
-  uint64_t repeated_ms; /* when it was begun once more; 0 = it was not */
+  uint64_t repeated_ms; /* when it was repeated; 0 = it was not */
   uint64_t window_bytes, uploaded;
   ferry__host *host;
   ferry__host *asked; /* whose name it waits for while RESOLVING */
   const ferry__engine *engine; /* NULL before it starts */
-  ferry__handle *handle;         /* libcurl's engine, */
-  ferry__connection *connection; /* and the native one */
-  ferry__head *head; /* its handle's, or its own */
+  ferry__handle *handle;         /* of libcurl's engine, */
+  ferry__connection *connection; /* and of the native engine */
+  ferry__head *head; /* the handle's, or its own */
   ferry__extras *extras; /* in the arena; NULL = none */
   const void *body; /* in the arena */
-  ferry_piece piece; /* what is left of one that was pulled; 0 bytes = none */
+  ferry_piece piece; /* the rest of a pulled piece; 0 bytes = none */
   uint64_t body_length, pulled;
   struct curl_slist *headers; /* in the arena */
   const char *origin, *target, *method; /* in the arena */
@@ -201,29 +204,29 @@ struct ferry__transfer {
   uint32_t connect_ms, idle_ms, total_ms, deadline_ms;
   uint32_t low_speed_bytes, low_speed_ms, max_head;
   uint64_t max_body;
-  uint32_t connections; /* of FERRY_CONNECT */
+  uint32_t connections; /* for FERRY_CONNECT */
   uint64_t max_rate, pace_ms;
-  int64_t budget; /* bytes that may come now (pace.c) */
+  int64_t budget; /* bytes that may be received now (pace.c) */
   int32_t fd;
   int64_t offset;
   ferry__sink *sink; /* NULL before the first byte for `fd` */
-  uint64_t leave_ms; /* when its write is waited for no longer; 0 = never */
+  uint64_t leave_ms; /* when to stop waiting for its write; 0 = never */
   uint32_t flags;
   uint8_t state, priority, body_kind, response_kind, method_kind;
   uint8_t receiving; /* enum ferry__receive_state */
   uint8_t paused;    /* enum ferry__pause */
   uint8_t source;    /* enum ferry__source_state */
   uint8_t earlier;   /* attempts before this one */
-  bool fresh;        /* the next attempt has a connection of its own */
-  bool unexpecting;  /* and no Expect: the server has refused it (417) */
+  bool fresh;        /* the next attempt uses a new connection */
+  bool unexpecting;  /* sends no Expect: the server has refused it (417) */
   bool pending;      /* it waits for a connection (connection/figures.c) */
-  /* While it runs. */
-  ferry__fault fault; /* ours, told before libcurl's */
+  /* While it runs: */
+  ferry__fault fault; /* ours, reported in preference to libcurl's */
   int phase;
   char *bytes; /* the body being collected, a block */
   size_t capacity;
-  char *packed; /* the result's fields, head and perhaps body, a block */
-  char *words;  /* behind result.message */
+  char *packed; /* the result's fields, head and perhaps body, in a block */
+  char *words;  /* storage of result.message */
   ferry__decoder *decoder;
   ferry__carried curl;
   char arena[];
@@ -231,107 +234,111 @@ struct ferry__transfer {
 
 enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
 
-/* The end of every list that has no Accept of its own. */
+/* Ends every list that has no Accept of its own. */
 extern struct curl_slist ferry__no_accept;
-/* [any thread] Checks and copies a request; *out is NULL when refused. */
-/* [local.c] How long "http+unix://" is that a URL begins with; 0 = it does
- * not. */
+/* [any thread] Checks and copies a request; *out is NULL if it is refused. */
+/* [local.c] The length of "http+unix://" at the start of a URL, or 0 if it does
+ * not start so. */
 size_t ferry__local_prefix(const char *url, size_t length);
-/* The path that an authority stands for, malloc'ed; FERRY_E_INVALID_URL. */
+/* Returns the path that an authority names, malloc'ed, or
+ * FERRY_E_INVALID_URL. */
 int ferry__local_path(const char *authority, size_t length, char **path);
-/* And back, in one spelling, malloc'ed; NULL: no memory. */
+/* The reverse, normalised and malloc'ed; NULL without memory. */
 char *ferry__local_authority(const char *path);
 
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);
-/* Begins: its engine has it. */
+/* Starts the transfer on its engine. */
 void ferry__transfer_run(ferry_loop *loop, ferry__transfer *transfer,
                          const ferry__engine *engine);
 /* Ends a transfer in any state. */
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
                          ferry__fault fault);
-/* Its engine is done with it: all has come, or `fault`. */
+/* Its engine is done: everything has arrived, or `fault` says what failed. */
 void ferry__transfer_left(ferry_loop *loop, ferry__transfer *transfer,
                           ferry__fault fault);
-/* Its receiver takes more. */
+/* Its receiver can take more bytes. */
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
-/* One of the reasons (enum ferry__pause) why it was paused has gone. */
+/* Removes one of the reasons (enum ferry__pause) for its pause. */
 void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *transfer,
                              unsigned reason);
 void ferry__transfer_resume_sending(ferry_loop *loop,
                                     ferry__transfer *transfer);
-/* The rest of a streamed body goes to a descriptor. */
+/* Sends the rest of a streamed body to a descriptor. */
 void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *transfer,
                             int32_t fd, int64_t offset, uint64_t most);
-/* Head and body leave the handle and become the result's (result.c). */
+/* Moves head and body from the handle to the result (result.c). */
 void ferry__result_pack(ferry_loop *loop, ferry__transfer *transfer);
-/* Puts a result into this turn's list (result.c). */
+/* Adds a result to this turn's list (result.c). */
 void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
-/* Hands over the results of this turn (result.c). */
+/* Delivers the results of this turn (result.c). */
 void ferry__deliver(ferry_loop *loop);
 
-/* ---- What engines report (body.c), and ask for (source.c) ---------------- */
+/* ---- What engines report (body.c) and ask for (source.c) ----------------- */
 
-/* The head is the last one: what the body will be, and on_head. False sets
- * transfer->fault. */
+/* The final head has arrived: determines the body and calls on_head. Returns
+ * false and sets transfer->fault on an error. */
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
-/* Whether one follows the head, by the method, the status and the length. */
+/* Whether a body follows the head, by method, status and length. */
 bool ferry__has_body(const ferry__transfer *transfer);
-/* Bytes as they came. False sets transfer->fault. */
+/* Takes bytes as received. Returns false and sets transfer->fault on an
+ * error. */
 bool ferry__receive(ferry_loop *loop, ferry__transfer *transfer,
                     const char *bytes, size_t length);
-/* Room for so many more bytes of a collected body. False likewise. */
+/* Reserves room for more bytes of a collected body. Returns false and sets
+ * transfer->fault on an error. */
 bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *transfer,
                          size_t length);
-/* The next bytes of the request's body: a count, 0 at the end, FERRY_PAUSE, or
- * FERRY_ABORT with transfer->fault. */
+/* Pulls the next bytes of the request's body. Returns a count, 0 at the end,
+ * FERRY_PAUSE, or FERRY_ABORT with transfer->fault. */
 int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *transfer,
                            char *space, size_t size);
-/* Likewise, of who can send a piece of a file as it is: FERRY_PIECE, and it
- * stands in transfer->piece. */
+/* The same, for callers that can send a piece of a file: may also return
+ * FERRY_PIECE, with the piece in transfer->piece. */
 int64_t ferry__source_pull_any(ferry_loop *loop, ferry__transfer *transfer,
                                char *space, size_t size);
-/* So many bytes of the piece were sent. */
+/* Reports how many bytes of the piece were sent. */
 void ferry__piece_took(ferry__transfer *transfer, uint64_t count);
-/* Nobody wants the rest of it. */
+/* Drops the rest of the piece. */
 void ferry__piece_drop(ferry__transfer *transfer);
-/* Bytes that the source has given and that went on. */
+/* The bytes that the source gave and that were passed on. */
 uint64_t ferry__pulled(const ferry__transfer *transfer);
-/* Decoded bytes. False sets transfer->fault. */
+/* Delivers decoded bytes. Returns false and sets transfer->fault on an
+ * error. */
 bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
 
 /* ---- Rates (pace.c) ------------------------------------------------------ */
 
-/* False when so many bytes have to wait: then the transfer is paused. */
+/* Returns false if these bytes have to wait: then the transfer is paused. */
 bool ferry__pace_take(ferry_loop *loop, ferry__transfer *transfer,
                       size_t count);
-/* Of one that is paused by its rate: goes on where it may, which may end the
- * transfer; returns when to look again, 0 = no need to. */
+/* For a transfer that is paused by its rate: resumes it if it may, which may
+ * end it. Returns when to look again, 0 = never. */
 uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Sinks (sink.c) ------------------------------------------------------ */
 
-/* Takes a piece whole; may pause the transfer. False sets transfer->fault. */
+/* Takes a whole piece; may pause the transfer. Returns false and sets
+ * transfer->fault on an error. */
 bool ferry__sink_put(ferry_loop *loop, ferry__transfer *transfer,
                      const char *bytes, size_t length);
-/* Writes what has waited long enough; returns when to look again, 0 = no
- * need to. */
+/* Writes bytes that have waited long enough. Returns when to look again, 0 =
+ * never. */
 uint64_t ferry__sink_look(ferry__transfer *transfer);
-/* Nothing more comes: false when something is yet to be written, or to be
- * closed. Then the transfer is WRITING until that is done, and finished by the
- * sink. */
+/* No more bytes follow. Returns false if a write or a close is still to be
+ * done. Then the transfer is WRITING until it is, and the sink ends it. */
 bool ferry__sink_rests(ferry__transfer *transfer);
-/* Ends a transfer that is WRITING with this fault, unless it has one. The write
- * that is under way keeps its bytes and its descriptor until it returns. Where
- * it has just returned, the transfer is WRITING for a moment more. */
+/* Ends a transfer that is WRITING with this fault, unless it has one. A write
+ * that is under way keeps its bytes and its descriptor until it returns. If it
+ * has just returned, the transfer stays WRITING for a moment. */
 void ferry__sink_leave(ferry_loop *loop, ferry__transfer *transfer,
                        ferry__fault fault);
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
 
-/* ---- What few requests say (extras.c) ------------------------------------ */
+/* ---- Rarely used options (extras.c) -------------------------------------- */
 
-/* In the arena, but for `via`. */
+/* In the arena, except `via`. */
 struct ferry__extras {
   const char *proxy_origin, *proxy; /* "http://name:port", "name:port" */
   const char *proxy_user, *proxy_password;
@@ -339,28 +346,29 @@ struct ferry__extras {
   const char *encodings;
   struct curl_slist *proxy_headers;
   ferry__host *via; /* the proxy's name */
-  uint64_t identity; /* who its connection is; 0 = anybody */
+  uint64_t identity; /* the user of its connection; 0 = any */
   uint8_t proxy_kind, proxy_schemes, schemes, encodings_kind;
   char choice[72];
   struct curl_slist chosen; /* for CURLOPT_CONNECT_TO; data NULL = none */
 };
 
-/* [any thread] *size is what copying takes. */
+/* [any thread] *size is the memory that a copy needs. */
 ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
-/* [any thread] The texts go to `text`; returns what follows them. */
+/* [any thread] Copies the texts to `text`; returns the position after them. */
 char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
                          char *text);
-/* [any thread] What the proxy is told makes a connection its sender's, too. */
+/* [any thread] Fields sent to the proxy bind a connection to its sender,
+ * too. */
 void ferry__extras_identify(ferry__extras *extras);
 
 /* ---- Limits of one transfer (timeout.c) ---------------------------------- */
 
 typedef struct ferry__clock { /* ms */
   uint64_t now;
-  uint64_t held_from, held_until; /* the last time that the loop was held */
+  uint64_t held_from, held_until; /* the last time in which the loop was held */
 } ferry__clock;
 
-/* What its engine knows. */
+/* What its engine knows of the progress. */
 typedef struct ferry__progress {
   uint64_t moved; /* bytes in both directions */
   bool source_paused, answered;
@@ -369,21 +377,22 @@ typedef struct ferry__progress {
 enum {
   FERRY__EXPIRES_LATER,  /* at `at`, if at all */
   FERRY__EXPIRES_NOW,    /* a limit has passed: `detail` */
-  FERRY__EXPIRES_UNSENT, /* answered, and its source is waited for no longer */
+  FERRY__EXPIRES_UNSENT, /* the response is complete; its source is not waited
+                          * for any longer */
 };
 
 typedef struct ferry__expiry {
   uint64_t at; /* ms; 0 = never */
   int32_t detail;
   uint8_t kind;
-  bool window; /* the window of the lowest speed begins anew */
+  bool window; /* the window of the lowest speed starts again */
 } ferry__expiry;
 
-/* The next moment at which one of its limits may pass. It changes nothing. */
+/* The next moment at which one of its limits may pass. Has no side effects. */
 ferry__expiry ferry__expiry_of(const ferry__clock *clock,
                                const ferry__transfer *transfer,
                                const ferry__progress *progress);
-/* Ends it when one of its limits has passed; else the wheel has it looked at
+/* Ends it if one of its limits has passed; otherwise the wheel checks it again
  * when one may. */
 void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
 

@@ -1,7 +1,7 @@
-/* url.c - URLs for those who decide about them: resolved against a base and
- * taken apart by libcurl's parser, which is the one that connects. What that
- * parser gets wrong in 7.88.1 (a reference that is empty or a fragment only, a
- * base with a fragment, hosts after one slash or three) never reaches it. */
+/* url.c - resolves and parses URLs with libcurl's parser, so that decisions are
+ * made on the same host that libcurl connects to. Input that this parser gets
+ * wrong in 7.88.1 never reaches it: a reference that is empty or a fragment
+ * only, a base with a fragment, hosts after one slash or three. */
 #include "core.h"
 
 #include <locale.h>
@@ -12,20 +12,20 @@
 /* Longer than any head may be. */
 enum { MOST_URL = 1000000 };
 
-/* A URL or a reference: escaped, NUL at the end, its fragment cut off. */
+/* A URL or a reference: escaped, ends with NUL, without its fragment. */
 typedef struct text {
   char *bytes;
-  char *fragment; /* NULL = none; "" = one that is empty */
-  char *local;    /* of a socket: its authority; NULL = none */
+  char *fragment; /* NULL = none; "" = an empty one */
+  char *local;    /* authority of a local socket; NULL = none */
   bool absolute;  /* has a scheme */
-  bool marked;    /* ends in the mark of an empty query */
+  bool marked;    /* ends with the `?` of an empty query */
 } text;
 
 static bool is_alpha(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The length of a scheme (RFC 3986, 3.1), 0 without one. */
+/* The length of a scheme (RFC 3986, 3.1); 0 if there is none. */
 static size_t scheme_length(const char *in, size_t n) {
   size_t i = 0;
   while (i < n && (is_alpha(in[i]) ||
@@ -35,14 +35,14 @@ static size_t scheme_length(const char *in, size_t n) {
   return i && i < n && in[i] == ':' ? i : 0;
 }
 
-/* Browsers send these escaped. A backslash too: taken for a slash, it would
- * make a host of what is a path here. */
+/* Characters that browsers escape. A backslash too: taken for a slash, it would
+ * turn what is a path here into a host. */
 static bool needs_escape(unsigned char c) {
   return c <= ' ' || c >= 0x7f || strchr("\"<>\\^`{|}", c);
 }
 
-/* Length of "scheme://authority" or "//authority"; 0 without an authority,
- * SIZE_MAX when there is one that no two parsers read alike. */
+/* The length of "scheme://authority" or "//authority"; 0 without an authority;
+ * SIZE_MAX if parsers would disagree about it. */
 static size_t authority_end(const char *in, size_t n, size_t scheme) {
   size_t at = scheme ? scheme + 1 : 0;
   if (n - at < 2 || in[at] != '/' || in[at + 1] != '/')
@@ -61,7 +61,8 @@ static void free_text(text *text) {
 
 static int prepare(const char *in, size_t n, text *out);
 
-/* For libcurl's parser it is of the host that is named to the server. */
+/* For libcurl's parser the host is "localhost", which is also sent to the
+ * server. */
 static int prepare_local(const char *in, size_t n, size_t prefix, text *out) {
   static const char host[] = "://localhost";
   size_t scheme = prefix - strlen("+unix://"), end = prefix;
@@ -137,7 +138,7 @@ static int prepare(const char *in, size_t n, text *out) {
   return FERRY_OK;
 }
 
-/* What libcurl found; NULL where there is nothing. */
+/* The parts that libcurl found; NULL = absent. */
 typedef struct found {
   char *scheme, *host, *zone, *port, *path, *query, *user, *password;
 } found;
@@ -172,12 +173,12 @@ static bool is_ascii(const char *text) {
   return !*text;
 }
 
-/* libidn2 is given the host in the locale's encoding, and a program that never
- * calls setlocale() has none: a UTF-8 one, for this thread and this call.
- * libcurl then reports a name that is none as being out of memory. */
+/* libidn2 expects the host in the locale's encoding, and a program that never
+ * calls setlocale() has none. So this call uses a UTF-8 locale on this thread.
+ * libcurl reports a name that is not valid as being out of memory. */
 static CURLUcode get_host(CURLU *url, char **host) {
   CURLUcode code = curl_url_get(url, CURLUPART_HOST, host, 0);
-  if (code || is_ascii(*host)) /* as nearly all are; a locale costs 10 us */
+  if (code || is_ascii(*host)) /* nearly all are; a locale costs 10 us */
     return code;
   curl_free(*host);
   *host = NULL;
@@ -191,7 +192,7 @@ static CURLUcode get_host(CURLU *url, char **host) {
   return code == CURLUE_OUT_OF_MEMORY ? CURLUE_BAD_HOSTNAME : code;
 }
 
-/* Not there is well; but what there is no memory for is not «not there». */
+/* An absent part is fine; but a lack of memory must not look like one. */
 static CURLUcode get_optional(CURLU *url, CURLUPart part, char **out) {
   CURLUcode code = curl_url_get(url, part, out, 0);
   return code == CURLUE_OUT_OF_MEMORY ? code : CURLUE_OK;
@@ -209,8 +210,8 @@ static int find(CURLU *url, found *out) {
       (code = get_optional(url, CURLUPART_USER, &out->user)) ||
       (code = get_optional(url, CURLUPART_PASSWORD, &out->password)))
     return code_of(code);
-  /* Escapes of a host are undone once. If one is left, the next parser would
-   * undo it too, and connect to another host than the one decided about. */
+  /* Escapes of a host are decoded once. If one remains, the next parser would
+   * decode it too, and connect to another host than was checked. */
   for (const char *c = out->host; *c; c++)
     if (*c == '%' || *c <= ' ' || (unsigned char)*c >= 0x7f)
       return FERRY_E_INVALID_URL;
@@ -272,7 +273,7 @@ static int resolve(const text *base, const text *reference, ferry_url **out) {
   const char *local = reference->absolute || !base ? reference->local
                                                    : base->local;
   int code = FERRY_E_MEMORY;
-  /* Another authority: of a socket nobody would mean. */
+  /* Another authority: a reference to a socket must be absolute. */
   if (local && !reference->absolute && !strncmp(reference->bytes, "//", 2))
     return FERRY_E_INVALID_URL;
   CURLU *url = curl_url();

@@ -1,11 +1,11 @@
-/* CLoopback.h - an HTTP/1.1 server for tests and benchmarks: a libuv loop on
- * a thread of its own, built-in routes, scripts that misbehave byte by byte.
+/* CLoopback.h - an HTTP/1.1 server for tests and benchmarks: a libuv loop on a
+ * thread of its own, built-in routes, scripts that misbehave byte by byte.
  *
  * How it is used
  *   loopback_start()   makes a server and its thread.
- *   loopback_port()    says where it listens.
+ *   loopback_port()    returns the port that it listens on.
  *   loopback_stop()    ends the thread; counters and records stay readable.
- *   loopback_free()    gives the server back.
+ *   loopback_free()    frees the server.
  *
  * Threads
  *   Functions marked [any thread] may be called from everywhere, callbacks
@@ -14,10 +14,10 @@
  * Ownership
  *   1. Bytes given to a function are copied before it returns.
  *   2. Bytes given to a callback live until the callback returns.
- *   A late answer for a request that is gone is nothing.
+ *   A late response to a request that has ended is ignored.
  *
- * Memory that cannot be had ends the process with a sentence: a server for
- * tests has no better answer.
+ * If memory runs out, the process ends with a message: a test server cannot do
+ * better.
  */
 #ifndef CLOOPBACK_H
 #define CLOOPBACK_H
@@ -52,37 +52,39 @@ enum {
 int loopback_certificate_make(
     int kind, loopback_certificate *_Nullable *_Nonnull out);
 
-/* [any thread] The authority a client should trust, as PEM; lives as long as
- * the certificate. */
+/* [any thread] The authority a client should trust, as PEM. Valid until
+ * loopback_certificate_free(). */
 const char *_Nonnull loopback_certificate_authority(
     const loopback_certificate *_Nonnull certificate);
 
-/* [any thread] "sha256//…" of the leaf's public key; lives likewise. */
+/* [any thread] "sha256//…" of the leaf's public key. Valid until
+ * loopback_certificate_free(). */
 const char *_Nonnull loopback_certificate_pin(
     const loopback_certificate *_Nonnull certificate);
 
 enum {
   LOOPBACK_CLIENT_CERTIFICATE = 0, /* of the certificate's authority */
   LOOPBACK_CLIENT_KEY,
-  LOOPBACK_CLIENT_LOCKED_KEY, /* the same; the password is "ferry" */
+  LOOPBACK_CLIENT_LOCKED_KEY, /* the same, encrypted; the password is "ferry" */
 };
 
-/* [any thread] A certificate for a client, and its key, as PEM; lives as long
- * as the certificate. */
+/* [any thread] A client certificate and its key, as PEM. Valid until
+ * loopback_certificate_free(). */
 const char *_Nonnull loopback_certificate_client(
     const loopback_certificate *_Nonnull certificate, int part);
 
-/* [any thread] No server needs it after loopback_start() has returned. */
+/* [any thread] Frees a certificate. A server needs it only until
+ * loopback_start() has returned. */
 void loopback_certificate_free(loopback_certificate *_Nonnull certificate);
 
 /* ---- Server -------------------------------------------------------------- */
 
-/* A request as it came. Bodies are complete, or cut at the bound. */
+/* A request as received. The body is complete, or cut at the limit. */
 typedef struct loopback_request {
   uint64_t connection; /* 1 for the first accepted */
   const char *_Nonnull head; /* request line, fields, empty line; raw */
   size_t head_length;
-  const char *_Nullable body; /* chunked framing undone */
+  const char *_Nullable body; /* without chunked framing */
   size_t body_length;         /* bytes present at `body` */
   uint64_t body_total;        /* bytes received */
 } loopback_request;
@@ -90,63 +92,67 @@ typedef struct loopback_request {
 enum {
   LOOPBACK_ACCEPT_ALL = 0,
   LOOPBACK_ACCEPT_NONE, /* listens with a full backlog: connects hang */
-  LOOPBACK_REFUSE,      /* bound and not listening: connects are refused */
+  LOOPBACK_REFUSE,      /* bound but not listening: connects are refused */
 };
 
 typedef struct loopback_options {
-  void *_Nullable context; /* given to every callback */
+  void *_Nullable context; /* passed to every callback */
 
-  /* A request for a handler of loopback_handle(). Answer it once, by
-   * loopback_answer() with this id. */
+  /* A request for a handler of loopback_handle(). Respond once, with
+   * loopback_answer() and this id. */
   void (*_Nullable on_request)(void *_Nullable context, uint64_t id,
                                uint64_t handler,
                                const loopback_request *_Nonnull request);
-  /* A watch of loopback_watch() has come true; called once for each. */
+  /* The condition of a loopback_watch() is true; called once for each. */
   void (*_Nullable on_reached)(void *_Nullable context, uint64_t watch);
-  /* Last of all; no callback comes after it. Called exactly once for every
-   * server that was started. */
+  /* The last callback. Called exactly once for every server that was
+   * started. */
   void (*_Nullable on_stopped)(void *_Nullable context);
 
   const char *_Nonnull address; /* "127.0.0.1", "::1", "/run/socket" */
-  uint16_t port;                /* 0 = any free one */
+  uint16_t port;                /* 0 = any free port */
   int accept;                   /* LOOPBACK_ACCEPT_ALL … */
   /* NULL = plain. */
   const loopback_certificate *_Nullable certificate;
-  /* ALPN, in order of preference, "h2,http/1.1"; NULL = none. */
+  /* ALPN protocols in order of preference, "h2,http/1.1"; NULL = none. */
   const char *_Nullable protocols;
-  int demands_certificate; /* of clients, from the certificate's authority */
+  int demands_certificate; /* require a client certificate from the
+                            * certificate's authority */
   int minimum_tls;         /* 12 or 13; 0 = 12 */
-  int maximum_tls;         /* likewise; 0 = 13 */
-  uint32_t record_limit;      /* the latest requests kept; 0 = none */
+  int maximum_tls;         /* 12 or 13; 0 = 13 */
+  uint32_t record_limit;      /* how many of the latest requests are kept; 0 =
+                               * none */
   uint32_t record_body_limit; /* bytes kept of each body */
-  uint64_t max_body;          /* bytes of a body collected for an answer */
+  uint64_t max_body;          /* bytes of a body collected for a response */
 } loopback_options;
 
-/* [any thread] Returns 0, or a negative errno, and then calls nothing. */
+/* [any thread] Starts a server. Returns 0, or a negative errno; then no
+ * callback is ever called. */
 int loopback_start(const loopback_options *_Nonnull options,
                    loopback_server *_Nullable *_Nonnull out);
 
-/* [any thread] */
+/* [any thread] Returns the port that the server listens on. */
 uint16_t loopback_port(const loopback_server *_Nonnull server);
 
-/* Closes everything and waits for the thread. Idempotent. [any thread]; on
- * the server's own it does not wait. */
+/* [any thread] Closes everything and waits for the thread. Idempotent. On the
+ * server's own thread it does not wait. */
 void loopback_stop(loopback_server *_Nonnull server);
 
-/* Stops and frees. [any thread] that makes no other call with this server
- * any more; on the server's own it is freed when that thread ends. */
+/* [any thread] Stops and frees the server. No other call may use it then or
+ * later. On the server's own thread it is freed when that thread ends. */
 void loopback_free(loopback_server *_Nonnull server);
 
 /* ---- Handlers ------------------------------------------------------------ */
 
-/* [any thread] Requests of this method (NULL = any) and path go to
- * on_request with the number `handler`. A path that ends in `*` is a prefix.
- * The latest that fits wins, before every built-in route. */
+/* [any thread] Passes requests of this method (NULL = any) and path to
+ * on_request with the number `handler`. A path that ends with `*` is a prefix.
+ * The latest matching handler is used, before every built-in route. */
 void loopback_handle(loopback_server *_Nonnull server, uint64_t handler,
                      const char *_Nullable method, const char *_Nonnull path);
 
-/* [any thread] Answers a request. `head` is "Name: value\r\n" lines, may be
- * empty; Content-Length is added unless `head` frames the body itself. */
+/* [any thread] Responds to a request. `head` has "Name: value\r\n" lines, and
+ * may be empty. Content-Length is added unless `head` frames the body
+ * itself. */
 void loopback_answer(loopback_server *_Nonnull server, uint64_t id, int status,
                      const char *_Nullable reason, const char *_Nonnull head,
                      size_t head_length, const void *_Nullable body,
@@ -155,7 +161,7 @@ void loopback_answer(loopback_server *_Nonnull server, uint64_t id, int status,
 /* ---- Scripts ------------------------------------------------------------- */
 
 enum {
-  LOOPBACK_EXPECT_HEAD = 1, /* read a request up to its empty line */
+  LOOPBACK_EXPECT_HEAD = 1, /* read a request's head */
   LOOPBACK_EXPECT_BODY,     /* read the body that the last head announced */
   LOOPBACK_EXPECT_BYTES,    /* read `count` bytes */
   LOOPBACK_EXPECT_CLOSE,    /* read until the client closes */
@@ -163,20 +169,20 @@ enum {
   LOOPBACK_PATTERN,         /* `count` bytes of the pattern of /bytes */
   LOOPBACK_DRIP,            /* `bytes`, `count` of them each `milliseconds` */
   LOOPBACK_PAUSE,           /* `milliseconds` */
-  LOOPBACK_WAIT,            /* for loopback_signal(`bytes`) */
-  LOOPBACK_MARK,            /* tell watches of `bytes` */
+  LOOPBACK_WAIT,            /* wait for loopback_signal(`bytes`) */
+  LOOPBACK_MARK,            /* report the mark `bytes` to its watches */
   LOOPBACK_CLOSE,           /* close_notify (TLS), then close */
   LOOPBACK_DROP,            /* close without close_notify */
   LOOPBACK_RESET,           /* RST */
-  LOOPBACK_HALF_CLOSE,      /* FIN, and go on reading */
+  LOOPBACK_HALF_CLOSE,      /* FIN, and continue reading */
   LOOPBACK_STOP_READING,
-  LOOPBACK_SERVE,            /* go on as the ordinary server */
-  LOOPBACK_RESTART,          /* from the first step */
-  LOOPBACK_START_TLS,        /* the handshake is here, not at the start */
+  LOOPBACK_SERVE,            /* continue as the ordinary server */
+  LOOPBACK_RESTART,          /* start again from the first step */
+  LOOPBACK_START_TLS,        /* do the TLS handshake here, not at the start */
   LOOPBACK_PLAIN,            /* no TLS on this connection */
-  LOOPBACK_STALL_HANDSHAKE,  /* take the ClientHello, never answer */
-  LOOPBACK_CLOSE_HANDSHAKE,  /* take the ClientHello, close */
-  LOOPBACK_KEEP_OPEN,        /* silent, until the client closes */
+  LOOPBACK_STALL_HANDSHAKE,  /* read the ClientHello, never respond */
+  LOOPBACK_CLOSE_HANDSHAKE,  /* read the ClientHello, then close */
+  LOOPBACK_KEEP_OPEN,        /* stay silent until the client closes */
 };
 
 typedef struct loopback_step {
@@ -187,17 +193,18 @@ typedef struct loopback_step {
   uint32_t milliseconds;
 } loopback_step;
 
-/* [any thread] When the steps run out the connection stays open and silent.
- * With a path (a prefix) the script begins at a request for it, whose head
- * counts as read: a leading EXPECT_HEAD is satisfied by it. Without one it
- * begins when connection number `first` … `last` is accepted. `uses` bounds
- * how often it is taken, 0 = no bound. The earliest that fits is taken. */
+/* [any thread] Adds a script. After its last step the connection stays open and
+ * silent. With a path (a prefix) the script starts at a request for it, whose
+ * head counts as read: a leading EXPECT_HEAD is already satisfied. Without a
+ * path it starts when connection number `first` … `last` is accepted. `uses`
+ * limits how often it is used, 0 = no limit. The earliest matching script is
+ * used. */
 void loopback_script(loopback_server *_Nonnull server,
                      const loopback_step *_Nonnull steps, size_t count,
                      const char *_Nullable path, uint64_t first, uint64_t last,
                      uint64_t uses);
 
-/* [any thread] Lets every present and later LOOPBACK_WAIT for `name` pass. */
+/* [any thread] Releases every present and later LOOPBACK_WAIT for `name`. */
 void loopback_signal(loopback_server *_Nonnull server,
                      const char *_Nonnull name);
 
@@ -208,10 +215,10 @@ typedef struct loopback_counters {
   uint64_t open;        /* of these, not closed */
   uint64_t requests;    /* heads read */
   uint64_t bytes;       /* received, before decryption */
-  uint64_t handshakes;  /* finished */
+  uint64_t handshakes;  /* TLS handshakes finished */
 } loopback_counters;
 
-/* [any thread] */
+/* [any thread] Reads the counters. */
 void loopback_count(const loopback_server *_Nonnull server,
                     loopback_counters *_Nonnull out);
 
@@ -224,12 +231,14 @@ enum {
   LOOPBACK_WATCH_MARK,            /* `name` reached at least `value` times */
 };
 
-/* [any thread] Calls on_reached(watch) once, when it is so. */
+/* [any thread] Calls on_reached(watch) once, as soon as the condition is
+ * true. */
 void loopback_watch(loopback_server *_Nonnull server, uint64_t watch, int kind,
                     uint64_t value, const char *_Nullable name);
 
-/* [any thread] Visits the kept requests, oldest first, on this thread and
- * under the records' lock: call nothing of this server from `visit`. */
+/* [any thread] Calls `visit` for each kept request, oldest first, on this
+ * thread and with the records locked: `visit` must not call any function of
+ * this server. */
 void loopback_requests(
     loopback_server *_Nonnull server, void *_Nullable context,
     void (*_Nonnull visit)(void *_Nullable context,
