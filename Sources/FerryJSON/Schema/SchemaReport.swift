@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-/// Puts into words what the checker found; the values of the document stay out of them.
+/// Describes what the checker found, without values of the document.
 struct SchemaReport {
     private let program: SchemaProgram
     private let tape: ferry_json_tape
@@ -91,14 +91,15 @@ struct SchemaReport {
         return text == SchemaKinds.any.text ? "fit" : "are " + text
     }
 
-    /// The kinds that a rule allows, those of its alternatives when it has some.
+    /// The kinds that a rule allows; for alternatives the kinds of all of them.
     private func text(of rule: ferry_json_rule) -> String {
         if rule.enumeration > 0 { return listText(of: rule) }
         var steps = 1000
         return allKinds(of: rule, depth: 0, &steps).text
     }
 
-    /// Rules may refer to one another in very many ways; beyond a bound a rule is taken at its own word.
+    /// The kinds that a rule and its references allow. Rules can refer to one another in very many ways: after a number
+    /// of steps only the rule's own kinds count.
     private func allKinds(of rule: ferry_json_rule, depth: Int, _ steps: inout Int) -> SchemaKinds {
         var kinds = kinds(of: rule)
         steps -= 1

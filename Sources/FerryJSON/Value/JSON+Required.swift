@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-// What a value is, or an error that says where it stands and what was found there.
+// The value as a type, or an error with the place and the kind that was found.
 extension JSON {
     /// True or false; an error for anything else.
     public func asBool() throws(JSONMismatch) -> Bool {
