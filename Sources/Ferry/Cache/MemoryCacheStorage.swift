@@ -186,7 +186,7 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         insert(value, for: key, bytes: bytes, since: nil) { _ in true }
     }
 
-    /// Likewise, if nothing was removed since `removals` was asked for, and there is none or one to be replaced.
+    /// Stores a value if nothing was removed since `removals` was read, and an existing value may be replaced.
     package func insert(
         _ value: Value, for key: CacheKey, bytes: Int, since removals: UInt64?, replaces: (Value) -> Bool
     ) {
