@@ -75,39 +75,39 @@ public struct RedisConfiguration: Sendable {
     /// underlying library (hiredis 0.14 of Debian) has no TLS.
     public init(url: String) throws(RedisURLError) {
         guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased() else {
-            throw RedisURLError("no URL of Redis")
+            throw RedisURLError("invalid Redis URL")
         }
         switch scheme {
         case "redis":
-            guard let host = parts.host, !host.isEmpty else { throw RedisURLError("no host") }
+            guard let host = parts.host, !host.isEmpty else { throw RedisURLError("the host is missing") }
             let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
             let port = parts.port ?? 6379
-            guard (1...65_535).contains(port) else { throw RedisURLError("no port: \(port)") }
+            guard (1...65_535).contains(port) else { throw RedisURLError("invalid port \(port)") }
             self.init(host: bare, port: port)
             let path = parts.path.drop { $0 == "/" }
             if !path.isEmpty { database = try Self.database(String(path)) }
-            if parts.query != nil { throw RedisURLError("no query goes with redis:") }
+            if parts.query != nil { throw RedisURLError("a redis: URL cannot have a query") }
         case "unix":
-            guard parts.host?.isEmpty != false, parts.path.count > 1 else { throw RedisURLError("no path of a socket") }
+            guard parts.host?.isEmpty != false, parts.path.count > 1 else { throw RedisURLError("missing socket path") }
             self.init(unixSocket: parts.path)
             for item in parts.queryItems ?? [] {
-                guard item.name == "db", let text = item.value else { throw RedisURLError("only db goes with unix:") }
+                guard item.name == "db", let text = item.value else { throw RedisURLError("only db is allowed") }
                 database = try Self.database(text)
             }
         case "rediss": throw RedisURLError("TLS: hiredis of Debian has none; use a Unix socket or a tunnel")
-        default: throw RedisURLError("redis: or unix: is wanted")
+        default: throw RedisURLError("the scheme must be redis or unix")
         }
         if let password = parts.password, !password.isEmpty {
             self.password = password
             user = parts.user.flatMap { $0.isEmpty ? nil : $0 }
         } else if parts.user?.isEmpty == false {
-            throw RedisURLError("a user without a password")
+            throw RedisURLError("the password of the user is missing")
         }
     }
 
     private static func database(_ text: String) throws(RedisURLError) -> Int {
         guard let number = Int(text), (0...1_000_000).contains(number) else {
-            throw RedisURLError("a database is a number")
+            throw RedisURLError("the database must be a number")
         }
         return number
     }

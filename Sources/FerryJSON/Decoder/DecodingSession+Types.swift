@@ -107,14 +107,14 @@ extension DecodingSession {
                 return try Date.ISO8601FormatStyle().parse(tape.string(at: index))
             } catch {
                 let path = codingPath(to: index)
-                throw corrupted("not a date of ISO 8601", isAlone ? path : Array(path.dropLast()), error)
+                throw corrupted("not an ISO 8601 date", isAlone ? path : Array(path.dropLast()), error)
             }
         case .parsed(let parse):
             let text = try string(at: index)
             do {
                 return try parse(text)
             } catch {
-                throw corrupted("not a date of the format", codingPath(to: index), error)
+                throw corrupted("not a date in the expected format", codingPath(to: index), error)
             }
         case .custom(let make): return try make(TapeDecoder(session: self, index: index))
         }

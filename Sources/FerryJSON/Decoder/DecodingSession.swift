@@ -215,7 +215,7 @@ extension DecodingSession {
         }
         if view(at: index).kind == .number, T.self is any Numeric.Type {
             let place = documentPath(to: index)
-            return .dataCorrupted(.init(codingPath: [], debugDescription: "\(place): a number that is no \(T.self)"))
+            return .dataCorrupted(.init(codingPath: [], debugDescription: "\(place): number does not fit \(T.self)"))
         }
         return wrongKind(type, at: index)
     }

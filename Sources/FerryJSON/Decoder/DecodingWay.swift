@@ -136,8 +136,8 @@ private final class DictionaryReader<Key: Hashable & CodingKeyRepresentable, Ele
         // Foundation's errors, which differ for integers.
         if Key.self == Int.self {
             throw DecodingError.typeMismatch(
-                Int.self, .init(codingPath: path, debugDescription: "a key that is no integer"))
+                Int.self, .init(codingPath: path, debugDescription: "a key that is not an integer"))
         }
-        throw session.corrupted("a key that is no \(Key.self)", path)
+        throw session.corrupted("a key that is not a \(Key.self)", path)
     }
 }

@@ -126,9 +126,9 @@ extension JSONSyntaxError.Reason: CustomStringConvertible {
         case .tooDeep: "nested too deeply"
         case .invalidUTF8: "not UTF-8"
         case .controlCharacter: "control character in a string"
-        case .unterminatedString: "string without an end"
-        case .invalidEscape: "escape that does not exist"
-        case .invalidNumber: "not a number, or one too large"
+        case .unterminatedString: "unterminated string"
+        case .invalidEscape: "invalid escape"
+        case .invalidNumber: "invalid or too large number"
         case .invalidLiteral: "neither true, false nor null"
         case .structure: "unexpected character or end"
         }

@@ -188,7 +188,7 @@ final class EncodingSession {
         guard isCurrent(encoder) else {
             throw EncodingError.invalidValue(
                 value(),
-                .init(codingPath: codingPath, debugDescription: "encoded by an encoder that is not in use any more"))
+                .init(codingPath: codingPath, debugDescription: "encoded with an encoder that is no longer in use"))
         }
     }
 

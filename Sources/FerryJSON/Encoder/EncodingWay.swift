@@ -173,7 +173,7 @@ extension EncodingSession {
         guard case .convertToString(let positive, let negative, let nan) = options.nonConformingFloatEncodingStrategy
         else {
             throw EncodingError.invalidValue(
-                value, .init(codingPath: codingPath, debugDescription: "\(value) is no number of JSON"))
+                value, .init(codingPath: codingPath, debugDescription: "\(value) is not a JSON number"))
         }
         write(string: value.isNaN ? nan : value < 0 ? negative : positive)
     }

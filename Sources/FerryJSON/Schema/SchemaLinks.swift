@@ -123,14 +123,14 @@ final class SchemaLinks {
             throw fault(reference, "refers to another document, which is not supported: \(document)")
         }
         guard let fragment = reference.target.plainFragment else {
-            throw fault(reference, "has a percent-encoding that is none")
+            throw fault(reference, "has invalid percent-encoding")
         }
         let isPointer = fragment.isEmpty || fragment.utf8.first == UInt8(ascii: "/")
         guard
             let node = isPointer
                 ? schemas[ExactText(resource + fragment)] : anchors[ExactText(document + "#" + fragment)]
         else {
-            throw fault(reference, "leads to no schema: #\(fragment)")
+            throw fault(reference, "refers to no schema: #\(fragment)")
         }
         return node
     }
@@ -170,7 +170,7 @@ final class SchemaLinks {
                     // One of the steps of the circle is a reference.
                     let first = way.lastIndex { $0.node == node } ?? 0
                     let guilty = reference ?? way[(first + 1)...].compactMap(\.reference).last ?? 0
-                    throw fault(references[guilty], "leads back to itself for the same value")
+                    throw fault(references[guilty], "refers back to itself for the same value")
                 }
                 guard !isDone.contains(node) else { continue }
                 isOnTheWay.insert(node)

@@ -13,7 +13,7 @@ extension SchemaReader {
     }
 
     func list(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [JSON] {
-        guard let array = value.array, array.count > 0 else { throw error(keyword, "must be a list that is not empty") }
+        guard let array = value.array, array.count > 0 else { throw error(keyword, "must be a non-empty list") }
         return Array(array)
     }
 
@@ -42,7 +42,7 @@ extension SchemaReader {
 
     func size(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> Int {
         guard let size = value.int, (0..<Int(UInt32.max)).contains(size) else {
-            throw error(keyword, "must be an integer, not negative")
+            throw error(keyword, "must be a non-negative integer")
         }
         return size
     }
@@ -180,7 +180,7 @@ extension SchemaReader {
         }
         let others = required.subtracting(declared)
         guard others.isEmpty || !shape.others.refuses || !shape.patterned.isEmpty else {
-            throw error("required", "names a key that additionalProperties refuses")
+            throw error("required", "has a key that additionalProperties forbids")
         }
         shape.required = others.map(\.text).sorted()
     }

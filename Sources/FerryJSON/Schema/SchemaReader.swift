@@ -161,7 +161,7 @@ extension SchemaReader {
 
     func checkDialect(_ value: JSON) throws(JSONSchemaError) {
         guard try Self.dialect(value, at: pointer) == links.dialect else {
-            throw error("$schema", "is another draft than that of the document, \(links.dialect.rawValue)")
+            throw error("$schema", "differs from the draft of the document, \(links.dialect.rawValue)")
         }
     }
 
@@ -238,11 +238,11 @@ enum SchemaDialect: String {
     /// Why a keyword of the other draft is not valid in this one; `nil` if both drafts have it.
     func refusal(of keyword: String) -> String? {
         switch self {
-        case .draft7 where Self.since2019.contains(keyword): "is no keyword of draft-07"
+        case .draft7 where Self.since2019.contains(keyword): "is not a keyword of draft-07"
         case .draft2020 where keyword == "dependencies":
             "is a keyword of draft-07; in 2020-12 they are dependentRequired and dependentSchemas"
         case .draft2020 where keyword == "additionalItems":
-            "is a keyword of draft-07; in 2020-12 it is items beside prefixItems"
+            "is a keyword of draft-07; in 2020-12 it is items with prefixItems"
         default: nil
         }
     }

@@ -171,7 +171,7 @@ struct TapeBuilder {
     }
 
     private mutating func appendBytes(_ bytes: UnsafeBufferPointer<UInt8>) {
-        precondition(bytes.count < UInt32.max, "a string of 4 GB or more is no JSON value")
+        precondition(bytes.count < UInt32.max, "a JSON string must be smaller than 4 GB")
         words.append(Self.word(JSONTag.string, UInt64(strings.count)))
         withUnsafeBytes(of: UInt32(bytes.count)) { strings.append(contentsOf: $0) }
         strings.append(contentsOf: bytes)

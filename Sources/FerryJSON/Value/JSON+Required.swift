@@ -44,7 +44,7 @@ extension JSON {
     func asInteger<T: FixedWidthInteger>(_ type: T.Type = T.self) throws(JSONMismatch) -> T {
         guard let value = document.tape.integer(at: index, as: type) else {
             throw kind == .number
-                ? JSONMismatch(at: self, expected: "\(type)", found: "number that is none")
+                ? JSONMismatch(at: self, expected: "\(type)", found: "number that does not fit")
                 : JSONMismatch(at: self, expected: "integer")
         }
         return value

@@ -62,7 +62,7 @@ public struct JSONArray: Sendable, Collection {
     }
 
     private func check(_ index: Index) {
-        precondition(index.word >= start && index.word < end, "no element is there")
+        precondition(index.word >= start && index.word < end, "the index is out of range")
     }
 }
 
@@ -132,7 +132,7 @@ public struct JSONObject: Sendable, Collection {
     }
 
     private func check(_ index: Index) {
-        precondition(index.word >= start && index.word < end, "no member is there")
+        precondition(index.word >= start && index.word < end, "the index is out of range")
     }
 
     /// The value of the last member with a key, or nil if there is none.
