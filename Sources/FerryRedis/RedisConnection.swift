@@ -44,7 +44,7 @@ final class RedisConnection: @unchecked Sendable {
 
     var descriptor: Int32 { context.pointee.fd }
 
-    /// What is still to be sent, in bytes.
+    /// The number of bytes still to send.
     private(set) var unsent = 0
 
     /// Queues a command for sending.

@@ -99,7 +99,7 @@ extension DownloadCommand {
         ])
 }
 
-/// What the command line asks for.
+/// The files and options from the command line.
 struct DownloadOrder: Sendable {
     var requests: [FileRequest]
     var target: DownloadTarget
@@ -136,7 +136,7 @@ struct DownloadOrder: Sendable {
         showsProgress = !arguments.has("quiet") && Console.isLive
     }
 
-    /// What is a directory, or is written like one.
+    /// The target for a path: a directory if it is one or ends in a slash, and otherwise a file.
     private static func target(_ path: String) -> DownloadTarget {
         var status = stat()
         let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
@@ -162,7 +162,7 @@ struct FileRequest: Request {
     }
 }
 
-/// What a file is called on the board.
+/// The name of a file in the live display.
 enum FileName {
     /// The target's name, or the end of the URL's path.
     static func of(_ url: String, _ target: DownloadTarget) -> String {

@@ -60,7 +60,7 @@ public struct FerryJSONDecoder: Sendable {
         return try session.decode(type, at: json.index)
     }
 
-    /// What stands for a document that is not there: nil for an optional, an error for anything else.
+    /// The value for a missing document: `nil` for an optional, an error for anything else.
     package func decodeNothing<T: Decodable>(_ type: T.Type) throws -> T {
         try T(from: DecodingSession.decoderOfNull(at: [], options: self))
     }

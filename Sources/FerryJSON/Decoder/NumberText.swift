@@ -57,7 +57,7 @@ struct JSONNumberText {
     /// The power of ten that the digits are multiplied by.
     private var scale = 0
 
-    /// Of a text that the parser has found to be a number.
+    /// Reads a text that the parser has accepted as a number.
     init(_ text: String) {
         var rest = Substring(text).utf8
         isNegative = rest.first == UInt8(ascii: "-")
@@ -67,7 +67,8 @@ struct JSONNumberText {
             switch byte {
             case UInt8(ascii: "."): isFraction = true
             case UInt8(ascii: "e"), UInt8(ascii: "E"):
-                // One that no integer holds is beyond all bounds below, but far from the end of Int.
+                // An exponent that no `Int` holds becomes one that is beyond all limits below, but far from the limits
+                // of `Int`.
                 let exponent = Int(Substring(rest)) ?? (rest.first == UInt8(ascii: "-") ? -1 << 48 : 1 << 48)
                 scale += min(max(exponent, -1 << 48), 1 << 48)
                 rest = rest.suffix(0)
