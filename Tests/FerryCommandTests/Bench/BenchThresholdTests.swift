@@ -153,7 +153,8 @@ extension BenchThreshold {
     @Test func attemptsAreNoThroughput() {
         var report = madeReport(rps: 0, requests: 400, failed: 400)
         report.ok = 0
-        #expect(BenchTable(report).text.contains("0 accepted responses per second, 1.20 kB/s; 40 attempts per second\n"))
+        #expect(
+            BenchTable(report).text.contains("0 accepted responses per second, 1.20 kB/s; 40 attempts per second\n"))
         #expect(madePage(report).contains("accepted answers a second</small>"))
         #expect(madePage(report).contains("<small>40 attempts a second</small>"))
         #expect(BenchTable(madeReport()).text.contains("1,000 requests per second, 1.20 kB/s\n"))
