@@ -31,7 +31,7 @@ do {
         print("\(response.status) over \(response.httpVersion), \(response.peer?.address ?? "no address")")
     }
 } catch .tls(.expired) {
-    print("the certificate is of another time")
+    print("the certificate has expired or is not yet valid")
 } catch .tls(.hostname) {
     print("the certificate is another host's")
 } catch .tls(.untrusted) {

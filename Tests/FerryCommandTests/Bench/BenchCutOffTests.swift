@@ -57,8 +57,8 @@ import Testing
         totals.unanswered.record(2_000_000_000)
         let words = "2 requests had no response when the load was interrupted, the oldest for 2.00 s; "
         #expect(
-            BenchReport.warnings(totals, .open(rate: 1)) == [words + "latencies count what they had waited"])
-        #expect(BenchReport.warnings(totals, .closed(concurrency: 2)) == [words + "latencies are without them"])
+            BenchReport.warnings(totals, .open(rate: 1)) == [words + "latencies include the time that they had waited"])
+        #expect(BenchReport.warnings(totals, .closed(concurrency: 2)) == [words + "latencies do not include them"])
     }
 
     @Test func plansCutOffAreCounted() async throws {

@@ -192,7 +192,7 @@ extension BenchThreshold {
         old.version = 1
         #expect(try await run([], baseline: old) == .badInput)
         let file = try TemporaryFile(Array(old.json.utf8))
-        #expect(throws: InputError("\(file.path): is of version 1, and this ferry compares with 2")) {
+        #expect(throws: InputError("\(file.path): has version 1; this ferry reads version 2")) {
             try BenchBaseline.report(at: file.path)
         }
     }
