@@ -21,6 +21,7 @@ FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryF
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # What may differ with the engine: played on both.
 ENGINE = CFerryTests|FerryTransportTests|Fault|RaceTests|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
+ENGINE := $(ENGINE)|DuplexTests|DuplexEndTests|UploadTrailerTests|InformationalTests
 # What may differ with the version of libcurl.
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
@@ -60,7 +61,8 @@ test-long: build ## Runs the tests that repeat something many times, with all re
 	@.ci/groups \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
-	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*AddressSelectionTests"'
+	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"' \
+	    'FERRY_LONG_TESTS=1 FERRY_ENGINE=libcurl $$tests --filter "FerryTests.*DuplexTests"'
 
 test-package: setup ## Builds and runs the examples, copied out of the tree
 	@Tests/Examples/run

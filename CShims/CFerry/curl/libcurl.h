@@ -129,6 +129,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
 size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
 size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
+int ferry__on_trailers(struct curl_slist **list, void *handle);
 
 /* The head is the last one, and libcurl will not answer it. False sets
  * transfer->fault. */
@@ -165,6 +166,8 @@ void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 bool ferry__is_answered(const ferry__transfer *transfer);
 /* libcurl wants to read no more from a connection of HTTP/1. */
 void ferry__reading_ended(ferry__transfer *transfer);
+/* FERRY_DUPLEX: something of it has come, a trailer perhaps. */
+void ferry__duplex_look(ferry__transfer *transfer, bool trailer);
 /* The final head is there. */
 void ferry__head_ended(ferry__transfer *transfer);
 /* Answered, and nothing more is to be had of its source or of the server:

@@ -95,9 +95,10 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
-/* [any thread] A result of its own from what on_head was given: status, head
- * and what was measured so far, without a body. For receivers that go on
- * looking at it after the callback. Freed by ferry_result_free(). */
+/* [any thread] A result of its own from what on_head or on_answered was given:
+ * status, head, trailers and what was measured so far, without a body. For
+ * receivers that go on looking at it after the callback. Freed by
+ * ferry_result_free(). */
 int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
                            ferry_result *_Nullable *_Nonnull out);
 

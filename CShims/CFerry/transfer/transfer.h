@@ -20,6 +20,7 @@ typedef struct ferry__head {
   /* Informational heads, then trailers, as they came; 0 bytes of most. */
   char *aside;
   uint32_t aside_length, aside_capacity, informational_length;
+  uint32_t informational_at; /* where the last one begins */
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
@@ -173,6 +174,7 @@ typedef struct ferry__carried {
   bool untouched; /* the server has not looked at its stream */
   bool reached;   /* the server may have looked at an earlier attempt */
   bool again;     /* nothing was sent: to be begun anew */
+  bool trailed;   /* trailers have come: there is no more of the response */
 } ferry__carried;
 
 struct ferry__transfer {
@@ -217,6 +219,7 @@ struct ferry__transfer {
   bool fresh;        /* the next attempt has a connection of its own */
   bool unexpecting;  /* and no Expect: the server has refused it (417) */
   bool pending;      /* it waits for a connection (connection/figures.c) */
+  bool told;         /* FERRY_DUPLEX: on_answered was called */
   /* While it runs. */
   ferry__fault fault; /* ours, told before libcurl's */
   int phase;
@@ -275,6 +278,10 @@ void ferry__deliver(ferry_loop *loop);
 /* The head is the last one: what the body will be, and on_head. False sets
  * transfer->fault. */
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
+/* An informational head is complete. */
+void ferry__head_informational(ferry_loop *loop, ferry__transfer *transfer);
+/* FERRY_DUPLEX: tells of the end of a response of which nothing is held. */
+void ferry__tell_answered(ferry_loop *loop, ferry__transfer *transfer);
 /* Whether one follows the head, by the method, the status and the length. */
 bool ferry__has_body(const ferry__transfer *transfer);
 /* Bytes as they came. False sets transfer->fault. */
@@ -291,6 +298,9 @@ int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *transfer,
  * stands in transfer->piece. */
 int64_t ferry__source_pull_any(ferry_loop *loop, ferry__transfer *transfer,
                                char *space, size_t size);
+/* The trailers of the request: bytes, or FERRY_ABORT with transfer->fault. */
+int64_t ferry__trailers_ask(ferry_loop *loop, ferry__transfer *transfer,
+                            char *space, size_t size);
 /* So many bytes of the piece were sent. */
 void ferry__piece_took(ferry__transfer *transfer, uint64_t count);
 /* Nobody wants the rest of it. */

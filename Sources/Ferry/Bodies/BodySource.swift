@@ -21,6 +21,9 @@ protocol BodySource: AnyObject, Sendable {
     /// [loop's thread] Puts the next bytes into `space`, which is not empty. Never blocks.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill
 
+    /// [loop's thread] Behind the end: the fields that follow it, as lines. Only where the body has announced some.
+    var trailers: [UInt8] { get }
+
     /// The attempt has ended, whatever way: nothing is read any more, and what was open is closed. Any thread, any
     /// number of times.
     func close()
@@ -31,15 +34,21 @@ protocol PulledBody: Sendable {
     /// Whether another source can be made of it.
     var isReplayable: Bool { get }
 
+    /// The names of the fields that may follow it.
+    var trailerNames: [String] { get }
+
     /// Makes a source, in the caller's thread. What cannot be sent at all is found out here.
     func makeSource() throws(BodyFault) -> any BodySource
 }
 
 extension PulledBody {
     var isReplayable: Bool { true }
+    var trailerNames: [String] { [] }
 }
 
 extension BodySource {
+    var trailers: [UInt8] { [] }
+
     /// Why `fill` said `failed`.
     var failure: (any Error)? { failure(sending: 0) }
 
@@ -224,16 +233,40 @@ extension BuiltRequest {
     /// Has the body pulled from a new source. `whole` is the body as an adapter may see it.
     mutating func pull(_ body: some PulledBody, of whole: RequestBody) throws(RequestError) {
         pulled = whole
+        if let fault = TrailerRules.fault(in: body.trailerNames) {
+            throw RequestError(preparing: .invalidRequest(.headerName), message: fault, url: transfer.url)
+        }
+        transfer.sendsTrailers = !body.trailerNames.isEmpty
         guard opensBody else {
             transfer.body = .pull(length: nil)
             return
         }
         do throws(BodyFault) {
             let source = try body.makeSource()
-            transfer.body = .pull(length: source.length)
+            // Trailers have their place behind chunks only.
+            transfer.body = .pull(length: transfer.sendsTrailers ? nil : source.length)
             self.source = source
         } catch {
             throw RequestError(error, url: transfer.url)
+        }
+    }
+}
+
+extension BuiltRequest {
+    /// Has the body written while the response is read.
+    mutating func carry(_ body: WriterBody) throws(RequestError) {
+        guard transfer.body.length == 0 else {
+            throw RequestError(
+                preparing: .invalidRequest(.body), message: "the request of an exchange has a body of its own",
+                url: transfer.url)
+        }
+        if transfer.method == "HEAD" {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "HEAD carries no body", url: transfer.url)
+        }
+        try pull(body, of: RequestBody(content: .pulled(body), contentType: nil))
+        if !body.trailerNames.isEmpty {
+            transfer.headers.append("Trailer", body.trailerNames.joined(separator: ", "))
         }
     }
 }

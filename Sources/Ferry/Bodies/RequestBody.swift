@@ -96,6 +96,9 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(OnceBody(length: length, sequence)), contentType: contentType)
     }
 
+    /// The names of the fields that may follow it.
+    var trailerNames: [String] { if case .pulled(let body) = content { body.trailerNames } else { [] } }
+
     /// Whether it can be sent once more.
     var isReplayable: Bool {
         switch content {

@@ -187,6 +187,7 @@ extension RequestError.Code {
         case .contentDecoding: "the compressed body is damaged"
         case .fileIO: "a file could not be written or read"
         case .uploadSource: "the source of the body failed"
+        case .uploadStopped: "the server does not take the rest of the body"
         case .bodyNotReplayable: "the body cannot be sent a second time"
         case .http2Stream: "the stream of HTTP/2 was ended"
         case .cancelled: "the run was cancelled"

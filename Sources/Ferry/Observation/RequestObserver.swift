@@ -7,6 +7,14 @@ public protocol RequestObserver: Sendable {
     /// [caller's thread] A run is about to start; nothing was sent yet.
     func willStart(_ run: RunInfo)
 
+    /// [event loop's thread] An informational response came (RFC 9110, 15.2), like `103 Early Hints` (RFC 8297), before
+    /// the response itself.
+    ///
+    /// At most 32 come in an attempt: more, or heads of more than ``Limits/maxHeadBytes`` together, fail it with
+    /// `headersTooLarge`. A retry or a redirect may bring them again. The event loop waits for this method: it must not
+    /// block.
+    func informational(_ run: RunInfo, _ response: InformationalResponse)
+
     /// [callback queue, or the caller's task for `await`] The outcome is known. Comes before
     /// ``Request/willDeliver(_:)`` and the callbacks.
     func willStop(_ run: RunInfo, _ outcome: RunOutcome)
@@ -25,6 +33,8 @@ public protocol RequestObserver: Sendable {
 extension RequestObserver {
     /// Nothing.
     public func willStart(_ run: RunInfo) {}
+    /// Nothing.
+    public func informational(_ run: RunInfo, _ response: InformationalResponse) {}
     /// Nothing.
     public func willStop(_ run: RunInfo, _ outcome: RunOutcome) {}
     /// Nothing.

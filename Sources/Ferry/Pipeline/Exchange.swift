@@ -128,6 +128,7 @@ struct Exchange {
         }
         built.meter = call.meter
         built.beginSpan(of: call.watch)
+        built.inform(call.watch)
         built.transfer.reportsStart = call.reportsStart
         // A transfer that is shared has none. Of any other, what went before the transfer counts.
         built.transfer.timeouts.deadline = 0
@@ -201,6 +202,7 @@ struct Exchange {
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
         beginSpan(&built)
+        built.inform(call.watch)
         call.watch?.sends(built)
         if let remaining {
             // Whatever held it up until now: too late it is not sent at all.

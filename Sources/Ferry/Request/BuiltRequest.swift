@@ -63,6 +63,15 @@ struct BuiltRequest: ~Copyable, Sendable {
     var trace: TraceParent?
     /// Counts the body as it is sent, where somebody may ask.
     var meter: UploadMeter?
+    /// Told of informational responses; `nil` where nobody is.
+    private(set) var informed: RunWatch?
+
+    /// Has this one told of informational responses, if there is one.
+    mutating func inform(_ watch: RunWatch?) {
+        guard let watch else { return }
+        informed = watch
+        transfer.reportsInformational = true
+    }
 }
 
 /// A request as it was read when its run began: what every attempt of the run is made of. Its members are not read
@@ -123,6 +132,7 @@ struct RequestSnapshot: Sendable {
         built.transfer.url = url
         built.transfer.method = outgoing.method.rawValue
         built.transfer.body = .none
+        built.transfer.sendsTrailers = false
         built.transfer.credentials = nil
         // What the request says of sending it twice, it says of the method it describes.
         built.transfer.isIdempotent =

@@ -16,6 +16,8 @@ class Run: @unchecked Sendable {
     final var source: (any BodySource)?
     /// `nil` when nothing counts its body.
     final var meter: UploadMeter?
+    /// Told of informational responses. Set likewise.
+    final var informed: RunWatch?
     /// The batch or chain it is a member of. Set, like the next, before the transport knows of the run.
     final var group: GroupRun?
     /// Whether its place among those that wait is the group's to say.
@@ -79,6 +81,9 @@ class Run: @unchecked Sendable {
     /// The head of an answer that is streamed.
     func received(head: TransferResult) {}
 
+    /// The answer that is streamed is whole, and the request is still being sent.
+    func answered(_ result: TransferResult) {}
+
     /// A piece of its body, which lives until this returns.
     func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
 
@@ -96,6 +101,7 @@ extension Run {
     /// Takes over what belongs to the body of its attempt.
     func prepare(_ built: borrowing BuiltRequest) {
         source = built.source
+        if let watch = built.informed { informed = watch }
         if let meter = built.meter { self.meter = meter }
         meter?.begin(total: built.transfer.body.length, hasBody: !built.transfer.body.isNone)
     }
@@ -106,6 +112,21 @@ extension Run {
         let fill = source.fill(space)
         meter?.count(fill)
         return fill
+    }
+
+    /// [loop's thread] The fields behind its body.
+    func fillTrailers(_ space: UnsafeMutableRawBufferPointer) -> Int? {
+        guard let trailers = source?.trailers, trailers.count <= space.count else { return nil }
+        space.copyBytes(from: trailers)
+        return trailers.count
+    }
+
+    /// [loop's thread] An informational response came.
+    func received(informational head: UnsafeRawBufferPointer) {
+        guard let informed, let response = InformationalResponse.all(in: TransferResult.lines(head)).first else {
+            return
+        }
+        informed.received(response)
     }
 
     /// [loop's thread] Its transfer has ended, and no byte of its body is wanted any more. Gives what the run is
@@ -269,6 +290,7 @@ extension AwaitedRun {
             core.handOver(run, to: control)
         } else {
             built.beginSpan(of: run.watch)
+            built.inform(run.watch)
             core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         }
         return run
