@@ -19,9 +19,12 @@ final class Loop: Sendable {
         options.on_finished = onFinished
         options.on_started = onStarted
         options.on_head = onHead
+        options.on_informational = onInformational
+        options.on_answered = onAnswered
         options.on_body = onBody
         options.on_written = onWritten
         options.on_pull = onPull
+        options.on_trailers = onTrailers
         options.on_call = onCall
         options.on_alarm = onAlarm
         options.on_trust = onTrust
@@ -201,6 +204,31 @@ func onBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UnsafeRa
     case .pause: return Int32(FERRY_PAUSE)
     case .proceed, nil: return Int32(FERRY_CONTINUE)
     }
+}
+
+func onInformational(
+    _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ head: UnsafePointer<CChar>, _ length: Int
+) {
+    LoopContext.of(context)?.receiver?.transfer(
+        id, receivedInformational: UnsafeRawBufferPointer(start: head, count: length))
+}
+
+func onAnswered(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
+    var copy: UnsafeMutablePointer<ferry_result>?
+    ferry_result_copy_head(soFar, &copy)
+    // Without memory for it the receiver hears of the end when the request has ended, too.
+    guard let copy else { return }
+    LoopContext.of(context)?.receiver?.transfer(id, answered: TransferResult(owning: copy))
+}
+
+func onTrailers(
+    _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ space: UnsafeMutablePointer<CChar>, _ size: Int
+) -> Int64 {
+    let space = UnsafeMutableRawBufferPointer(start: space, count: size)
+    guard let count = LoopContext.of(context)?.receiver?.transfer(id, fillTrailers: space) else {
+        return Int64(FERRY_ABORT)
+    }
+    return Int64(count)
 }
 
 func onWritten(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UInt64) {

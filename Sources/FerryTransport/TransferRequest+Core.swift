@@ -60,6 +60,9 @@ extension TransferRequest {
         if case .held = responseBody { flags |= UInt32(FERRY_HOLD_BODY) }
         if publicOnly { flags |= UInt32(FERRY_PUBLIC_ONLY) }
         if connections != nil { flags |= UInt32(FERRY_CONNECT) }
+        if isDuplex { flags |= UInt32(FERRY_DUPLEX) }
+        if sendsTrailers { flags |= UInt32(FERRY_TRAILERS) }
+        if reportsInformational { flags |= UInt32(FERRY_NOTIFY_INFORMATIONAL) }
         return flags
     }
 }

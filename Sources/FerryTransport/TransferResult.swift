@@ -159,8 +159,12 @@ package final class TransferResult: @unchecked Sendable {
     package var trailerLines: [[UInt8]] { Self.lines(raw.pointee.trailers, raw.pointee.trailers_length) }
 
     private static func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> [[UInt8]] {
-        UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(length))
-            .split(separator: UInt8(ascii: "\n"))
+        lines(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(length)))
+    }
+
+    /// The lines of a head, without their ends.
+    package static func lines(_ head: UnsafeRawBufferPointer) -> [[UInt8]] {
+        head.split(separator: UInt8(ascii: "\n"))
             .map { $0.last == UInt8(ascii: "\r") ? Array($0.dropLast()) : Array($0) }
     }
 

@@ -67,6 +67,13 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// Delivers the final head of a streamed response: a result without a body, with the measurements so far.
     func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
+    /// The head of an informational response, as it came; it lives until this returns. Only for those with
+    /// `reportsInformational`.
+    func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer)
+
+    /// The response is whole, with its trailers, and the request is still being sent. Only for those with `isDuplex`.
+    func transfer(_ id: TransferID, answered result: TransferResult)
+
     /// Delivers a piece of a streamed body; it is valid until this returns.
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow
 
@@ -75,6 +82,10 @@ package protocol TransferReceiver: AnyObject, Sendable {
 
     /// Asks for the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
+
+    /// Wants the trailers of a request, behind the end of its body: lines of fields. How many bytes they are; `nil`
+    /// when there is no room. Only for those with `sendsTrailers`.
+    func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int?
 
     /// The TLS files have changed and apply to new connections. With a `fault` they are unusable, and the old ones stay
     /// in use.
@@ -98,6 +109,9 @@ extension TransferReceiver {
     package func transferStarted(_ id: TransferID) {}
     package func transfer(_ id: TransferID, receivedHead head: TransferResult) {}
     package func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
+    package func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer) {}
+    package func transfer(_ id: TransferID, answered result: TransferResult) {}
+    package func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int? { nil }
     package func transfer(_ id: TransferID, written count: UInt64) {}
     package func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill { .failed }
 }

@@ -73,8 +73,10 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     t->fault = fault;
     return 0;
   }
-  if (!t->head->in_fields && !t->head->complete)
+  if (!t->head->in_fields && !t->head->complete) {
     t->phase = FERRY_PHASE_WAIT_HEAD; /* the head was informational */
+    ferry__head_informational(handle->loop, t);
+  }
   if (t->head->complete && !before) {
     t->phase = FERRY_PHASE_BODY;
     t->curl.head_held = is_challenge(t, t->head->status);
@@ -82,6 +84,7 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     if (!t->curl.head_held && !ferry__take_head(handle->loop, t))
       return 0;
   }
+  ferry__duplex_look(t, before);
   return count;
 }
 
@@ -107,7 +110,10 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
     return withhold(t, bytes, count);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
     return withhold(t, bytes, count);
-  return ferry__receive(handle->loop, t, bytes, count) ? count : 0;
+  if (!ferry__receive(handle->loop, t, bytes, count))
+    return 0;
+  ferry__duplex_look(t, false);
+  return count;
 }
 
 size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
@@ -122,4 +128,26 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
   return n == FERRY_PAUSE ? CURL_READFUNC_PAUSE
          : n < 0          ? CURL_READFUNC_ABORT
                           : (size_t)n;
+}
+
+/* libcurl takes them one by one, and frees them. */
+int ferry__on_trailers(struct curl_slist **list, void *data) {
+  ferry__handle *handle = data;
+  char space[FERRY__TRAILERS + 1];
+  int64_t n = ferry__trailers_ask(handle->loop, handle->transfer, space,
+                                  FERRY__TRAILERS);
+  if (n < 0)
+    return CURL_TRAILERFUNC_ABORT;
+  space[n] = 0;
+  for (char *line = space, *end; *line; line = end + 2) {
+    end = strstr(line, "\r\n");
+    *end = 0;
+    struct curl_slist *longer = curl_slist_append(*list, line);
+    if (!longer) {
+      handle->transfer->fault = (ferry__fault){FERRY_E_MEMORY, 0};
+      return CURL_TRAILERFUNC_ABORT;
+    }
+    *list = longer;
+  }
+  return CURL_TRAILERFUNC_OK;
 }

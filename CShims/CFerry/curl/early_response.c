@@ -104,6 +104,24 @@ void ferry__reading_ended(ferry__transfer *t) {
   t->receiving = FERRY__RECEIVE_COMPLETE;
   if (t->source == FERRY__SOURCE_PAUSED)
     look_soon(t);
+  ferry__tell_answered(t->handle->loop, t);
+}
+
+/* Over HTTP/2 libcurl does not tell when it has read all. The length says so,
+ * or trailers do, of which each comes by itself. */
+void ferry__duplex_look(ferry__transfer *t, bool trailer) {
+  const ferry__head *head = t->head;
+  if (!(t->flags & FERRY_DUPLEX) || !head->complete || t->curl.head_held ||
+      !is_sending(t))
+    return;
+  if (trailer) {
+    t->curl.trailed = true;
+    ferry__wheel_set(t->handle->loop, t, ferry__now(t->handle->loop));
+  } else if (!ferry__has_body(t) ||
+             (head->content_length > 0 &&
+              t->result.body_received == (uint64_t)head->content_length)) {
+    ferry__reading_ended(t);
+  }
 }
 
 void ferry__head_ended(ferry__transfer *t) {

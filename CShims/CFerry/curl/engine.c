@@ -9,10 +9,15 @@
 
 /* A request that it cannot carry is refused without a handle, because a handle
  * still has the message and the figures of its last transfer. */
-static ferry__fault refuse(ferry__transfer *t) {
+static ferry__fault refuse(const ferry_loop *loop, ferry__transfer *t) {
   char words[512] = "libcurl cannot open connections ahead";
   ferry__fault fault = {FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   const char *path = t->host->local;
+  if ((t->flags & FERRY_TRAILERS) && !path &&
+      loop->options.http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE) {
+    t->words = strdup("libcurl sends no trailers over HTTP/2");
+    return fault;
+  }
   if (!(t->flags & FERRY_CONNECT)) {
     if (!path || ferry__local_fits(path))
       return (ferry__fault){FERRY_OK, 0};
@@ -29,7 +34,7 @@ static ferry__fault refuse(ferry__transfer *t) {
 static ferry__fault start(ferry_loop *loop, ferry__transfer *t) {
   ferry__origin_served(t); /* libcurl does not report when it has a
                             * connection */
-  ferry__fault fault = refuse(t);
+  ferry__fault fault = refuse(loop, t);
   if (fault.code)
     return fault;
   ferry__shard *shard = ferry__shard_for(loop, t);
@@ -98,6 +103,7 @@ static void resume(ferry_loop *loop, ferry__transfer *t) {
     }
     if (t->curl.kept || (t->decoder && t->decoder->held))
       return; /* paused again */
+    ferry__tell_answered(loop, t);
   }
   if (t->state == FERRY__RUNNING)
     go_on(loop, t);
@@ -228,6 +234,8 @@ static uint64_t look(ferry_loop *loop, ferry__transfer *t,
     return 0;
   }
   ferry__look_at_phase(t);
+  if (t->curl.trailed && t->state == FERRY__RUNNING)
+    ferry__reading_ended(t);
   if (t->curl.nudged)
     ferry__nudge(t);
   return 0;

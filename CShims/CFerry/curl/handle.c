@@ -177,6 +177,11 @@ static void set_body(CURL *e, ferry__handle *handle, ferry__transfer *t) {
   SET(CURLOPT_POSTFIELDSIZE_LARGE, t->body_length == FERRY_UNKNOWN_LENGTH
                                        ? (curl_off_t)-1
                                        : (curl_off_t)t->body_length);
+  if (t->flags & FERRY_TRAILERS) {
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_TRAILERFUNCTION, ferry__on_trailers);
+    SET(CURLOPT_TRAILERDATA, handle);
+  }
 }
 
 static bool set_method(CURL *e, ferry__handle *handle, ferry__transfer *t) {

@@ -134,6 +134,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *transfer,
 size_t ferry__on_header(char *line, size_t size, size_t count, void *handle);
 size_t ferry__on_write(char *bytes, size_t size, size_t count, void *handle);
 size_t ferry__on_read(char *space, size_t size, size_t count, void *handle);
+int ferry__on_trailers(struct curl_slist **list, void *handle);
 
 /* The final head has arrived, and libcurl does not handle it itself. Returns
  * false and sets transfer->fault on an error. */
@@ -170,6 +171,8 @@ void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 bool ferry__is_answered(const ferry__transfer *transfer);
 /* libcurl will read no more from an HTTP/1 connection. */
 void ferry__reading_ended(ferry__transfer *transfer);
+/* FERRY_DUPLEX: something of it has come, a trailer perhaps. */
+void ferry__duplex_look(ferry__transfer *transfer, bool trailer);
 /* The final head has arrived. */
 void ferry__head_ended(ferry__transfer *transfer);
 /* The response is complete, and nothing more can be had from its source or the

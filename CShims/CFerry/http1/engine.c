@@ -14,7 +14,8 @@ bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   /* Neither applies to a local socket. */
   if (!t->host->local &&
       (o->jar || o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE ||
-       (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure)))
+       (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure &&
+        !(t->flags & FERRY_TRAILERS))))
     return false;
   if (!x)
     return true;

@@ -81,6 +81,13 @@ static bool has_excess(ferry__connection *c, bool excess) {
   return excess || (c->tls && SSL_has_pending(c->tls));
 }
 
+/* FERRY_DUPLEX: nobody waits for the end of the request to learn of this. */
+static bool is_cut(const ferry__transfer *t) {
+  const ferry__decoder *decoder = t->decoder;
+  return (t->flags & FERRY_DUPLEX) && decoder && !decoder->held &&
+         !decoder->ended && t->result.body_received;
+}
+
 /* The response is complete. */
 void ferry__exchange_answered(ferry__connection *c, bool excess) {
   ferry_loop *loop = c->loop;
@@ -90,7 +97,13 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
       !excess && c->response.persistent) {
     /* Now the rest of the request is sent, unless the server closes. */
     t->receiving = FERRY__RECEIVE_COMPLETE;
+    if (is_cut(t)) {
+      ferry__exchange_fail(c, (ferry__fault){FERRY_E_CONTENT_DECODING,
+                                             FERRY_D_DECODING_TRUNCATED});
+      return;
+    }
     ferry__connection_watch(c, true, c->wants_out);
+    ferry__tell_answered(loop, t);
     return;
   }
   bool kept = c->response.persistent && !excess && !c->closing &&

@@ -95,6 +95,7 @@ bool ferry__exchange_take(ferry__connection *c, const char *at,
       return hold_rest(c, at, end);
     case FERRY__EVENT_INFORMATIONAL:
       t->phase = FERRY_PHASE_WAIT_HEAD;
+      ferry__head_informational(loop, t);
       if (c->sending == FERRY__SEND_AWAIT &&
           c->response.informational == 100) {
         c->sending = FERRY__SEND_BODY;

@@ -105,6 +105,25 @@ static bool send_piece(ferry__connection *c) {
   return true;
 }
 
+/* The last chunk, and what follows it (RFC 9112, 7.1.2). */
+static bool send_end(ferry__connection *c, char *buffer) {
+  ferry__transfer *t = c->transfer;
+  static const char last[] = "0\r\n";
+  size_t length = sizeof last - 1;
+  int64_t trailers = 0;
+  memcpy(buffer, last, length);
+  if (t->flags & FERRY_TRAILERS)
+    trailers = ferry__trailers_ask(c->loop, t, buffer + length,
+                                   FERRY__TRAILERS);
+  if (trailers < 0) {
+    ferry__exchange_fail(c, t->fault);
+    return false;
+  }
+  length += (size_t)trailers;
+  memcpy(buffer + length, "\r\n", SUFFIX);
+  return ferry__exchange_send(c, buffer, length + SUFFIX);
+}
+
 /* Sends the next bytes of the source, framed. False: as above, or paused. */
 static bool send_pulled(ferry__connection *c) {
   ferry_loop *loop = c->loop;
@@ -133,7 +152,7 @@ static bool send_pulled(ferry__connection *c) {
   if (!chunked)
     return n ? ferry__exchange_send(c, data, (size_t)n) : true;
   if (!n)
-    return ferry__exchange_send(c, "0\r\n\r\n", 5);
+    return send_end(c, buffer);
   char prefix[PREFIX + 1];
   int size = snprintf(prefix, sizeof prefix, "%llx\r\n", (long long)n);
   memcpy(data - size, prefix, (size_t)size);

@@ -89,6 +89,18 @@ typedef struct ferry_options {
    * FERRY_E_MEMORY. */
   int (*_Nullable on_head)(void *_Nullable context, uint64_t id,
                            const ferry_result *_Nonnull so_far);
+  /* An informational head came: raw, with its empty line. At most 32 of one
+   * attempt do. Only with FERRY_NOTIFY_INFORMATIONAL. */
+  void (*_Nullable on_informational)(void *_Nullable context, uint64_t id,
+                                     const char *_Nonnull head,
+                                     size_t length);
+  /* The response is whole, and its body was delivered; the request is still
+   * being sent. `so_far` has its trailers, too, and lives until this returns.
+   * Only with FERRY_DUPLEX, once at most. Of a response over HTTP/2 without
+   * Content-Length and trailers libcurl does not tell before the request has
+   * ended. */
+  void (*_Nullable on_answered)(void *_Nullable context, uint64_t id,
+                                const ferry_result *_Nonnull so_far);
   /* A part of a streamed body, which is always consumed whole. FERRY_PAUSE: no
    * further call before ferry_resume(), and the socket is not read. */
   int (*_Nullable on_body)(void *_Nullable context, uint64_t id,
@@ -100,6 +112,11 @@ typedef struct ferry_options {
    * count, 0 at the end, FERRY_PAUSE, FERRY_ABORT or FERRY_PIECE. */
   int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
                                void *_Nonnull space, size_t size);
+  /* Fill `space` with the trailers of the request, lines with CR LF. Returns
+   * the count of bytes, or FERRY_ABORT. Only with FERRY_TRAILERS, and after
+   * on_pull has told of the end. */
+  int64_t (*_Nullable on_trailers)(void *_Nullable context, uint64_t id,
+                                   char *_Nonnull space, size_t size);
   /* Called at the end of the turn that follows ferry_call(). */
   void (*_Nullable on_call)(void *_Nullable context);
   /* The time given to ferry_set_alarm() has come. Transfers submitted in it

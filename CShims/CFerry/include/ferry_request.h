@@ -48,6 +48,18 @@ enum {
    * kept for others. libcurl never carries it: there it is
    * FERRY_E_INVALID_REQUEST. See ferry_request.connections. */
   FERRY_CONNECT = 1u << 6,
+  /* The response is read while the request is sent, and either may end first:
+   * on_answered tells when it is whole and the request is not. idle_ms counts
+   * while the source has nothing to give, too. */
+  FERRY_DUPLEX = 1u << 7,
+  /* Fields follow a body of FERRY_BODY_PULL and FERRY_UNKNOWN_LENGTH:
+   * on_trailers is asked for them at its end. Sent over HTTP/1.1 only, as
+   * libcurl sends none over HTTP/2: with FERRY_HTTP2_NEGOTIATED that is agreed
+   * on for this transfer, with FERRY_HTTP2_PRIOR_KNOWLEDGE it is
+   * FERRY_E_INVALID_REQUEST. */
+  FERRY_TRAILERS = 1u << 8,
+  /* Call on_informational for each informational head (1xx) that comes. */
+  FERRY_NOTIFY_INFORMATIONAL = 1u << 9,
 };
 
 /* ---- Rarely used options ------------------------------------------------- */

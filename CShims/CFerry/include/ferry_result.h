@@ -96,9 +96,9 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
-/* [any thread] Copies what on_head was given: status, head and the measurements
- * so far, without a body. For receivers that keep it after the callback. The
- * caller frees it with ferry_result_free(). */
+/* [any thread] Copies what on_head or on_answered was given: status, head,
+ * trailers and the measurements so far, without a body. For receivers that keep
+ * it after the callback. The caller frees it with ferry_result_free(). */
 int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
                            ferry_result *_Nullable *_Nonnull out);
 

@@ -44,6 +44,7 @@ enum {
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
   FERRY__LATE = 65536, /* bytes of a response that was overtaken by a reset */
+  FERRY__TRAILERS = 16384, /* bytes of a request's trailers */
   FERRY__HELD_MS = 10, /* a turn longer than this counts as held */
   FERRY__GRACE_MS = 200, /* after a held turn, for a deadline that passed
                           * meanwhile */

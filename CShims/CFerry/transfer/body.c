@@ -50,20 +50,17 @@ static bool is_proxys(const ferry__transfer *t) {
          !t->host->secure;
 }
 
-static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
+static ferry_result so_far_of(const ferry__transfer *t) {
   const ferry__head *head = t->head;
-  ferry_result so_far;
-  if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
-                                 !(t->flags & FERRY_NOTIFY_HEAD)))
-    return true;
-  so_far = t->result;
+  ferry_result so_far = t->result;
   so_far.phase = t->phase;
   so_far.head_received = head->received;
   so_far.engine = t->engine->name;
   t->engine->so_far(t, &so_far);
   so_far.metrics.queue = ferry__us(t->submitted_ns, t->started_ns);
   so_far.metrics.total = ferry__us(t->submitted_ns, uv_hrtime());
-  so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
+  if (!so_far.metrics.first_byte)
+    so_far.metrics.first_byte = ferry__us(t->started_ns, uv_hrtime());
   so_far.status = head->status;
   so_far.http_version = head->version;
   so_far.content_length = head->content_length;
@@ -74,6 +71,14 @@ static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
     so_far.informational = head->aside;
   so_far.informational_length = head->informational_length;
   so_far.field_count = head->count;
+  return so_far;
+}
+
+static bool notify_head(ferry_loop *loop, ferry__transfer *t) {
+  if (!loop->options.on_head || (t->response_kind != FERRY_STREAM &&
+                                 !(t->flags & FERRY_NOTIFY_HEAD)))
+    return true;
+  ferry_result so_far = so_far_of(t);
   if (loop->options.on_head(loop->options.context, t->result.id, &so_far) !=
       FERRY_ABORT)
     return true;
@@ -92,6 +97,36 @@ bool ferry__head_final(ferry_loop *loop, ferry__transfer *t) {
   if ((t->flags & FERRY_HOLD_BODY) && t->response_kind == FERRY_STREAM)
     t->paused |= FERRY__PAUSED_BY_RECEIVER;
   return true;
+}
+
+void ferry__head_informational(ferry_loop *loop, ferry__transfer *t) {
+  const ferry__head *head = t->head;
+  if (!(t->flags & FERRY_NOTIFY_INFORMATIONAL) ||
+      !loop->options.on_informational)
+    return;
+  loop->options.on_informational(
+      loop->options.context, t->result.id, head->aside + head->informational_at,
+      head->informational_length - head->informational_at);
+}
+
+/* ---- The end, before the request's --------------------------------------- */
+
+void ferry__tell_answered(ferry_loop *loop, ferry__transfer *t) {
+  const ferry__decoder *decoder = t->decoder;
+  if (!(t->flags & FERRY_DUPLEX) || t->told || t->curl.kept ||
+      t->receiving != FERRY__RECEIVE_COMPLETE || !loop->options.on_answered)
+    return;
+  /* What is cut short inside of its coding is a fault at the end. */
+  if (decoder &&
+      (decoder->held || (t->result.body_received && !decoder->ended)))
+    return;
+  ferry_result so_far = so_far_of(t);
+  so_far.trailers_length =
+      t->head->aside_length - t->head->informational_length;
+  if (so_far.trailers_length)
+    so_far.trailers = t->head->aside + t->head->informational_length;
+  t->told = true;
+  loop->options.on_answered(loop->options.context, t->result.id, &so_far);
 }
 
 /* ---- The body ------------------------------------------------------------ */

@@ -148,6 +148,7 @@ static ferry__fault status_line(ferry__head *head, const char *p, size_t n) {
 
 static ferry__fault end_of_head(ferry__head *head) {
   if (head->status < 200) {
+    head->informational_at = head->aside_length;
     if (!keep_aside(head, head->bytes, head->length))
       return (ferry__fault){FERRY_E_MEMORY, 0};
     head->informational_length = head->aside_length;

@@ -287,6 +287,10 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   /* libcurl would wait for a body of the response. */
   if (is_head(request) && request->body_kind != FERRY_BODY_NONE)
     return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
+  if ((request->flags & FERRY_TRAILERS) &&
+      (request->body_kind != FERRY_BODY_PULL ||
+       request->body_length != FERRY_UNKNOWN_LENGTH))
+    return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
   fault = survey_fields(request, &seen);
   if (fault.code)
     return fault;

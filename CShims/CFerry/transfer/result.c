@@ -181,8 +181,9 @@ int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
   t->result.body = NULL;
   t->result.message = NULL;
   size = so_far->field_count * sizeof(ferry_field) + so_far->head_length;
-  t->packed =
-      ferry__block_make(size + so_far->informational_length, &capacity);
+  t->packed = ferry__block_make(size + so_far->informational_length +
+                                    so_far->trailers_length,
+                                &capacity);
   if (!t->packed) {
     free(t);
     return FERRY_E_MEMORY;
@@ -192,6 +193,10 @@ int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
   if (so_far->informational_length)
     t->result.informational = memcpy(t->packed + size, so_far->informational,
                                      so_far->informational_length);
+  size += so_far->informational_length;
+  if (so_far->trailers_length)
+    t->result.trailers =
+        memcpy(t->packed + size, so_far->trailers, so_far->trailers_length);
   *out = &t->result;
   return FERRY_OK;
 }

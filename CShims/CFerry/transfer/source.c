@@ -128,3 +128,34 @@ int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *t, char *space,
                               : ask(loop, t, space, size, false);
   return n == FERRY_PIECE ? read_piece(t, space, size) : n;
 }
+
+/* ---- What follows the body ----------------------------------------------- */
+
+/* Lines of fields, of which none ends early. */
+static bool are_fields(const char *at, const char *end) {
+  while (at < end) {
+    const char *name = at;
+    while (at < end && ferry__tchar[(unsigned char)*at])
+      at++;
+    if (at == name || at == end || *at++ != ':')
+      return false;
+    while (at < end && ((unsigned char)*at >= ' ' || *at == '\t') &&
+           *at != 0x7f)
+      at++;
+    if (end - at < 2 || *at++ != '\r' || *at++ != '\n')
+      return false;
+  }
+  return true;
+}
+
+int64_t ferry__trailers_ask(ferry_loop *loop, ferry__transfer *t, char *space,
+                            size_t size) {
+  ferry_options *o = &loop->options;
+  int64_t n = o->on_trailers
+                  ? o->on_trailers(o->context, t->result.id, space, size)
+                  : FERRY_ABORT;
+  if (n >= 0 && (uint64_t)n <= size && are_fields(space, space + n))
+    return n;
+  t->fault = (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0};
+  return FERRY_ABORT;
+}

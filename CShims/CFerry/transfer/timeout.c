@@ -91,7 +91,8 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
                                const ferry__transfer *t,
                                const ferry__progress *progress) {
   ferry__expiry e = {.kind = FERRY__EXPIRES_LATER};
-  bool paused = t->paused || progress->source_paused;
+  bool duplex = t->flags & FERRY_DUPLEX; /* then silence is silence */
+  bool paused = t->paused || (progress->source_paused && !duplex);
   bool waiting = t->state == FERRY__WAITING;
   if (is_over(clock, t, &e.at))
     return timed_out(waiting ? FERRY_D_TIMEOUT_QUEUE
@@ -104,19 +105,20 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
   if (t->phase < FERRY_PHASE_SEND &&
       passed(clock, begun, t->connect_ms, &e.at))
     return timed_out(idle_detail(t));
-  if (!paused) {
-    if (t->phase >= FERRY_PHASE_DNS &&
-        passed(clock, t->last_ms, t->idle_ms, &e.at))
-      return timed_out(idle_detail(t));
-  } else if (progress->source_paused && progress->answered &&
-             t->state == FERRY__RUNNING) {
+  if (progress->source_paused && progress->answered &&
+      t->state == FERRY__RUNNING) {
     /* Its source may never resume. */
     if (passed(clock, t->last_ms, t->idle_ms, &e.at))
       return (ferry__expiry){.kind = FERRY__EXPIRES_UNSENT};
+  } else if (!paused) {
+    if (t->phase >= FERRY_PHASE_DNS &&
+        passed(clock, t->last_ms, t->idle_ms, &e.at))
+      return timed_out(idle_detail(t));
   } else if (t->idle_ms) {
     sooner(&e.at, clock->now + t->idle_ms); /* its own clock is suspended */
   }
-  return speed_of(clock, t, paused, progress->moved, e);
+  return speed_of(clock, t, t->paused || progress->source_paused,
+                  progress->moved, e);
 }
 
 /* ---- Acting on it -------------------------------------------------------- */

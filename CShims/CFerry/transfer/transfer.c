@@ -62,6 +62,7 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
     }
     if (t->paused)
       return; /* paused again before the held bytes were delivered */
+    ferry__tell_answered(loop, t);
   }
   t->engine->resume(loop, t);
 }

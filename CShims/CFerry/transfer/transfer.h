@@ -20,6 +20,7 @@ typedef struct ferry__head {
   /* Informational heads, then trailers, as received; usually 0 bytes. */
   char *aside;
   uint32_t aside_length, aside_capacity, informational_length;
+  uint32_t informational_at; /* where the last one begins */
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
@@ -176,6 +177,7 @@ typedef struct ferry__carried {
   bool untouched; /* the server has not processed its stream */
   bool reached;   /* the server may have processed an earlier attempt */
   bool again;     /* nothing was sent: the transfer must start again */
+  bool trailed;   /* trailers have come: there is no more of the response */
 } ferry__carried;
 
 struct ferry__transfer {
@@ -220,6 +222,7 @@ struct ferry__transfer {
   bool fresh;        /* the next attempt uses a new connection */
   bool unexpecting;  /* sends no Expect: the server has refused it (417) */
   bool pending;      /* it waits for a connection (connection/figures.c) */
+  bool told;         /* FERRY_DUPLEX: on_answered was called */
   /* While it runs: */
   ferry__fault fault; /* ours, reported in preference to libcurl's */
   int phase;
@@ -279,6 +282,10 @@ void ferry__deliver(ferry_loop *loop);
 /* The final head has arrived: determines the body and calls on_head. Returns
  * false and sets transfer->fault on an error. */
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
+/* An informational head is complete. */
+void ferry__head_informational(ferry_loop *loop, ferry__transfer *transfer);
+/* FERRY_DUPLEX: tells of the end of a response of which nothing is held. */
+void ferry__tell_answered(ferry_loop *loop, ferry__transfer *transfer);
 /* Whether a body follows the head, by method, status and length. */
 bool ferry__has_body(const ferry__transfer *transfer);
 /* Takes bytes as received. Returns false and sets transfer->fault on an
@@ -297,6 +304,9 @@ int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *transfer,
  * FERRY_PIECE, with the piece in transfer->piece. */
 int64_t ferry__source_pull_any(ferry_loop *loop, ferry__transfer *transfer,
                                char *space, size_t size);
+/* The trailers of the request: bytes, or FERRY_ABORT with transfer->fault. */
+int64_t ferry__trailers_ask(ferry_loop *loop, ferry__transfer *transfer,
+                            char *space, size_t size);
 /* Reports how many bytes of the piece were sent. */
 void ferry__piece_took(ferry__transfer *transfer, uint64_t count);
 /* Drops the rest of the piece. */

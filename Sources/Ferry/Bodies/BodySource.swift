@@ -21,6 +21,9 @@ protocol BodySource: AnyObject, Sendable {
     /// [event loop] Writes the next bytes into `space`, which is not empty. Never blocks.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill
 
+    /// [loop's thread] Behind the end: the fields that follow it, as lines. Only where the body has announced some.
+    var trailers: [UInt8] { get }
+
     /// Called when the attempt has ended for any reason: stops reading and closes what is open. Any thread, any number
     /// of times.
     func close()
@@ -31,15 +34,21 @@ protocol PulledBody: Sendable {
     /// Whether another source can be created.
     var isReplayable: Bool { get }
 
+    /// The names of the fields that may follow it.
+    var trailerNames: [String] { get }
+
     /// Creates a source, in the caller's thread. Throws if the body cannot be sent at all.
     func makeSource() throws(BodyFault) -> any BodySource
 }
 
 extension PulledBody {
     var isReplayable: Bool { true }
+    var trailerNames: [String] { [] }
 }
 
 extension BodySource {
+    var trailers: [UInt8] { [] }
+
     /// The reason why `fill` returned `failed`.
     var failure: (any Error)? { failure(sending: 0) }
 
@@ -224,16 +233,40 @@ extension BuiltRequest {
     /// Makes the transfer read the body from a new source. `whole` is the body that an adapter may see.
     mutating func pull(_ body: some PulledBody, of whole: RequestBody) throws(RequestError) {
         pulled = whole
+        if let fault = TrailerRules.fault(in: body.trailerNames) {
+            throw RequestError(preparing: .invalidRequest(.headerName), message: fault, url: transfer.url)
+        }
+        transfer.sendsTrailers = !body.trailerNames.isEmpty
         guard opensBody else {
             transfer.body = .pull(length: nil)
             return
         }
         do throws(BodyFault) {
             let source = try body.makeSource()
-            transfer.body = .pull(length: source.length)
+            // Trailers have their place behind chunks only.
+            transfer.body = .pull(length: transfer.sendsTrailers ? nil : source.length)
             self.source = source
         } catch {
             throw RequestError(error, url: transfer.url)
+        }
+    }
+}
+
+extension BuiltRequest {
+    /// Has the body written while the response is read.
+    mutating func carry(_ body: WriterBody) throws(RequestError) {
+        guard transfer.body.length == 0 else {
+            throw RequestError(
+                preparing: .invalidRequest(.body), message: "the request of an exchange has a body of its own",
+                url: transfer.url)
+        }
+        if transfer.method == "HEAD" {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "HEAD carries no body", url: transfer.url)
+        }
+        try pull(body, of: RequestBody(content: .pulled(body), contentType: nil))
+        if !body.trailerNames.isEmpty {
+            transfer.headers.append("Trailer", body.trailerNames.joined(separator: ", "))
         }
     }
 }

@@ -13,6 +13,8 @@ final class BytePipe: Sendable {
         case open
         case finished
         case failed(any Error)
+        /// Nothing more is taken; what is there may still be read.
+        case stopped
         case closed
     }
 
@@ -39,6 +41,15 @@ final class BytePipe: Sendable {
         }
     }
 
+    var isClosed: Bool {
+        state.withLock { state in
+            switch state.end {
+            case .failed, .closed: true
+            case .open, .finished, .stopped: false
+            }
+        }
+    }
+
     // MARK: Reading end, for the event loop
 
     func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
@@ -59,6 +70,15 @@ final class BytePipe: Sendable {
             state.resume = nil
             state.ring = []
             state.count = 0
+            return state.writer.take()
+        }
+        writer?.resume()
+    }
+
+    /// No more is wanted than was written: a writer that waits goes on, and finds it so.
+    func stop() {
+        let writer = state.withLock { state in
+            if case .open = state.end { state.end = .stopped }
             return state.writer.take()
         }
         writer?.resume()
@@ -118,6 +138,7 @@ final class BytePipe: Sendable {
         await withUnsafeContinuation { continuation in
             let isThere = state.withLock { state in
                 guard case .open = state.end, state.count == Self.capacity else { return true }
+                precondition(state.writer == nil, "a body is written by one task at a time")
                 state.writer = continuation
                 return false
             }
@@ -156,7 +177,7 @@ extension BytePipe.State {
         switch end {
         case .failed, .closed: return .failed
         case .finished: if count == 0 { return .end }
-        case .open: if written == announced, count > 0 { available -= 1 }
+        case .open, .stopped: if written == announced, count > 0 { available -= 1 }
         }
         if available == 0 {
             isAwaited = true

@@ -99,6 +99,9 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(OnceBody(length: length, sequence)), contentType: contentType)
     }
 
+    /// The names of the fields that may follow it.
+    var trailerNames: [String] { if case .pulled(let body) = content { body.trailerNames } else { [] } }
+
     /// Whether the body can be sent again.
     var isReplayable: Bool {
         switch content {

@@ -236,6 +236,18 @@ final class AgentCore: TransferReceiver {
         state.withLock { $0.table[id] }?.received(head: head)
     }
 
+    func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer) {
+        state.withLock { $0.table[id] }?.received(informational: head)
+    }
+
+    func transfer(_ id: TransferID, answered result: TransferResult) {
+        state.withLock { $0.table[id] }?.answered(result)
+    }
+
+    func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int? {
+        state.withLock { $0.table[id] }?.fillTrailers(space)
+    }
+
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
         state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
     }

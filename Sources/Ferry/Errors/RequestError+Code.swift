@@ -16,7 +16,7 @@ extension RequestError {
             case invalidURL, unsupportedScheme, invalidRequest, addressForbidden, dns, connect, proxy, tls
             case timeout, connectionReset, connectionClosed, incompleteBody, malformedResponse, headersTooLarge
             case responseTooLarge, contentDecoding, tooManyRedirects, redirectForbidden, bodyNotReplayable
-            case http2Stream, resumeMismatch, contentMismatch, fileIO, uploadSource, invalidStatusCode
+            case http2Stream, resumeMismatch, contentMismatch, fileIO, uploadSource, uploadStopped, invalidStatusCode
             case invalidContentType, invalidJSON, schemaMismatch, decoding, applicationError, notCached, cancelled
             case shutdown, queueFull, internalError
         }
@@ -148,6 +148,8 @@ extension RequestError {
         public static var fileIO: Code { Code(.fileIO) }
         /// The source of the upload failed.
         public static var uploadSource: Code { Code(.uploadSource) }
+        /// The server has responded, and does not take the rest of the body.
+        public static var uploadStopped: Code { Code(.uploadStopped) }
         /// The status was not accepted.
         public static var invalidStatusCode: Code { Code(.invalidStatusCode) }
         /// This status was not accepted.

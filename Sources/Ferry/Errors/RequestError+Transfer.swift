@@ -188,6 +188,7 @@ extension RequestError.Code {
         case .contentDecoding: "the compressed body is damaged"
         case .fileIO: "a file could not be read or written"
         case .uploadSource: "the source of the body failed"
+        case .uploadStopped: "the server does not take the rest of the body"
         case .bodyNotReplayable: "the body cannot be sent a second time"
         case .http2Stream: "the HTTP/2 stream was reset"
         case .cancelled: "the run was cancelled"

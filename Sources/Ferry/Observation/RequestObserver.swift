@@ -8,6 +8,14 @@ public protocol RequestObserver: Sendable {
     /// [caller's thread] A run is about to start; nothing was sent yet.
     func willStart(_ run: RunInfo)
 
+    /// [event loop's thread] An informational response came (RFC 9110, 15.2), like `103 Early Hints` (RFC 8297), before
+    /// the response itself.
+    ///
+    /// At most 32 come in an attempt: more, or heads of more than ``Limits/maxHeadBytes`` together, fail it with
+    /// `headersTooLarge`. A retry or a redirect may bring them again. The event loop waits for this method: it must not
+    /// block.
+    func informational(_ run: RunInfo, _ response: InformationalResponse)
+
     /// [callback queue, or the caller's task with `await`] The outcome is known. Called before
     /// ``Request/willDeliver(_:)`` and the callbacks.
     func willStop(_ run: RunInfo, _ outcome: RunOutcome)
@@ -27,6 +35,8 @@ extension RequestObserver {
     /// Does nothing.
     public func willStart(_ run: RunInfo) {}
     /// Does nothing.
+    public func informational(_ run: RunInfo, _ response: InformationalResponse) {}
+    /// Nothing.
     public func willStop(_ run: RunInfo, _ outcome: RunOutcome) {}
     /// Does nothing.
     public func didStop(_ run: RunInfo, _ outcome: RunOutcome) {}

@@ -14,11 +14,16 @@ final class RunWatch: Sendable {
     let span: RunSpan?
     /// Whether the trace context is sent to servers.
     let sendsTrace: Bool
+    private let onInformational: InformationalHandler?
+
+    /// [event loop's thread] Told of informational responses by one call.
+    typealias InformationalHandler = @Sendable (InformationalResponse) -> Void
 
     init(
         _ observers: [any RequestObserver], _ log: RunLog?, _ info: RunInfo, tracer: (any RunTracer)? = nil,
-        sendsTrace: Bool = false
+        sendsTrace: Bool = false, onInformational: InformationalHandler? = nil
     ) {
+        self.onInformational = onInformational
         self.observers = observers
         self.log = log
         self.info = info
@@ -29,16 +34,18 @@ final class RunWatch: Sendable {
 
     /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none.
     static func begin<R: Request>(
-        _ request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil, by core: AgentCore
+        _ request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil,
+        onInformational: InformationalHandler? = nil, by core: AgentCore
     ) -> RunWatch? {
         let own = request.observers
-        if own.isEmpty && core.observers.isEmpty && core.log == nil { return nil }
+        if own.isEmpty && core.observers.isEmpty && core.log == nil && onInformational == nil { return nil }
         var log = core.log
         log?.sensitiveHeaders = core.builder.sensitiveHeaders(of: request)
         let info = RunInfo(request, url: url, number: number ?? core.nextNumber, in: group)
         let tracer = core.tracer
         let watch = RunWatch(
-            core.observers + own, log, info, tracer: tracer, sendsTrace: tracer != nil && request.propagatesTrace)
+            core.observers + own, log, info, tracer: tracer, sendsTrace: tracer != nil && request.propagatesTrace,
+            onInformational: onInformational)
         watch.willStart()
         return watch
     }
@@ -61,6 +68,13 @@ final class RunWatch: Sendable {
     func received(_ result: TransferResult) {
         span?.received(result)
         if result.status != 0 { log?.received(info, status: result.status, Headers(result)) }
+    }
+
+    /// [event loop's thread] An informational response came.
+    func received(_ response: InformationalResponse) {
+        log?.received(info, status: response.status, response.headers)
+        for observer in observers { observer.informational(info, response) }
+        onInformational?(response)
     }
 
     /// The result of the only transfer of a run. A run with several transfers reports each when it arrives.

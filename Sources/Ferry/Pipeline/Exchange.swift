@@ -129,6 +129,7 @@ struct Exchange {
         }
         built.meter = call.meter
         built.beginSpan(of: call.watch)
+        built.inform(call.watch)
         built.transfer.reportsStart = call.reportsStart
         // A shared transfer has no deadline. For any other, the time before the transfer counts.
         built.transfer.timeouts.deadline = 0
@@ -202,6 +203,7 @@ struct Exchange {
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
         beginSpan(&built)
+        built.inform(call.watch)
         call.watch?.sends(built)
         if let remaining {
             // After the deadline it is not sent at all, whatever the delay was.

@@ -106,7 +106,7 @@ struct RetryMachine: Sendable {
             case .cancelled, .shutdown, .queueFull, .invalidURL, .unsupportedScheme, .invalidRequest, .addressForbidden,
                 .tls(.expired), .tls(.hostname), .tls(.untrusted), .tls(.pinMismatch), .tls(.configuration),
                 .timeout(.deadline), .timeout(.queue), .tooManyRedirects, .redirectForbidden, .bodyNotReplayable,
-                .uploadSource, .fileIO, .applicationError, .internalError:
+                .uploadSource, .uploadStopped, .fileIO, .applicationError, .internalError:
                 return true
             default: return false
             }

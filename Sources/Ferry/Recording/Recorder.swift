@@ -300,6 +300,16 @@ final class RecordingTransport: Transporting, TransferReceiver {
         receiver?.transfer(id, receivedHead: head)
     }
 
+    func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer) {
+        receiver?.transfer(id, receivedInformational: head)
+    }
+
+    func transfer(_ id: TransferID, answered result: TransferResult) { receiver?.transfer(id, answered: result) }
+
+    func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int? {
+        receiver?.transfer(id, fillTrailers: space)
+    }
+
     func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
         state.withLock { $0.exchanges[id]?.appendReceived(chunk, limit: recorder.maxBodyBytes) }
         return receiver?.transfer(id, receivedChunk: chunk) ?? .proceed

@@ -64,6 +64,15 @@ struct BuiltRequest: ~Copyable, Sendable {
     var trace: TraceParent?
     /// Counts the bytes of the body as they are sent, if upload progress may be requested.
     var meter: UploadMeter?
+    /// Told of informational responses; `nil` where nobody is.
+    private(set) var informed: RunWatch?
+
+    /// Has this one told of informational responses, if there is one.
+    mutating func inform(_ watch: RunWatch?) {
+        guard let watch else { return }
+        informed = watch
+        transfer.reportsInformational = true
+    }
 }
 
 /// A request as read at the start of its run. All attempts of the run are made from it. Its members are read only once,
@@ -124,6 +133,7 @@ struct RequestSnapshot: Sendable {
         built.transfer.url = url
         built.transfer.method = outgoing.method.rawValue
         built.transfer.body = .none
+        built.transfer.sendsTrailers = false
         built.transfer.credentials = nil
         // What the request says about sending it twice applies to its own method only.
         built.transfer.isIdempotent =

@@ -84,14 +84,15 @@ final class RequestBuilder: Sendable {
         let joined = try servers.join(request.path, of: request)
         var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
         try describe(request, method: method, in: &built)
+        let body = request.body
         let contentType = try fill(
-            &built, body: request.body, arguments: request.arguments, encoding: request.argumentEncoding,
-            method: method)
+            &built, body: body, arguments: request.arguments, encoding: request.argumentEncoding, method: method)
         var own = request.headers
         if !own.isEmpty { built.ownsContentType = own.contains("Content-Type") }
         if let key = request.idempotencyKey, !own.contains(Self.idempotencyKey) {
             own.append(Self.idempotencyKey, key.make())
         }
+        if let names = body?.trailerNames, !names.isEmpty { own.announce(names) }
         if let value = accept(of: request, own, joined.isForeign ? headers.publicFields : headers.fields) {
             own.append("Accept", value)
         }
@@ -163,9 +164,11 @@ final class RequestBuilder: Sendable {
     ) throws(RequestError) {
         let contentType = try fill(
             &built, body: complete.body, arguments: Arguments(), encoding: .automatic, method: complete.method)
+        var headers = complete.headers
+        if let names = complete.body?.trailerNames, !names.isEmpty { headers.announce(names) }
         built.transfer.headers = try pack(
-            complete.headers, adding: Headers(), authorization: nil, credentials: credentials,
-            contentType: contentType, for: built)
+            headers, adding: Headers(), authorization: nil, credentials: credentials, contentType: contentType,
+            for: built)
         if complete.headers.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
     }
 

@@ -229,9 +229,14 @@ extension Response {
     public var trailers: Headers { result.trailerFields }
 
     /// The informational responses that arrived before this one, in order. Most servers send none.
-    public var informational: [InformationalResponse] {
+    public var informational: [InformationalResponse] { InformationalResponse.all(in: result.informationalLines) }
+}
+
+extension InformationalResponse {
+    /// Those whose heads these lines are.
+    static func all(in lines: [[UInt8]]) -> [InformationalResponse] {
         var found: [InformationalResponse] = []
-        for line in result.informationalLines {
+        for line in lines {
             if line.starts(with: "HTTP/".utf8) {
                 let status = line.split(separator: UInt8(ascii: " ")).dropFirst().first
                 found.append(

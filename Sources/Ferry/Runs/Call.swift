@@ -65,11 +65,14 @@ struct Call: Sendable {
     /// Creates the record of a run that takes more than one transfer from its start: reads the request in the caller's
     /// thread, and notifies the observers. `change` adds Ferry's own changes.
     init<R: Request>(
-        beginning request: R, by core: AgentCore, changing change: (inout TransferRequest) -> Void = { _ in }
+        beginning request: R, carrying body: WriterBody? = nil,
+        onInformational: RunWatch.InformationalHandler? = nil, by core: AgentCore,
+        changing change: (inout TransferRequest) -> Void = { _ in }
     ) {
         let servers = core.builder.servers
         let snapshot = Result { () throws(RequestError) in
             var built = try core.builder.build(request, at: servers, opensBody: false)
+            if let body { try built.carry(body) }
             change(&built.transfer)
             return RequestSnapshot(built)
         }
@@ -78,7 +81,7 @@ struct Call: Sendable {
             case .success(let snapshot): snapshot.transfer.url
             case .failure(let error): error.url
             }
-        let watch = RunWatch.begin(request, url: url, by: core)
+        let watch = RunWatch.begin(request, url: url, onInformational: onInformational, by: core)
         self.init(request, snapshot, at: servers, url: url, watch: watch, by: core)
     }
 

@@ -92,6 +92,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 core.handOver(run, to: control)
             } else {
                 built.beginSpan(of: run.watch)
+                built.inform(run.watch)
                 core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
             }
             return run

@@ -17,6 +17,8 @@ class Run: @unchecked Sendable {
     final var source: (any BodySource)?
     /// `nil` if nothing counts its body.
     final var meter: UploadMeter?
+    /// Told of informational responses. Set likewise.
+    final var informed: RunWatch?
     /// The batch or chain that the run is a member of. Like the next property, it is set before the transport knows the
     /// run.
     final var group: GroupRun?
@@ -83,6 +85,9 @@ class Run: @unchecked Sendable {
     /// The head of a streamed response has arrived.
     func received(head: TransferResult) {}
 
+    /// The answer that is streamed is whole, and the request is still being sent.
+    func answered(_ result: TransferResult) {}
+
     /// A piece of the streamed body has arrived. It is valid until this returns.
     func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
 
@@ -100,6 +105,7 @@ extension Run {
     /// Takes over the body source of its attempt.
     func prepare(_ built: borrowing BuiltRequest) {
         source = built.source
+        if let watch = built.informed { informed = watch }
         if let meter = built.meter { self.meter = meter }
         meter?.begin(total: built.transfer.body.length, hasBody: !built.transfer.body.isNone)
     }
@@ -110,6 +116,21 @@ extension Run {
         let fill = source.fill(space)
         meter?.count(fill)
         return fill
+    }
+
+    /// [loop's thread] The fields behind its body.
+    func fillTrailers(_ space: UnsafeMutableRawBufferPointer) -> Int? {
+        guard let trailers = source?.trailers, trailers.count <= space.count else { return nil }
+        space.copyBytes(from: trailers)
+        return trailers.count
+    }
+
+    /// [loop's thread] An informational response came.
+    func received(informational head: UnsafeRawBufferPointer) {
+        guard let informed, let response = InformationalResponse.all(in: TransferResult.lines(head)).first else {
+            return
+        }
+        informed.received(response)
     }
 
     /// [event loop] The transfer has ended, and no further bytes of the body are needed. Returns the result of the run.
@@ -271,6 +292,7 @@ extension AwaitedRun {
             core.handOver(run, to: control)
         } else {
             built.beginSpan(of: run.watch)
+            built.inform(run.watch)
             core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         }
         return run

@@ -12,16 +12,24 @@ extension NetworkAgent {
     /// bytes of its body. The size of the body is limited only by the request's own ``Request/maxBodyBytes``.
     /// Cancelling the task that waits or reads cancels the run. Observers are notified of the end when the body has
     /// ended, and the failure hooks are called if it failed. A body that is not read to its end counts as cancelled.
+    ///
+    /// `onInformational` is called for each informational response (`103 Early Hints`) when it comes, on the event
+    /// loop's thread: it must not block. See ``RequestObserver/informational(_:_:)``.
     public nonisolated(nonsending) func stream<R: Request>(
-        _ request: R
+        _ request: R, onInformational: (@Sendable (InformationalResponse) -> Void)? = nil
     ) async throws(RequestError) -> StreamedResponse {
-        try await stream(request, Call(beginning: request, by: core))
+        try await stream(request, Call(beginning: request, onInformational: onInformational, by: core))
+    }
+
+    func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
+        try await stream(request, call, StreamCarrier(bound: request.maxBodyBytes))
     }
 
     /// Not on the caller's actor.
     @concurrent
-    func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
-        let carrier = StreamCarrier(bound: request.maxBodyBytes)
+    func stream<R: Request>(
+        _ request: R, _ call: Call, _ carrier: StreamCarrier
+    ) async throws(RequestError) -> StreamedResponse {
         let control = RunControl(tag: call.tag, of: core)
         let answer = await withTaskCancellationHandler {
             if let refusal = call.refusal ?? core.admit(control, url: call.url) { return Answer.refused(refusal) }
@@ -47,7 +55,10 @@ extension NetworkAgent {
             }
             core.health.succeeded(head)
             return StreamedResponse(
-                head: head, body: ResponseBody(BodyReader(source, head: head, of: request, call.watch, by: core)))
+                head: head,
+                body: ResponseBody(
+                    BodyReader(
+                        source, head: head, of: request, call.watch, endsItself: !carrier.isDuplex, by: core)))
         } catch {
             RunEnd.failed(request, error, answer, url: call.url, call.watch, by: core, &times)
             RunEnd.deliver(call.watch, RunOutcome(error), metrics) { request.willDeliver(error) }
@@ -110,15 +121,23 @@ enum TakenBody: Sendable {
 final class StreamCarrier: BodyCarrier {
     private let current = Mutex<StreamRun?>(nil)
     private let bound: Int?
+    /// The body that is written meanwhile; `nil` when there is none.
+    private let writing: WriterBody?
 
     /// Without a limit of the request itself there is none, because the body is not held in memory.
-    init(bound: Int?) { self.bound = bound }
+    init(bound: Int?, writing body: WriterBody? = nil) {
+        self.bound = bound
+        writing = body
+    }
+
+    var isDuplex: Bool { writing != nil }
 
     /// The run whose head arrived last.
     var run: StreamRun? { current.withLock { $0 } }
 
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {
         built.transfer.responseBody = .stream
+        built.transfer.isDuplex = isDuplex
         built.transfer.maxBodyBytes = UInt64(bound ?? 0)
         let run = StreamRun(built.transfer, tag: tag, core: core)
         current.withLock { $0 = run }
@@ -130,6 +149,8 @@ final class StreamCarrier: BodyCarrier {
     }
 
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {
-        .left
+        // The transport sends nothing more behind such a head.
+        if head.status >= 300 { writing?.pipe.stop() }
+        return .left
     }
 }

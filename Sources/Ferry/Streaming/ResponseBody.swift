@@ -64,6 +64,10 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     func next() async throws(RequestError) -> Data? { try await reading.next() }
 
+    func conclude(_ failure: RequestError?, isCancelled: Bool) {
+        reading.conclude(failure, isCancelled: isCancelled)
+    }
+
     /// Collects the rest of the body in memory. More than `limit` bytes are `responseTooLarge`, and the rest is not
     /// read.
     public func collect(upTo limit: Int) async throws(RequestError) -> Data {
@@ -91,9 +95,17 @@ final class BodyReader: Sendable {
     private let watch: RunWatch?
     private let core: AgentCore
     private let isOver = Mutex(false)
+    /// A whole body was given out, of a run that does not end with that.
+    private let wasGiven = Atomic(false)
+    /// The run ends with the body. That of an exchange ends with its closure.
+    private let endsItself: Bool
 
-    init(_ source: Source, head: Response, of request: any Request, _ watch: RunWatch?, by core: AgentCore) {
+    init(
+        _ source: Source, head: Response, of request: any Request, _ watch: RunWatch?, endsItself: Bool = true,
+        by core: AgentCore
+    ) {
         self.source = source
+        self.endsItself = endsItself
         self.head = head
         self.request = request
         self.watch = watch
@@ -105,13 +117,13 @@ final class BodyReader: Sendable {
     func next() async throws(RequestError) -> Data? {
         switch source {
         case .whole(let data):
-            guard stop() else { return nil }
+            guard endsItself ? stop() : wasGiven.exchange(true, ordering: .relaxed) == false else { return nil }
             return data.isEmpty ? nil : data
         case .run(let run):
             switch await run.next() {
             case .chunk(let data): return data
             case .end:
-                stop()
+                if endsItself { stop() }
                 return nil
             case .failure(let error):
                 let error = error.behind(head)
@@ -119,6 +131,12 @@ final class BodyReader: Sendable {
                 throw error
             }
         }
+    }
+
+    /// The exchange that it belongs to is over.
+    func conclude(_ failure: RequestError?, isCancelled: Bool) {
+        let end = isCancelled ? RequestError.cancelled(head.result, url: head.url, origin: head.origin) : nil
+        stop(failure?.behind(head) ?? end)
     }
 
     /// Discards a body that is longer than its reader accepts.

@@ -34,8 +34,8 @@ final class StreamRun: Run, @unchecked Sendable {
         var answer: Answer?
         /// When the result arrived.
         var ended: ContinuousClock.Instant?
-        /// Waits for the result, not for the pieces.
-        var endWaiter: UnsafeContinuation<Answer, Never>?
+        /// Wait for the result, not for the pieces.
+        var endWaiters: [UnsafeContinuation<Answer, Never>] = []
     }
 
     private enum Wake {
@@ -97,23 +97,47 @@ final class StreamRun: Run, @unchecked Sendable {
     override func written(_ count: UInt64) { countWritten?(count) }
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
-        let wake = stream.withLock { state -> Wake in
-            (state.answer, state.ended) = (answer, .now)
+        let (wake, waiters) = stream.withLock { state -> (Wake, [UnsafeContinuation<Answer, Never>]) in
+            state.answer = answer
+            if state.ended == nil { state.ended = .now }
+            defer { state.endWaiters = [] }
             guard state.head != nil else {
                 // It ended before its head, so there is nothing to stream.
                 state.head = answer
                 state.isWhole = true
-                return state.headWaiter.take().map { .head($0, answer) } ?? .none
+                return (state.headWaiter.take().map { .head($0, answer) } ?? .none, state.endWaiters)
             }
-            let end = self.end(answer)
+            // What comes of the rest of the request is not the reader's matter.
+            let end = state.end ?? self.end(answer)
             state.end = end
-            if case .result(let result) = answer { state.result = result }
-            if let waiter = state.endWaiter.take() { return .head(waiter, answer) }
+            if case .result(let result) = answer, state.result == nil || result.succeeded { state.result = result }
             // Buffered data is read first.
-            guard let reader = state.reader.take() else { return .none }
-            return .reader(reader, end)
+            return (state.reader.take().map { .reader($0, end) } ?? .none, state.endWaiters)
         }
         act(wake)
+        for waiter in waiters { waiter.resume(returning: answer) }
+    }
+
+    override func answered(_ result: TransferResult) {
+        let wake = stream.withLock { state -> Wake in
+            guard state.end == nil else { return .none }
+            (state.end, state.result, state.ended) = (.end, result, .now)
+            return state.reader.take().map { .reader($0, .end) } ?? .none
+        }
+        act(wake)
+    }
+
+    /// The body has come to its end, and was read.
+    var hasEnded: Bool {
+        stream.withLock { state in
+            guard case .end? = state.end else { return false }
+            return state.buffered.isEmpty
+        }
+    }
+
+    /// Why it has failed; `nil` where it has not.
+    var failure: RequestError? {
+        stream.withLock { if case .failure(let error)? = $0.end { error } else { nil } }
     }
 
     private func end(_ answer: Answer) -> Piece {
@@ -171,12 +195,12 @@ final class StreamRun: Run, @unchecked Sendable {
     /// Whether the response arrived completely, including its body.
     var isWhole: Bool { stream.withLock { $0.isWhole } }
 
-    /// The complete result of a run whose body goes to a file.
+    /// The complete result of a run whose body goes to a file, or whose request may end after its response.
     func wholeAnswer() async -> Answer {
         await withUnsafeContinuation { continuation in
             let answer = stream.withLock { state -> Answer? in
                 if let answer = state.answer { return answer }
-                state.endWaiter = continuation
+                state.endWaiters.append(continuation)
                 return nil
             }
             if let answer { continuation.resume(returning: answer) }

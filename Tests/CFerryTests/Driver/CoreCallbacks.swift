@@ -49,6 +49,26 @@ func coreOnBody(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: Unsa
     Int32(record(context).body(id, Array(UnsafeRawBufferPointer(start: bytes, count: length))))
 }
 
+func coreOnInformational(
+    _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ head: UnsafePointer<CChar>, _ length: Int
+) {
+    record(context).tell(id, .informational(text(head, length)))
+}
+
+func coreOnAnswered(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
+    record(context).tell(id, .answered(text(soFar.pointee.trailers, Int(soFar.pointee.trailers_length))))
+}
+
+private func text(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {
+    String(decoding: UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : length), as: UTF8.self)
+}
+
+func coreOnTrailers(
+    _ context: UnsafeMutableRawPointer?, _ id: UInt64, _ space: UnsafeMutablePointer<CChar>, _ size: Int
+) -> Int64 {
+    Int64(record(context).trailers(id, UnsafeMutableRawBufferPointer(start: space, count: size)))
+}
+
 func coreOnWritten(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ bytes: UInt64) {
     record(context).change { $0.written[id, default: []].append(bytes) }
 }

@@ -49,6 +49,9 @@ final class CoreLoop: Sendable {
         c.on_finished = coreOnFinished
         c.on_started = coreOnStarted
         c.on_head = coreOnHead
+        c.on_informational = coreOnInformational
+        c.on_answered = coreOnAnswered
+        c.on_trailers = coreOnTrailers
         c.on_body = coreOnBody
         c.on_written = coreOnWritten
         c.on_pull = coreOnPull

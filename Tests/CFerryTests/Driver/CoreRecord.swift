@@ -7,7 +7,10 @@ final class CoreRecord: Sendable {
     enum Event: Sendable, Equatable {
         case started
         case head(status: Int)
+        case informational(String)
         case body(Int)
+        /// With the trailers.
+        case answered(String)
         case pull
         case finished
     }
@@ -104,6 +107,7 @@ final class CoreRecord: Sendable {
             for id in state.requests.keys {
                 state.requests[id]?.onBody = nil
                 state.requests[id]?.onPull = nil
+                state.requests[id]?.onTrailers = nil
                 state.requests[id]?.onFinished = nil
             }
         }
@@ -129,6 +133,12 @@ final class CoreRecord: Sendable {
             state.streamed[id, default: []] += bytes
         }
         return read { $0.requests[id]?.onBody }?(bytes) ?? FERRY_CONTINUE
+    }
+
+    func tell(_ id: UInt64, _ event: Event) { change { $0.events[id, default: []].append(event) } }
+
+    func trailers(_ id: UInt64, _ space: UnsafeMutableRawBufferPointer) -> Int {
+        read { $0.requests[id]?.onTrailers }?(space) ?? FERRY_ABORT
     }
 
     func pull(_ id: UInt64, _ space: UnsafeMutableRawBufferPointer) -> Int {

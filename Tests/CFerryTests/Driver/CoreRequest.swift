@@ -23,6 +23,9 @@ struct CoreRequest: Sendable {
         static let notifyHead = Flags(rawValue: UInt32(FERRY_NOTIFY_HEAD))
         static let holdBody = Flags(rawValue: UInt32(FERRY_HOLD_BODY))
         static let publicOnly = Flags(rawValue: UInt32(FERRY_PUBLIC_ONLY))
+        static let duplex = Flags(rawValue: UInt32(FERRY_DUPLEX))
+        static let trailers = Flags(rawValue: UInt32(FERRY_TRAILERS))
+        static let notifyInformational = Flags(rawValue: UInt32(FERRY_NOTIFY_INFORMATIONAL))
     }
 
     var url: [UInt8]
@@ -48,6 +51,8 @@ struct CoreRequest: Sendable {
     var onBody: (@Sendable ([UInt8]) -> Int)?
     /// What `on_pull` answers, on the loop's thread.
     var onPull: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
+    /// What `on_trailers` answers, likewise; nil is FERRY_ABORT.
+    var onTrailers: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
     /// Called with the result, on the loop's thread.
     var onFinished: (@Sendable (CoreResult) -> Void)?
 

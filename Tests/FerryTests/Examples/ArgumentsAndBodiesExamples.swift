@@ -1,6 +1,7 @@
 import Ferry
 import FerryTesting
 import FoundationEssentials
+import Synchronization
 import Testing
 
 /// The code of the article "Arguments and bodies".
@@ -27,6 +28,34 @@ import Testing
             encoder.keyEncodingStrategy = .convertToSnakeCase
             encoder.dateEncodingStrategy = .iso8601
             return .json(order, encoder: encoder)
+        }
+    }
+
+    final class RowCounter: Sendable {
+        private let rows = Atomic(0)
+
+        var count: Int { rows.load(ordering: .relaxed) }
+
+        func counting(_ lines: [String]) -> AsyncStream<[UInt8]> {
+            rows.store(0, ordering: .relaxed)
+            return AsyncStream { continuation in
+                for line in lines {
+                    continuation.yield(Array((line + "\n").utf8))
+                    rows.add(1, ordering: .relaxed)
+                }
+                continuation.finish()
+            }
+        }
+    }
+
+    struct SendRows: Request {
+        let rows: [String]
+        let counter = RowCounter()
+        var path: String { "/rows" }
+        var method: HTTPMethod { .put }
+        var body: RequestBody? {
+            .stream { [rows, counter] in counter.counting(rows) }
+                .withTrailers(["X-Row-Count"]) { [counter] in ["X-Row-Count": String(counter.count)] }
         }
     }
 

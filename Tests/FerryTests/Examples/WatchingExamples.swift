@@ -16,6 +16,14 @@ import Testing
         }
     }
 
+    struct Hints: RequestObserver {
+        let preload: @Sendable ([String]) -> Void
+
+        func informational(_ run: RunInfo, _ response: InformationalResponse) {
+            if response.status == 103 { preload(response.headers.values(of: "Link")) }
+        }
+    }
+
     private func printsCommands(_ agent: NetworkAgent) throws -> String {
         print(try agent.curlCommand(for: UserInfo(id: 7)))
         let whole = try agent.curlCommand(for: UserInfo(id: 7), redacted: false)  // runs, secrets and all

@@ -1,0 +1,206 @@
+import FerryTransport
+import FoundationEssentials
+import Synchronization
+
+extension RequestBody {
+    /// The same body, followed by trailer fields (RFC 9110, 6.5), for what is known at its end only, like a digest.
+    ///
+    ///     .stream { [rows, counter] in counter.counting(rows) }
+    ///         .withTrailers(["X-Row-Count"]) { [counter] in ["X-Row-Count": String(counter.count)] }
+    ///
+    /// `names` are announced in the `Trailer` field. `fields` is called once for each attempt, in a task, when the last
+    /// byte has been read; it may leave names out, and fields of other names fail the run with `uploadSource`. So does
+    /// an error that it throws: the server then sees a request that was broken off.
+    ///
+    /// The body is sent in chunks, over HTTP/1.1 also where HTTP/2 is negotiated: libcurl sends no trailers over
+    /// HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the request cannot
+    /// go into such a body. Fields that decide over framing, routing, authentication, caching or the content (RFC 9110,
+    /// 6.5.1) are refused as trailers: `invalidRequest(.headerName)`. All fields together have 16,384 bytes at most.
+    public func withTrailers(
+        _ names: [String], _ fields: @escaping @Sendable () async throws -> Headers
+    ) -> RequestBody {
+        if names.isEmpty { return self }
+        return RequestBody(
+            content: .pulled(TrailedBody(body: self, trailerNames: names, fields: fields)), contentType: contentType)
+    }
+}
+
+/// Which fields may follow a body, and how they look there.
+enum TrailerRules {
+    /// Of all of them, names and line ends included.
+    static let mostBytes = 16_384
+
+    /// Fields that a recipient needs before the body, or must not take from behind it.
+    private static let forbidden: Set<String> = [
+        // Framing and the connection.
+        "transfer-encoding", "content-length", "trailer", "te", "connection", "keep-alive", "proxy-connection",
+        "upgrade", "http2-settings",
+        // Routing, controls and conditions.
+        "host", "forwarded", "max-forwards", "via", "expect", "range", "if-match", "if-none-match",
+        "if-modified-since", "if-unmodified-since", "if-range", "cache-control", "pragma",
+        // Who asks.
+        "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info",
+        "www-authenticate", "proxy-authenticate", "cookie", "cookie2", "set-cookie", "set-cookie2", "origin",
+        "referer", "from",
+        // What the content is.
+        "content-encoding", "content-type", "content-range", "content-location", "content-language",
+        // Data of a response.
+        "age", "date", "expires", "location", "retry-after", "vary", "warning", "idempotency-key",
+    ]
+
+    /// Why fields of these names cannot be announced; `nil` where they can.
+    static func fault(in names: [String]) -> String? {
+        for name in names {
+            guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
+                return "the name of a trailer field is not a token"
+            }
+            if forbidden.contains(name.lowercased()) { return "\(name) cannot be a trailer field" }
+        }
+        return nil
+    }
+
+    /// The fields as lines, where each was announced and none would break out of its line.
+    static func lines(of fields: Headers, announced names: [String]) throws(BodyFault) -> [UInt8] {
+        var lines: [UInt8] = []
+        for field in fields {
+            guard names.contains(where: { equalNames($0, field.name) }) else {
+                throw BodyFault(message: "the trailer field \(field.name) was not announced")
+            }
+            if field.value.utf8.contains(where: { isControl($0) && $0 != 0x09 }) {
+                throw BodyFault(message: "the value of the trailer field \(field.name) has a control character in it")
+            }
+            lines += "\(field.name): \(field.value)\r\n".utf8
+        }
+        if lines.count > mostBytes {
+            throw BodyFault(message: "the trailer fields have \(lines.count) bytes, more than \(mostBytes)")
+        }
+        return lines
+    }
+}
+
+extension Headers {
+    /// Says that fields of these names may follow the body.
+    mutating func announce(_ names: [String]) {
+        let announcement = names.joined(separator: ", ")
+        if !values(of: "Trailer").contains(announcement) { append("Trailer", announcement) }
+    }
+}
+
+/// A body with trailers behind it.
+struct TrailedBody: PulledBody {
+    let body: RequestBody
+    let trailerNames: [String]
+    let fields: @Sendable () async throws -> Headers
+
+    var isReplayable: Bool { body.isReplayable }
+
+    func makeSource() throws(BodyFault) -> any BodySource {
+        TrailedSource(try body.makeSource()) { [trailerNames, fields] in
+            try TrailerRules.lines(of: try await fields(), announced: trailerNames)
+        }
+    }
+}
+
+extension RequestBody {
+    fileprivate func makeSource() throws(BodyFault) -> any BodySource {
+        switch content {
+        case .data(let data): return MemorySource(data)
+        case .bytes(let bytes): return MemorySource(bytes)
+        case .string(let text): return MemorySource(Array(text.utf8))
+        case .json(let value, let encoder):
+            do {
+                return MemorySource(try encoder.encode(value))
+            } catch {
+                throw BodyFault(code: .invalidRequest(.body), message: "the body cannot be encoded as JSON")
+            }
+        case .pulled(let body): return try body.makeSource()
+        case .multipart(let form): return try form.makeSource()
+        }
+    }
+}
+
+/// A source, and behind its end the trailers, which a task asks for.
+final class TrailedSource: BodySource {
+    private enum Trailers {
+        case unasked
+        case asked(Task<Void, Never>)
+        case here([UInt8])
+        case failed(any Error)
+        case closed
+    }
+
+    private struct State {
+        var trailers = Trailers.unasked
+        var resume: (@Sendable () -> Void)?
+    }
+
+    private let source: any BodySource
+    private let make: @Sendable () async throws -> [UInt8]
+    private let state = Mutex(State())
+
+    init(_ source: any BodySource, _ make: @escaping @Sendable () async throws -> [UInt8]) {
+        self.source = source
+        self.make = make
+    }
+
+    deinit { close() }
+
+    /// It is sent in chunks.
+    var length: UInt64? { nil }
+
+    func failure(sending errno: Int32) -> (any Error)? {
+        if case .failed(let error) = state.withLock({ $0.trailers }) { return error }
+        return source.failure(sending: errno)
+    }
+
+    func open(resume: @escaping @Sendable () -> Void) {
+        state.withLock { $0.resume = resume }
+        source.open(resume: resume)
+    }
+
+    func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        let fill = source.fill(space)
+        guard case .end = fill else { return fill }
+        return state.withLock { state in
+            switch state.trailers {
+            case .unasked:
+                state.trailers = .asked(
+                    Task { [weak self, make] in
+                        do {
+                            let lines = try await make()
+                            self?.took(.here(lines))
+                        } catch {
+                            self?.took(.failed(error))
+                        }
+                    })
+                return .later
+            case .asked: return .later
+            case .here: return .end
+            case .failed, .closed: return .failed
+            }
+        }
+    }
+
+    private func took(_ trailers: Trailers) {
+        state.withLock { state in
+            guard case .asked = state.trailers else { return nil as (@Sendable () -> Void)? }
+            state.trailers = trailers
+            return state.resume
+        }?()
+    }
+
+    var trailers: [UInt8] {
+        if case .here(let lines) = state.withLock({ $0.trailers }) { lines } else { [] }
+    }
+
+    func close() {
+        let task = state.withLock { state -> Task<Void, Never>? in
+            state.resume = nil
+            defer { if case .failed = state.trailers {} else { state.trailers = .closed } }
+            if case .asked(let task) = state.trailers { return task }
+            return nil
+        }
+        task?.cancel()
+        source.close()
+    }
+}

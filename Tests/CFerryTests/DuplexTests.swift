@@ -1,0 +1,114 @@
+import CFerry
+import FerryTesting
+import Testing
+
+extension CoreTests {
+    /// What comes beside a body: informational heads, trailers of a request, and a response that ends before it.
+    @Suite struct Duplex {
+        private func post(_ server: LoopbackServer, _ source: PullSource, _ flags: CoreRequest.Flags) -> CoreRequest {
+            CoreRequest("POST", server.baseURL + "/x").with {
+                $0.body = .pull(nil)
+                $0.flags = flags
+                $0.answer = .stream
+                $0.onPull = { source.fill($0) }
+            }
+        }
+
+        private func asks(_ text: String) -> @Sendable (UnsafeMutableRawBufferPointer) -> Int {
+            { space in
+                space.copyBytes(from: Array(text.utf8).prefix(space.count))
+                return text.utf8.count
+            }
+        }
+
+        @Test(arguments: [
+            "X: 1", "X: 1\n", "X: 1\r\n\r\n", "X 1\r\n", ": 1\r\n", "X : 1\r\n", "X: a\rb\r\n", "X: \u{0}\r\n", "\r\n",
+            "X: 1\r\nY", "X: 1\r\r\n",
+        ]) func brokenTrailersBreakTheRequestOff(text: String) async throws {
+            try await withCore { core, server in
+                server.script(path: "/x", [.expectBody, .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
+                var request = post(server, PullSource([1, 2, 3]), .trailers)
+                request.onTrailers = asks(text)
+                let result = try await core.run(request)
+                #expect(result.fault == CoreFault(FERRY_E_UPLOAD_SOURCE) && result.status == 0)
+                for wrong in [{ _ in FERRY_ABORT }, { $0.count + 1 }]
+                    as [@Sendable (UnsafeMutableRawBufferPointer) -> Int]
+                {
+                    request.onTrailers = wrong
+                    let result = try await core.run(request)
+                    #expect(result.fault == CoreFault(FERRY_E_UPLOAD_SOURCE))
+                }
+            }
+        }
+
+        @Test func trailersWantABodyInChunks() async throws {
+            try await withCore { core, server in
+                for body in [CoreRequest.Body.none, .bytes([1]), .pull(3)] {
+                    var request = CoreRequest("POST", server.baseURL + "/x")
+                    request.body = body
+                    request.flags = .trailers
+                    #expect(throws: CoreFault(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING)) {
+                        _ = try core.submit(request)
+                    }
+                }
+            }
+        }
+
+        @Test func theEndOfAResponseIsToldOnceBeforeThatOfTheRequest() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/x",
+                    [
+                        .expectBytes(3),
+                        .send(
+                            "HTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                        ),
+                        .send("2\r\nok\r\n0\r\nX-T: 1\r\n\r\n"), .expectBody, .serve,
+                    ])
+                let source = PullSource(LoopbackServer.pattern(0..<100_000), pausesAt: 50_000)
+                let id = try core.submit(post(server, source, [.duplex, .notifyInformational]))
+                await core.record.until { record in
+                    record.events[id, default: []].contains(.answered("X-T: 1\r\n"))
+                }
+                #expect(core.record.read { $0.results[id] } == nil)
+                core.resumeSending(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && result.bodySent == 100_000)
+                let events = core.record.read { $0.events[id, default: []] }.filter { $0 != .pull }
+                #expect(
+                    events == [
+                        .informational("HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"), .head(status: 200), .body(2),
+                        .answered("X-T: 1\r\n"), .finished,
+                    ])
+            }
+        }
+
+        @Test func nothingOfThatIsToldUnasked() async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/x",
+                    [
+                        .expectBytes(3),
+                        .send("HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+                        .expectBody, .serve,
+                    ])
+                let request = post(server, PullSource(LoopbackServer.pattern(0..<1_000_000)), [])
+                let id = try core.submit(request)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok)
+                let events = core.record.read { $0.events[id, default: []] }.filter { $0 != .pull }
+                #expect(events == [.head(status: 200), .body(2), .finished])
+            }
+        }
+
+        @Test func silenceCountsWhileTheSourceHasNothing() async throws {
+            try await withCore { core, server in
+                server.script(path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")])
+                var request = post(server, PullSource([1, 2, 3], pausesAt: 3), .duplex)
+                request.idle = 100
+                let result = try await core.run(request)
+                #expect(result.fault.code == FERRY_E_TIMEOUT)
+            }
+        }
+    }
+}
