@@ -52,7 +52,7 @@ extension CoreTests {
         }
 
         @Test(
-            "a source that never gives does not keep the answer", arguments: answers + ["\r\nno"],
+            "a response is delivered although the source never provides its bytes", arguments: answers + ["\r\nno"],
             ["413 Content Too Large", "200 OK"])
         func aClosedConnectionIsTheEnd(answer: String, status: String) async throws {
             try await withCore { core, server in
@@ -76,7 +76,7 @@ extension CoreTests {
             }
         }
 
-        @Test("one that refuses the upload is the end", arguments: answers)
+        @Test("a response that refuses the upload ends the transfer", arguments: answers)
         func refusalsOnOpenConnections(answer: String) async throws {
             try await withCore { core, server in
                 server.script(
@@ -85,7 +85,7 @@ extension CoreTests {
             }
         }
 
-        @Test("one that says all is well waits for the source, as long as the idle time", arguments: answers)
+        @Test("a successful response waits for the source until the idle time", arguments: answers)
         func acceptedOnOpenConnections(answer: String) async throws {
             try await withCore { core, server in
                 server.script(
@@ -94,7 +94,7 @@ extension CoreTests {
             }
         }
 
-        @Test("and a source that comes back sends what it has", arguments: answers.filter { !$0.contains("close") })
+        @Test("a source that resumes in time sends the rest", arguments: answers.filter { !$0.contains("close") })
         func theUploadGoesOn(answer: String) async throws {
             try await withCore { core, server in
                 server.script(

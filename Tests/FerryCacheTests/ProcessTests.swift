@@ -13,7 +13,7 @@ import Testing
 
     init() throws { folder = try TestFolder() }
 
-    @Test("R100: a process killed in the middle of writing leaves whole entries", .timeLimit(.minutes(5)))
+    @Test("R100: a process killed while it writes leaves whole entries", .timeLimit(.minutes(5)))
     func aProcessKilledInTheMiddleOfWritingLeavesWholeEntries() async throws {
         var found = 0
         for round in 0..<LongTests.count(200, share: 50) {
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test("R101: processes that come and go leave a living one its log", .timeLimit(.minutes(5)))
+    @Test("R101: processes that start and end do not remove the log of a running one", .timeLimit(.minutes(5)))
     func processesThatComeAndGoLeaveALivingOneItsLog() async throws {
         let store = SQLiteCacheStore(folder.options())
         // A connection that writes, and behind it one that reads.
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "R102: a full disk is a miss, and is left alone",
+        "R102: a full disk is a miss, and is left alone for a while",
         .enabled(if: Self.mayMount, "this process may not mount file systems"))
     func aFullDiskIsAMissAndIsLeftAlone() throws {
         try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)

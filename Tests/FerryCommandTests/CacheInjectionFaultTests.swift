@@ -26,7 +26,7 @@ import Testing
         ] + ["pwrite", "pread", "ftruncate", "open"].flatMap { name in (1...6).map { .call($0, of: name) } }
 
     @Test(
-        "R102: a full disk, one that fails, and one that may not be written to: every request is answered",
+        "R102: with a full, failing or read-only disk every request gets its response",
         arguments: faults)
     func everyRequestIsAnswered(injection: Injection) throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(
-        "R95: killed again and again at random places, each time gone on with, and whole in the end", arguments: [1, 4])
+        "R95: killed at random points and resumed each time, a download ends whole", arguments: [1, 4])
     func killed(segments: Int) async throws {
         let (kills, size) = (LongTests.count(25, share: 8), 26_000_000)
         let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test("R95: of a small file a kill leaves a part at most, and the next run begins anew")
+    @Test("R95: for a small file a kill leaves a part at most, and the next run starts again")
     func killedInASmallFile() async throws {
         let (kills, size) = (10, 200_000)
         let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "R95: killed where it begins anew, it leaves nothing that could pass for the file",
+        "R95: killed while it starts again, it leaves nothing that could be taken for the file",
         .enabled(if: Injection.isPossible), arguments: ["ftruncate", "rename"], [1, 2])
     func killedWhereItBeginsAnew(function: String, call: Int) async throws {
         let size = 3_000_000
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test("R94: a full disk is fileIO with ENOSPC, and nothing else", .enabled(if: mayMount))
+    @Test("R94: a full disk is fileIO with ENOSPC and no other error", .enabled(if: mayMount))
     func fullDisk() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in

@@ -73,7 +73,7 @@ import Testing
         try await body(path, descriptor)
     }
 
-    @Test("R119: standard output that nobody reads does not keep the process from its end at ctrl-C", .faultTable)
+    @Test("R119: standard output that nobody reads does not keep the process from ending at ctrl-C", .faultTable)
     func interruptedWhileBlocked() async throws {
         try await withFIFO { path, descriptor in
             try await withLoopbackServer { server in
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("R119: nor from its end at the deadline", .faultTable)
+    @Test("R119: nor does it keep the process from ending at the deadline", .faultTable)
     func deadlineWhileBlocked() async throws {
         try await withFIFO { path, _ in
             try await withLoopbackServer { server in

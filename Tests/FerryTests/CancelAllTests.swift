@@ -32,7 +32,7 @@ struct Halting: Request {
         case cached
     }
 
-    @Test("A run that was processed and not yet delivered ends cancelled", arguments: Course.allCases)
+    @Test("A run that was processed but not yet delivered ends cancelled", arguments: Course.allCases)
     func processed(course: Course) async throws {
         var configuration = NetworkConfiguration.test
         var answers = [StubTransport.Answer.response()]
@@ -66,7 +66,7 @@ struct Halting: Request {
         #expect(outcomes.map(\.count) == [1, 1])
     }
 
-    @Test("A run whose answer waits for its processing is not sent again", arguments: [nil, "mine"])
+    @Test("A run whose response waits for its processing is not sent again", arguments: [nil, "mine"])
     func notSentAgain(tag: String?) async throws {
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero)
@@ -100,7 +100,7 @@ struct Halting: Request {
         }
     }
 
-    @Test("A task that is about to go on does not", arguments: [(nil, true), ("mine", true), ("other", false)])
+    @Test("A task that is about to continue does not", arguments: [(nil, true), ("mine", true), ("other", false)])
     func awaited(tag: String?, isMeant: Bool) async throws {
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
@@ -168,7 +168,9 @@ struct Halting: Request {
         var statistics: TransportStatistics { stub.statistics }
     }
 
-    @Test("One that is answered while the others are cancelled does not go on", arguments: [nil, "mine"], [503, 302])
+    @Test(
+        "A run whose response comes while the others are cancelled does not continue", arguments: [nil, "mine"],
+        [503, 302])
     func answeredMeanwhile(tag: String?, status: Int) async throws {
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
@@ -188,7 +190,7 @@ struct Halting: Request {
         await agent.shutdown()
     }
 
-    @Test("What was delivered stays as it is, and nothing is kept of it")
+    @Test("Delivered results stay unchanged, and nothing of them is retained")
     func delivered() async throws {
         let token = AsyncStream<Void>.makeStream()
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("one after the other share one connection")
+    @Test("sequential requests share one connection")
     func oneConnection() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("a server that ends each connection after three requests fails none of them")
+    @Test("a server that closes each connection after three requests causes no failure")
     func closedByServer() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "a request that meets the end of an idle connection is sent again, or was never sent",
+        "a request on a connection that has just closed is sent again, or was never sent",
         arguments: [HTTPMethod.get, .post])
     func closedWhenIdle(method: HTTPMethod) async throws {
         let nginx = try Nginx.shared
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("many hosts are served side by side, each by connections of its own")
+    @Test("many hosts are served side by side, each over connections of its own")
     func manyHosts() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("a name with both addresses reaches a server that has only IPv4, and one that has both")
+    @Test("a name with both kinds of addresses reaches servers that have only IPv4, or both")
     func bothFamilies() async throws {
         let four = try Nginx.shared
         try await withAgent { agent in
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("when nginx has gone the next request finds nobody")
+    @Test("after nginx has stopped the next request fails to connect")
     func gone() async throws {
         var nginx: Nginx? = try Nginx(.init(upstream: Upstream.shared.port))
         let url = try #require(nginx).url("/hello.txt")

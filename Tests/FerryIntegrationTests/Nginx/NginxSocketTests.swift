@@ -10,7 +10,7 @@ import Testing
         return "\(site.scheme)+unix://\(socket)\(path)"
     }
 
-    @Test("Bodies of all sizes come, over connections that are kept", arguments: engines)
+    @Test("Bodies of all sizes arrive, over kept connections", arguments: engines)
     func bodies(engine: TransferEngine) async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("TLS, uploads through to the upstream, and a redirect within the socket", arguments: engines)
+    @Test("TLS, uploads to the upstream, and a redirect within the socket work", arguments: engines)
     func rest(engine: TransferEngine) async throws {
         var configuration = try NetworkConfiguration.trusting
         configuration.engine = engine

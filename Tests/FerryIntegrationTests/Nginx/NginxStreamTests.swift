@@ -4,7 +4,7 @@ import Testing
 
 /// Bodies that are read as they come.
 @Suite(.timeLimit(.minutes(2))) struct NginxStreamTests {
-    @Test("256 megabytes go by in a few megabytes of memory")
+    @Test("256 megabytes need only a few megabytes of memory")
     func memory() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("a kept connection on which nobody reads for a while is not taken for an idle one")
+    @Test("a kept connection that is not read for a while does not count as idle")
     func pausedOnKeptConnection() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("who reads slowly holds nginx up, and who leaves early closes the connection")
+    @Test("a slow reader slows nginx down, and one that leaves early closes the connection")
     func backpressure() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("a status that is not accepted throws before there is a body")
+    @Test("a rejected status throws before the body is read")
     func status() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("redirects are followed before the head is there")
+    @Test("redirects are followed before the head is delivered")
     func redirected() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in

@@ -4,7 +4,7 @@ import Testing
 /// Servers within, asked for by someone from without.
 @Suite(.timeLimit(.minutes(2))) struct AddressTests {
     @Test(
-        "public addresses only: nginx on the loopback sees nothing, whatever it is called",
+        "with public addresses only, nginx on the loopback gets no request under any name",
         arguments: ["127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "0", "[::ffff:127.0.0.1]"])
     func forbidden(host: String) async throws {
         let nginx = try Nginx.shared

@@ -18,7 +18,9 @@ import Testing
         }
     }
 
-    @Test("the first token is fetched once for all that wait, and a stale one renewed once", arguments: [nil, "stale"])
+    @Test(
+        "the first token is fetched once for all waiting runs, and a stale one is refreshed once",
+        arguments: [nil, "stale"])
     func onlyOnce(token first: String?) async throws {
         let upstream = try Upstream.shared
         let series = token()
@@ -37,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("a token that another one has taken the place of is renewed in the middle of things")
+    @Test("a token that is replaced on the server is refreshed while runs are in progress")
     func renewed() async throws {
         let upstream = try Upstream.shared
         let series = token()

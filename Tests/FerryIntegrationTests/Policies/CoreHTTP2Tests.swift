@@ -36,7 +36,7 @@ import Testing
         #expect(collector.transport.statistics.connectionsOpened == 1)
     }
 
-    @Test("long bodies and short ones go side by side")
+    @Test("long and short bodies are transferred side by side")
     func sideBySide() async throws {
         let server = try NGHTTPServer()
         let collector = try transport(.negotiated)
@@ -65,7 +65,7 @@ import Testing
         try await expectAll(10, collector, server.url("/hello.txt")) { $0.isReusedConnection }
     }
 
-    @Test("without TLS by prior knowledge")
+    @Test("HTTP/2 works without TLS by prior knowledge")
     func priorKnowledge() async throws {
         let server = try FaultyHTTP2Server(isSecure: false)
         let collector = try transport(.priorKnowledge)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("a POST that a GOAWAY has left out goes out again, one that was refused too")
+    @Test("a POST that a GOAWAY left out is sent again, and so is a refused one")
     func unprocessedPosts() async throws {
         let server = try FaultyHTTP2Server.shared
         let collector = try transport(.negotiated)

@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "A header of a part that would break out is refused",
+        "A part's header that would break out of its line is refused",
         arguments: [
             (["X": "1\r\nEvil: 1"], .headerValue), (["X\r\nEvil": "1"], .headerName), (["": "1"], .headerName),
             (["content-disposition": "x"], .headerName), (["Content-Type": "x"], .headerName),

@@ -230,7 +230,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("A redirect that takes the body off leaves it counted", arguments: [true, false])
+    @Test("After a redirect that drops the body its bytes stay counted", arguments: [true, false])
     func aRedirectThatDropsTheBody(isInMemory: Bool) async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))

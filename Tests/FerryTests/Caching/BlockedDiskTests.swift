@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("R71: a cancel is heard while the disk is waited for") func cancelledWhileItIsWritten() async throws {
+    @Test("R71: a cancel takes effect while the disk is awaited") func cancelledWhileItIsWritten() async throws {
         let lock = try holdLock()
         let agent = bench.agent(counting(), memory: false) { $0.cache?.patience = 3_600_000_000 }
         let (writes, told) = AsyncStream<Void>.makeStream()
@@ -158,7 +158,8 @@ import Testing
     }
 
     @Test(
-        "R71: a cancel of all runs finds one that is written, however it came to its answer", arguments: [false, true])
+        "R71: cancelling all runs finds one that is being written, wherever its response came from",
+        arguments: [false, true])
     func allCancelledWhileItIsWritten(adapted: Bool) async throws {
         let lock = try holdLock()
         let agent = bench.agent(counting(), memory: false) {
@@ -183,7 +184,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R71: and while it is asked what it has") func cancelledWhileItIsRead() async throws {
+    @Test("R71: a cancel takes effect while the cache is being read") func cancelledWhileItIsRead() async throws {
         let lock = try holdLock()
         let stub = counting()
         let agent = bench.agent(stub, memory: false) { $0.cache?.patience = 3_600_000_000 }

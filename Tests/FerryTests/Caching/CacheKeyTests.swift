@@ -95,7 +95,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R104: what was kept of a server that was not verified answers nobody who wants it verified")
+    @Test("R104: a response stored without verification never serves a request with verification")
     func theTrustTellsThemApart() async throws {
         let trusts: [TLSConfiguration] = [
             TLSConfiguration(), TLSConfiguration(verification: .none), TLSConfiguration(authorityFile: "/ca.pem"),
@@ -145,7 +145,7 @@ import Testing
         #expect(try await share(german, german))
     }
 
-    @Test("R104: credentials always tell requests apart") func credentialsAlwaysTellThemApart() async throws {
+    @Test("R104: credentials always distinguish requests") func credentialsAlwaysTellThemApart() async throws {
         let kinds: [(Kept, Kept)] = [
             (Kept(authorization: .basic("a", "1")), Kept(authorization: .basic("b", "1"))),
             (Kept(authorization: .bearer("a")), Kept(authorization: .bearer("b"))),
@@ -181,7 +181,7 @@ import Testing
         #expect(try await !share(first, second))
     }
 
-    @Test("R107: no secret of a request stands in the cache's files") func noSecretOfARequestStandsInTheFiles()
+    @Test("R107: the cache's files contain no secret of a request") func noSecretOfARequestStandsInTheFiles()
         async throws
     {
         let agent = bench.agent(counting(["Set-Cookie": "session=canary-set"])) { $0.sensitiveHeaders = ["X-Key"] }

@@ -22,7 +22,7 @@ import Testing
         return refusals.keys.first
     }
 
-    @Test("R104: what must not be stored is not") func whatMustNotBeStoredIsNot() async throws {
+    @Test("R104: responses that must not be stored are not") func whatMustNotBeStoredIsNot() async throws {
         #expect(try await refusal(["Cache-Control": "no-store"]) == .noStore)
         #expect(try await refusal(["Cache-Control": "max-age=5, NO-STORE "]) == .noStore)
         #expect(try await refusal([:], Kept(headers: ["Cache-Control": "no-store"])) == .noStore)
@@ -40,7 +40,7 @@ import Testing
         #expect(try await refusal(["Cache-Control": "public", "Vary": "Accept-Encoding"]) == nil)
     }
 
-    @Test("R104: what is one user's is kept only where it is known whose")
+    @Test("R104: a user's response is stored only if the user is known")
     func whatIsOneUsersIsKeptOnlyWhereItIsKnownWhose() async throws {
         for headers: Headers in [["Cache-Control": "private"], ["Set-Cookie": "s=1"]] {
             #expect(try await refusal(headers) == .notShared)
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("R104: a cookie is set once, and not by hits") func aCookieIsSetOnceAndNotByHits() async throws {
+    @Test("R104: a cookie is set once, not again by hits") func aCookieIsSetOnceAndNotByHits() async throws {
         for memory in [true, false] {
             let bench = CacheBench()
             let agent = bench.agent(counting(["Set-Cookie": "s=1", "X-A": "1"]), memory: memory)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("R104: one user's entries never answer others") func usersEntriesNeverAnswerOthers() async throws {
+    @Test("R104: one user's entries are never served to others") func usersEntriesNeverAnswerOthers() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Vary": "Authorization"], body: "of \(request.headers["Authorization"] ?? "nobody")")
         }

@@ -127,7 +127,7 @@ import Testing
         #expect(disk.begun.count == 3)
     }
 
-    @Test("an error that came about while a file was loaded is not missed: by the descriptor that has seen it all")
+    @Test("an error during the loading of a file is not missed: an earlier descriptor reports it")
     func byTheEldestDescriptor() throws {
         let folder = try Folder()
         let (disk, ends) = (SlowDisk(), Ends())

@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("R89: more than the range is no rest", arguments: [true, false])
+    @Test("R89: more bytes than the range has are an error", arguments: [true, false])
     func moreThanTheRange(isChunked: Bool) async throws {
         let bytes = String(repeating: "x", count: 50)
         let lie =
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test("R89: nor is less") func lessThanTheRange() async throws {
+    @Test("R89: fewer bytes than the range has are an error") func lessThanTheRange() async throws {
         let short = answer(
             "206 Partial Content", "Content-Range: bytes 5-9/10", "Transfer-Encoding: chunked",
             body: "3\r\n567\r\n0\r\n\r\n")
@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test(
-        "R123: a status without a file leaves the old one",
+        "R123: a status without a file leaves the old file",
         arguments: ["201 Created", "202 Accepted", "204 No Content", "205 Reset Content", "207 Multi-Status"],
         [nil, .range(200...299), .range(200...399), .codes([200, 206])] as [StatusValidation?])
     func statusWithoutAFile(status: String, validation: StatusValidation?) async throws {
@@ -141,7 +141,9 @@ import Testing
         }
     }
 
-    @Test("R123: a request that names it takes it", arguments: ["201 Created", "203 X", "226 IM Used", "202 Accepted"])
+    @Test(
+        "R123: a request that accepts such a status takes its body as the file",
+        arguments: ["201 Created", "203 X", "226 IM Used", "202 Accepted"])
     func namedStatus(status: String) async throws {
         let code = Int(status.prefix(3)) ?? 0
         for validation in [.codes([200, code]), .custom { $0 == code }, .any] as [StatusValidation] {
@@ -158,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("R123: nor is one of an interceptor's, a segment's, or of the configuration's a file")
+    @Test("R123: such a status of an interceptor, a segment or the configuration is no file, either")
     func statusesFromElsewhere() async throws {
         let folder = try Folder()
         try folder.write(Array("old".utf8), "f")
@@ -185,7 +187,7 @@ import Testing
         }
     }
 
-    @Test("R90: another version begins anew") func anotherVersion() async throws {
+    @Test("R90: a changed file is downloaded again") func anotherVersion() async throws {
         let part = "206 Partial Content"
         for fields in [
             ["Content-Range: bytes 5-9/11"], ["Content-Range: bytes 5-10/11"],
@@ -219,7 +221,7 @@ import Testing
         }
     }
 
-    @Test("R91: a whole file is taken as one") func wholeFile() async throws {
+    @Test("R91: a whole file is taken as the whole") func wholeFile() async throws {
         for body in ["ABCDEFGHIJ", "ABCDE", "A", "ABCDEFGHIJKLMN"] {
             let new = answer("200 OK", "Content-Length: \(body.count)", "ETag: \"v2\"", body: body)
             try await withPart([new]) { folder, server, result in
@@ -231,7 +233,7 @@ import Testing
         }
     }
 
-    @Test("R92: nothing comes behind the last byte") func nothingBehindTheLastByte() async throws {
+    @Test("R92: nothing is written after the last byte") func nothingBehindTheLastByte() async throws {
         let done = answer("416 Range Not Satisfiable", "Content-Range: bytes */10", "Content-Length: 3", body: "end")
         try await withPart([done], have: 10) { folder, server, result in
             try expectWhole(folder, result)
@@ -289,7 +291,7 @@ import Testing
 
     // MARK: R94, the disk
 
-    @Test("R94: a full disk is an error, and nothing else", arguments: Form.download.ways)
+    @Test("R94: a full disk is an error with no other effect", arguments: Form.download.ways)
     func fullDisk(way: Way) async throws {
         let folder = try Folder()
         try await withFlow { server, agent in

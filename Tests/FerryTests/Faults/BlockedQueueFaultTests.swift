@@ -71,7 +71,7 @@ import Testing
         server.stop()
     }
 
-    @Test("R117: deadlines are kept while the processing queue is blocked", arguments: Kind.allCases)
+    @Test("R117: deadlines take effect while the processing queue is blocked", arguments: Kind.allCases)
     func deadlines(kind: Kind) async throws {
         let folder = try Folder()
         try await withBlockedQueue { _, agent in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("R117: so are cancels", arguments: Kind.allCases)
+    @Test("R117: cancels take effect while the processing queue is blocked", arguments: Kind.allCases)
     func cancels(kind: Kind) async throws {
         let folder = try Folder()
         let path = folder.path
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("R117: and what succeeds is reported to its end, before it returns")
+    @Test("R117: a success is fully reported before it returns")
     func reports() async throws {
         let folder = try Folder()
         try await withBlockedQueue { server, agent in
@@ -118,7 +118,9 @@ import Testing
         }
     }
 
-    @Test("R117: a run's own report that blocks holds up neither its deadline nor its cancel", arguments: Kind.allCases)
+    @Test(
+        "R117: a progress report that blocks delays neither the run's deadline nor its cancel", arguments: Kind.allCases
+    )
     func ownReport(kind: Kind) async throws {
         // These tell nothing before their end.
         if [.plain, .stream, .download].contains(kind) { return }

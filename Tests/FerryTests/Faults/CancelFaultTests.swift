@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("R71: before it is started: nothing reaches the server")
+    @Test("R71: before the start: nothing reaches the server")
     func beforeStart() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
@@ -77,7 +77,7 @@ import Testing
         #expect(runs.allSatisfy { $0.callback.count == $0.expectedCallbacks })
     }
 
-    @Test("R71: while its name is looked up, by a resolver that hangs on")
+    @Test("R71: during a lookup by a resolver that hangs")
     func lookingUp() async throws {
         // All of it ends, the agent included, while the lookup does not.
         defer { resolver_release() }
@@ -90,7 +90,7 @@ import Testing
         #expect(resolver_held() == 1)
     }
 
-    @Test("R71: of many who wait for a name one is cancelled; it ends alone, and the rest when the name is known")
+    @Test("R71: one of many that wait for a name ends alone; the rest end when the name is known")
     func oneOfManyLookingUp() async throws {
         let agent = NetworkAgent()
         let outcomes = (0..<10).map { _ in Outcome<Response>() }
@@ -112,7 +112,7 @@ import Testing
         #expect(outcomes.allSatisfy { $0.count == 1 })
     }
 
-    @Test("R71: while it connects")
+    @Test("R71: while connecting")
     func connecting() async throws {
         try await expectCancelled([], .connect, processed: false, attempts: 0) {
             $0.server.accepting = .none
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("R71: in the TLS handshake")
+    @Test("R71: during the TLS handshake")
     func handshake() async throws {
         let certificate = try ServerCertificate()
         try await expectCancelled([.stallHandshake], .tls, processed: false, attempts: 0) {
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("R71: while it is sent")
+    @Test("R71: while sending")
     func sending() async throws {
         try await expectCancelled(
             [.expectHead, .expectBytes(100_000), .mark("begun"), .stopReading], .send, processed: true, attempts: 1
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("R71: while it waits for the head", arguments: [HTTPMethod.get, .post])
+    @Test("R71: while waiting for the head", arguments: [HTTPMethod.get, .post])
     func waiting(method: HTTPMethod) async throws {
         try await expectCancelled(
             [.expectHead, .expectBody, .mark("asked"), .keepOpen], .waitingHead, processed: true, attempts: 1
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(
-        "R71: inside the head, and inside the body",
+        "R71: within the head, and within the body",
         arguments: ["HTTP/1.1 200 OK\r\nX: y\r\n", head("200 OK", "Content-Length: 10\r\n") + "abc"])
     func reading(text: String) async throws {
         try await expectCancelled(
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test("R71: in the middle of a body that keeps coming")
+    @Test("R71: within a body that keeps arriving")
     func streaming() async throws {
         try await expectCancelled(
             // More than the sockets hold before the mark, and not too much to be collected before a cancel that is
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("R71: after its end it is nothing")
+    @Test("R71: a cancel after the end has no effect")
     func afterEnd() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
@@ -203,7 +203,7 @@ import Testing
         #expect(outcome.count == 1)
     }
 
-    @Test("R71: all of a tag, and all, each with its one result")
+    @Test("R71: cancelling a tag, and everything: one result for each run")
     func many() async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .keepOpen])

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "R71: while a stream's reader has paused it: the connection is closed before he looks",
+        "R71: while a stream's reader has paused it: the connection closes before the next read",
         arguments: [false, true])
     func pausedStream(isAll: Bool) async throws {
         try await withFlow { server, agent in

@@ -37,7 +37,7 @@ import Testing
     private var probe: Probe { Probe(path: "https://localhost:1/hello?" + Canary.query) }
 
     @Test(
-        "R55: a tunnel that wants credentials is a fault of the proxy, before anything is sent",
+        "R55: a tunnel that requires credentials is a proxy error, before anything is sent",
         arguments: Play.allCases
     )
     func authRequired(play: Play) async throws {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("R55: a provider is asked for the proxy, and its credential goes there only", arguments: Play.allCases)
+    @Test("R55: a provider is asked for the proxy, and its credential is sent only there", arguments: Play.allCases)
     func provider(play: Play) async throws {
         let provider = Provider(Self.credential)
         let steps: [LoopbackScript.Step] = [.send(Self.refusal), .expectHead] + Self.tunnel
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("R55: without a credential the fault is told")
+    @Test("R55: without a credential the error is reported")
     func providerWithoutCredential() async throws {
         let provider = Provider(nil)
         try await withTunnel([.send(Self.refusal), .expectClose]) {
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("R55: a proxy that is asked for the URL itself gives its 407 as an answer")
+    @Test("R55: a 407 from a proxy that forwards plain requests is the response")
     func plainProxy() async throws {
         let proxy = try LoopbackServer()
         proxy.script(path: "/", [.send(Self.refusal), .serve])
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("R55: a proxy that is not there, refuses, or breaks off is told apart")
+    @Test("R55: a proxy that is missing, refuses, or closes is reported distinctly")
     func otherFaults() async throws {
         let closed = try LoopbackServer(.refusing)
         try await withFlow {
@@ -165,7 +165,7 @@ import Testing
         #expect(error?.phase == .connect && error?.attempts == 1, "\(outcome)")
     }
 
-    @Test("R55: a redirect takes the proxy of its own target, and a server's secrets stay off it")
+    @Test("R55: a redirect uses the proxy of its own target, which gets no secrets of a server")
     func redirectThroughProxy() async throws {
         let proxy = try LoopbackServer()
         proxy.handle("*") { _ in LoopbackResponse(text: "by proxy") }
@@ -191,7 +191,7 @@ import Testing
 
     // MARK: R57
 
-    @Test("R57: the environment is asked only by those who opt in, and its exceptions hold")
+    @Test("R57: the environment is read only if enabled, and its exceptions apply")
     func environment() async throws {
         let proxy = try LoopbackServer()
         let variables = ["HTTP_PROXY": "http://canary:canary@127.0.0.1:\(proxy.port)", "NO_PROXY": "::1,127.0.0.0/8"]
@@ -219,7 +219,7 @@ import Testing
 
     /// Where a request to a server of this machine goes, by `NO_PROXY`.
     @Test(
-        "R57: exceptions name hosts and all below them, addresses however they are written, and networks",
+        "R57: exceptions match hosts and their subdomains, addresses in any notation, and networks",
         arguments: [
             ("127.0.0.1", "127.0.0.0/8", true), ("127.0.0.1", "127.0.0.1", true), ("127.1", "127.0.0.1/32", true),
             ("[::ffff:127.0.0.1]", "127.0.0.0/8", true), ("[::ffff:7f00:1]", "127.0.0.1", true),
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test("R57: a proxy that makes no sense fails what would go through it, before anything is sent")
+    @Test("R57: an invalid proxy fails its requests before anything is sent")
     func nonsense() async throws {
         for text in ["http://canary:canary@", "ftp://canary:canary@h", "http://h:99999", "http://a b/"] {
             try await withFlow {

@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "R116: a key that the request computes is the same in every attempt, and all else it says",
+        "R116: a key that the request computes is the same in every attempt, like everything else",
         arguments: Repeat.allCases, [true, false])
     func sameKey(again: Repeat, hasAdapter: Bool) async throws {
         for start in Start.allCases {

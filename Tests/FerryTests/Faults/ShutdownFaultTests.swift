@@ -8,7 +8,7 @@ import Testing
 
 /// Row R73: the end of an agent with work in hand.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ShutdownFaultTests {
-    @Test("R73: what ends within the grace is answered, the rest is told of the shutdown")
+    @Test("R73: runs that end within the grace get their result, the rest are told of the shutdown")
     func grace() async throws {
         let server = try LoopbackServer()
         server.script(path: "/held", [.expectHead, .mark("held"), .keepOpen])
@@ -48,7 +48,7 @@ import Testing
     }
 
     /// No case of the table's: a time. The run that is held is ended by the end of the grace, and by nothing else.
-    @Test("A grace of a second is waited out, and no longer")
+    @Test("A grace of a second is waited for, and no longer")
     func graceOfASecond() async throws {
         MachinePauses.beginWatch()
         var times: [Duration] = []
@@ -71,7 +71,7 @@ import Testing
         #expect(times.sorted()[1] < .milliseconds(1700), "\(times)")
     }
 
-    @Test("Nor is a grace waited for by whom nothing holds up")
+    @Test("Without running requests the grace is not waited for")
     func graceWithoutNeed() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()

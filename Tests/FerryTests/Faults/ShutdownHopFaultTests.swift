@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "R115: a run that is redirected, retried or challenged in the grace ends by its own result",
+        "R115: a run that is redirected, retried or challenged within the grace ends with its own result",
         arguments: Hop.allCases)
     func hopInTheGrace(hop: Hop) async throws {
         for start in Start.allCases {
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("R115: a run whose next hop is not over at the end of the grace is told of the shutdown")
+    @Test("R115: a run whose next hop exceeds the grace is told of the shutdown")
     func hopBeyondTheGrace() async throws {
         for start in Start.allCases {
             let (server, cache) = (try LoopbackServer(), FaultCache())

@@ -96,7 +96,8 @@ import Testing
         }
     }
 
-    @Test("R113: likewise one that was paused, and on which the server has hung up meanwhile", arguments: [2, 4, 8])
+    @Test(
+        "R113: so does one that was paused, and whose connection the server has closed meanwhile", arguments: [2, 4, 8])
     func pausedSegments(count: Int) async throws {
         let folder = try Folder()
         try await withFlow {
@@ -121,7 +122,7 @@ import Testing
         }
     }
 
-    @Test("R113: a download in segments that waits for its token is cancelled, and ends at its deadline, at once")
+    @Test("R113: a segmented download that waits for its token ends at once on a cancel and at its deadline")
     func segmentsEnd() async throws {
         let folder = try Folder()
         for isCancelled in [true, false] {
@@ -199,19 +200,19 @@ import Testing
         return issued.withLock { $0 }
     }
 
-    @Test("R114: for a resource that refuses every token, three are fetched in a minute at most")
+    @Test("R114: for a resource that refuses every token, at most three are fetched in a minute")
     func refusedForEver() async throws {
         #expect(try await refreshes(100, atOnce: false, withHealthyRuns: false) == 3)
         #expect(try await refreshes(100, atOnce: true, withHealthyRuns: false) <= 3)
     }
 
-    @Test("R114: likewise while other runs show that the token is good", arguments: [true, false])
+    @Test("R114: also while other runs show that the token is good", arguments: [true, false])
     func refusedBesideHealthyRuns(atOnce: Bool) async throws {
         #expect(try await refreshes(100, atOnce: atOnce, withHealthyRuns: true) <= 3)
         #expect(try await refreshes(100, atOnce: atOnce, withHealthyRuns: true) { "/never/\($0)" } <= 3)
     }
 
-    @Test("R114: a token that expires for good is replaced each time, however often that is")
+    @Test("R114: a token that really expires is refreshed each time, however often that is")
     func expiresOften() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -230,7 +231,7 @@ import Testing
 
     // MARK: Bodies that are read once
 
-    @Test("An upload that can be read once is not sent again, and has the token refreshed for the next one")
+    @Test("An upload that can be read once is not sent again, but its token is refreshed for the next one")
     func uploadThatIsReadOnce() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)

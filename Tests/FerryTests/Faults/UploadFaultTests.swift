@@ -69,7 +69,7 @@ import Testing
         return result.failure.map { RequestError($0, of: result, url: request.url) }
     }
 
-    @Test("R48: a source that fails midway leaves a message that is not complete", arguments: [UInt64(100_000), nil])
+    @Test("R48: a source that fails midway leaves an incomplete message", arguments: [UInt64(100_000), nil])
     func failsMidway(length: UInt64?) async throws {
         let server = try LoopbackServer()
         let error = try #require(try await upload([.bytes(1000), .bytes(1000), .failed], length: length, to: server))
@@ -91,7 +91,7 @@ import Testing
         #expect(server.requests.allSatisfy { $0.bodyLength < 100 })
     }
 
-    @Test("R48: a source that keeps its word is served, with a length and without", arguments: [UInt64(3000), nil])
+    @Test("R48: a correct source succeeds, with a length and without", arguments: [UInt64(3000), nil])
     func good(length: UInt64?) async throws {
         let server = try LoopbackServer()
         #expect(try await upload([.bytes(1000), .bytes(1500), .bytes(500)], length: length, to: server) == nil)

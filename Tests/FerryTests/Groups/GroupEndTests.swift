@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("A cancel counts in every state", arguments: Standing.allCases)
+    @Test("A cancel takes effect in every state", arguments: Standing.allCases)
     func cancelInEveryState(_ standing: Standing) async throws {
         let stub = StubTransport { request in
             switch (standing, request.url) {
@@ -79,7 +79,9 @@ import Testing
         #expect(task.state == (standing == .finished ? .finished : .cancelled))
     }
 
-    @Test("A cancel counts in every state of a batch", arguments: [Standing.unbegun, .inBatch, .answered, .finished])
+    @Test(
+        "A cancel takes effect in every state of a batch",
+        arguments: [Standing.unbegun, .inBatch, .answered, .finished])
     func cancelInEveryStateOfABatch(_ standing: Standing) async throws {
         let stub = StubTransport { standing == .inBatch && $0.url.hasSuffix("/3") ? .hold : .response() }
         let blocker = Blocker()
@@ -114,7 +116,7 @@ import Testing
         #expect(task.state == (standing == .finished ? .finished : .cancelled))
     }
 
-    @Test("Cancelling the task cancels what is sent in it")
+    @Test("Cancelling the task cancels the runs started in it")
     func cancelledTasks() async {
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent.with(stub)
@@ -174,7 +176,7 @@ import Testing
 
     // MARK: Deadlines
 
-    @Test("A member that never answers ends with the deadline of its group", arguments: [true, false])
+    @Test("A member without a response ends with the deadline of its group", arguments: [true, false])
     func silentMember(isBatch: Bool) async throws {
         let server = try LoopbackServer()
         server.script(path: "/silent", [.wait("never")])

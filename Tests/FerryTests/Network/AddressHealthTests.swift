@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "An address that answers nothing is avoided, and for twice as long the second time",
+        "An address that never responds is avoided, and for twice as long the second time",
         arguments: [[.expectHead, .keepOpen], [.expectHead, .close]] as [[LoopbackScript.Step]])
     func mute(steps: [LoopbackScript.Step]) async throws {
         try await withServers(steps) { agent, _ in
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("Where a handshake breaks off, the request goes to another address")
+    @Test("If a handshake breaks off, the request goes to another address")
     func brokenHandshake() async throws {
         try await withServers([.closeHandshake], certificate: try ServerCertificate()) { agent, ill in
             for _ in 0..<20 {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("In their order, too, the next one is used then")
+    @Test("So it does when addresses are used in order")
     func ordered() async throws {
         try await withServers([.expectHead, .keepOpen], selection: .ordered) { agent, ill in
             let times = try await failures(1, agent)
@@ -99,7 +99,7 @@ import Testing
     }
 
     /// Each request to the first server goes beside one to the second.
-    @Test("One that answers others meanwhile is slow and nothing worse")
+    @Test("An address that responds to others meanwhile is only slow")
     func slow() async throws {
         try await withServers([.serve]) { agent, ill in
             ill.script(path: "/slow", [.expectHead, .keepOpen])
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("One that waits for the rest of a request is well")
+    @Test("An address that waits for the rest of a request is healthy")
     func upload() async throws {
         try await withServers([.serve]) { agent, _ in
             let body = RequestBody.stream { AsyncStream<[UInt8]> { $0.yield([1]) } }

@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("In their order the first has all")
+    @Test("In order, the first one gets all")
     func ordered() async throws {
         let backends = try Backends(2)
         try await withAgent(.ordered, backends, Backends.addresses(1...2)) { agent in
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test("Connections that expire are opened at all addresses", arguments: spread)
+    @Test("Connections that expire are replaced at all addresses", arguments: spread)
     func lifetime(selection: AddressSelection) async throws {
         let backends = try Backends(4)
         try await withAgent(selection, backends, Backends.addresses(1...4)) {
@@ -149,7 +149,8 @@ import Testing
     }
 
     @Test(
-        "One that dies gets nothing more, no idempotent request fails, and it gets its share again", arguments: spread)
+        "A dead address gets no more requests, no idempotent one fails, and it gets its share again later",
+        arguments: spread)
     func death(selection: AddressSelection) async throws {
         let backends = try Backends(4)
         try await withAgent(selection, backends, Backends.addresses(1...4)) { agent in
@@ -167,7 +168,7 @@ import Testing
     }
 
     /// The resolver of this process is told of the fifth while requests go on.
-    @Test("A fifth that appears has its share within the life of a connection", arguments: spread)
+    @Test("A new fifth address gets its share within the lifetime of a connection", arguments: spread)
     func fifth(selection: AddressSelection) async throws {
         let backends = try Backends(5)
         resolver_answer("127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4")
@@ -227,7 +228,7 @@ import Testing
         }
     }
 
-    @Test("Where all are avoided, all are tried", arguments: [.ordered] + spread)
+    @Test("If all are avoided, all are tried", arguments: [.ordered] + spread)
     func all(selection: AddressSelection) async throws {
         let backends = try Backends(2)
         backends.stop("127.0.0.1")
@@ -239,7 +240,7 @@ import Testing
         }
     }
 
-    @Test("The address policy counts", arguments: spread)
+    @Test("The address policy applies", arguments: spread)
     func policy(selection: AddressSelection) async throws {
         let backends = try Backends(2)
         try await withAgent(selection, backends, Backends.addresses(1...2)) {

@@ -27,7 +27,7 @@ import Testing
         agent.statistics.origins[server.baseURL]?.idle ?? 0
     }
 
-    @Test("As many are opened as are asked for, and the first request finds one", arguments: [false, true])
+    @Test("The requested number of connections is opened, and the first request finds one", arguments: [false, true])
     func opened(secure: Bool) async throws {
         try await withAgent(server: options(secure: secure)) { agent, server in
             #expect(try await agent.connect(to: server.baseURL, count: 8) == 8)

@@ -80,7 +80,7 @@ import Testing
         (.error, [.expectHead, .send("nonsense\r\n"), .keepOpen]), (.error, [.expectHead, .reset]),
     ]
 
-    @Test("A connection is counted by why it was closed", arguments: 0..<scripts.count)
+    @Test("A closed connection is counted by its reason", arguments: 0..<scripts.count)
     func reasons(index: Int) async throws {
         let (reason, script) = Self.scripts[index]
         try await withAgent { agent, server in

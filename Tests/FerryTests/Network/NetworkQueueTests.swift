@@ -31,7 +31,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("No limit is too large or too small to be kept to", arguments: [Int.max, Int.max - 1, 1, 0, -1, Int.min])
+    @Test("Limits of any size are respected", arguments: [Int.max, Int.max - 1, 1, 0, -1, Int.min])
     func extremes(value: Int) async throws {
         try await withLoopbackServer { server in
             for change in [
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A limit holds for all loops together", arguments: [(1, 4), (10, 4), (3, 2)])
+    @Test("A limit applies to all loops together", arguments: [(1, 4), (10, 4), (3, 2)])
     func limitOfSeveralLoops(most: Int, loops: Int) async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("TLS speaks for localhost", arguments: engines)
+    @Test("TLS uses the name localhost", arguments: engines)
     func secure(engine: TransferEngine) async throws {
         let certificate = try ServerCertificate()
         try await withSocket(certificate: certificate) { socket, server in
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("Sockets and hosts of one agent do not mix", arguments: engines)
+    @Test("Sockets and hosts of one agent are kept apart", arguments: engines)
     func several(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         try await withSocket("a") { first, one in
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("Where there is no server the error names the path", arguments: engines)
+    @Test("Without a server the error names the path", arguments: engines)
     func nobody(engine: TransferEngine) async throws {
         let folder = try Folder()
         let (file, closed) = (folder.file("file"), folder.file("closed"))
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(
-        "What is no path is no URL",
+        "An invalid path is an invalid URL",
         arguments: [
             "http+unix://", "http+unix:///run/a.sock", "http+unix://a:80/", "http+unix://u@a/", "http+unix://%00/",
             "http+unix://%2Fa%00b/", "http+unix://%2/", "http+unix://%zz/", "http+unix://a b/", "http+unix://[a]/",
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("No redirect leads to a socket, but on the same one", arguments: engines)
+    @Test("No redirect leads to a socket, except to the same one", arguments: engines)
     func redirects(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         try await withSocket("a") { first, one in
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test("It is no public address, and no proxy has it", arguments: engines)
+    @Test("A socket is not a public address, and no proxy is used for it", arguments: engines)
     func policies(engine: TransferEngine) async throws {
         try await withSocket { socket, server in
             try await withAgent(engine, { $0.addressPolicy = .publicOnly }) { agent in

@@ -94,14 +94,14 @@ import Testing
         #expect(metrics.bytesReceived > 0)
     }
 
-    @Test("A status that is refused is measured", arguments: Way.allCases)
+    @Test("A rejected status is measured", arguments: Way.allCases)
     func refusedStatus(way: Way) async throws {
         let (error, metrics) = try await failure(Call(), way, StubTransport(always: .response(status: 404)))
         #expect(error.code == .invalidStatusCode(404))
         #expect(metrics.attempts == 1 && metrics.bytesReceived > 0)
     }
 
-    @Test("A run that is cancelled before its second attempt has its first one measured", arguments: Way.allCases)
+    @Test("A run that is cancelled before its second attempt reports the metrics of its first", arguments: Way.allCases)
     func cancelled(way: Way) async throws {
         let count = Mutex(0)
         let second = Gate()
@@ -127,7 +127,7 @@ import Testing
         #expect(metrics.attempts == 1 && metrics.total > .zero)
     }
 
-    @Test("A source that fails is measured as far as it came", arguments: Way.allCases)
+    @Test("A source that fails is measured up to that point", arguments: Way.allCases)
     func failingSource(way: Way) async throws {
         var call = Call("/x", method: .post)
         call.body = .stream { Pieces(pieces: [Array("abc".utf8)], failsAtEnd: true) }
@@ -136,7 +136,7 @@ import Testing
         #expect(metrics.attempts == error.attempts && metrics.bytesSent == error.bytesSent)
     }
 
-    @Test("Of a run that never left nothing is measured", arguments: Way.allCases)
+    @Test("A run that was never sent has no metrics", arguments: Way.allCases)
     func neverLeft(way: Way) async throws {
         let (error, metrics) = try await failure(Call("http://:/"), way, StubTransport(always: .response()))
         #expect(error.code == .invalidURL && metrics.attempts == 0)

@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("And of one that ends between two attempts") func bytesOfCancelled() async throws {
+    @Test("So are those of a run that ends between two attempts") func bytesOfCancelled() async throws {
         let recorder = MetricsRecorder()
         try await withFlow {
             $0.observers = [recorder]

@@ -14,7 +14,7 @@ import Testing
 
     private let held = Duration.milliseconds(200)
 
-    @Test("A stream is measured to the end of its body, however that ends", arguments: [true, false])
+    @Test("A stream is measured to the end of its body, however it ends", arguments: [true, false])
     func total(isWhole: Bool) async throws {
         let figures = Figures()
         try await withFlow {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("One that is left is measured until then") func left() async throws {
+    @Test("A stream whose reader leaves is measured until then") func left() async throws {
         let figures = Figures()
         try await withFlow {
             $0.observers = [figures]

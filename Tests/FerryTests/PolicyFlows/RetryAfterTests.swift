@@ -7,7 +7,7 @@ import Testing
 
 /// Waits that a server asks for: row R78.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryAfterTests {
-    @Test("R78: a wait that the server asks for is waited out", arguments: Play.allCases)
+    @Test("R78: the server's Retry-After is waited for", arguments: Play.allCases)
     func retryAfter(play: Play) async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -42,7 +42,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R78: so is one that is a date", arguments: Play.allCases)
+    @Test("R78: so is one with a date", arguments: Play.allCases)
     func retryAfterDate(play: Play) async throws {
         try await withLog(.quick) { server, agent, told in
             server.script(path: "/hello", uses: 1, unwanted(503, "Retry-After: \(date(in: 2))\r\n"))
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "R78: the wait that is drawn at random comes behind it, so that not all come at once", arguments: Form.allCases)
+        "R78: a random wait is added, so that not all runs come at once", arguments: Form.allCases)
     func retryAfterWithJitter(form: Form) async throws {
         let policy = RetryPolicy.exponential(maxAttempts: 9, baseDelay: .milliseconds(40), factor: 1, jitter: .equal)
         try await withLog(policy) { server, agent, told in
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "R78: one that is over, or none at all, is not waited for", arguments: ["0", "Thu, 01 Jan 1970 00:00:00 GMT"],
+        "R78: one in the past, or a missing one, is not waited for", arguments: ["0", "Thu, 01 Jan 1970 00:00:00 GMT"],
         Form.allCases)
     func retryAfterNow(value: String, form: Form) async throws {
         // With the policy's own wait the test would not end.
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(
-        "R78: one that is too long is not waited for: the answer is delivered",
+        "R78: one that is too long is not waited for: the response is delivered",
         arguments: ["2", "1000000000", "9223372036854775807", "Fri, 31 Dec 2100 23:59:59 GMT"], Form.allCases)
     func retryAfterTooLong(value: String, form: Form) async throws {
         try await withFlow {
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "R78: one that makes no sense is none: the policy's own wait holds",
+        "R78: an invalid one is ignored: the policy's own wait applies",
         arguments: [
             "-5", "abc", "1e9", "1.5", "", "+3", "0x10", "99999999999999999999", "Fri, 99 Dec 2100 23:59:59 GMT",
         ], Form.allCases)

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct StreamReaderTests {
     // MARK: Backpressure
 
-    @Test("R69: what nobody reads the server cannot send")
+    @Test("R69: the server cannot send more than is read")
     func unreadBodyStopsTheServer() async throws {
         try await withFlow { server, agent in
             let size = 100_000_000
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("R69: nor does a rate that was asked for; the server has to wait, and memory stays bounded")
+    @Test("R69: nor does the minimum rate count the reader's time; the server waits, and memory stays bounded")
     func slowReaderIsNotASlowServer() async throws {
         try await withFlow {
             // More than the reader takes, and far less than the server gives.
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("R74: so is the short end of a long body")
+    @Test("R74: so is the short rest of a long body")
     func shortEndKeepsTheConnection() async throws {
         try await withFlow { server, agent in
             let response = try await agent.stream(Call("/bytes/1000000"))
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(
-        "R74: a long rest, or one of unknown length, is closed",
+        "R74: with a long rest, or one of unknown length, the connection is closed",
         arguments: ["/bytes/1000000000", "/chunked/1000000000"])
     func longRestIsClosed(path: String) async throws {
         try await withFlow { server, agent in
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test("R74: a server that takes its time for a short rest is not waited for")
+    @Test("R74: a server that is slow with a short rest is not waited for")
     func slowShortRest() async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])

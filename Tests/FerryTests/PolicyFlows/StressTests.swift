@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("Runs that are cancelled anywhere on their way have one end each", arguments: 0..<4)
+    @Test("Runs that are cancelled at any point end once each", arguments: 0..<4)
     func randomCancels(round: Int) async throws {
         let second = try LoopbackServer()
         var random = SplitMix(state: UInt64(round) &* 7919 &+ 1)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("A shutdown in the midst of it ends all of them, once each", arguments: 0..<3)
+    @Test("A shutdown in between ends all of them, once each", arguments: 0..<3)
     func shutdownInTheMidst(round: Int) async throws {
         let second = try LoopbackServer()
         var random = SplitMix(state: UInt64(round) &+ 77)

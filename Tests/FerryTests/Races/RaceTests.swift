@@ -6,14 +6,14 @@ import Testing
 ///
 /// Every fault names a seed: with that as `FERRY_RACE_SEED` the rounds begin there.
 @Suite(.timeLimit(.minutes(10))) struct RaceTests {
-    @Test("10,000 runs from eight tasks, ended anywhere on their way, end once each and leave nothing")
+    @Test("10,000 runs from eight tasks, ended at any point, end once each and leave nothing behind")
     func runs() async {
         await #expect(processExitsWith: .success) {
             try await race(rounds: 40) { RaceRound(seed: $0, runs: 250) }
         }
     }
 
-    @Test("200 agents that are made and dropped in the midst of their runs leave nothing")
+    @Test("200 agents that are made and dropped during their runs leave nothing behind")
     func agents() async {
         await #expect(processExitsWith: .success) {
             try await race(rounds: 200) { RaceRound(seed: $0, runs: 8, end: .released) }

@@ -72,7 +72,7 @@ import Testing
         return script
     }
 
-    @Test("Hooks and observers are told of the end of a stream as of any other", arguments: Case.allCases)
+    @Test("Hooks and observers are told of the end of a stream like that of any other run", arguments: Case.allCases)
     func order(of what: Case) async throws {
         try await withFlow {
             $0.observers = [LoggingObserver("o", book)]
