@@ -9,7 +9,7 @@ public struct CacheKey: Hashable, Sendable {
     /// Makes a key of these bytes.
     public init(_ material: [UInt8]) { self.material = material }
 
-    /// The SHA-256 digest of the bytes, as 64 hexadecimal digits in lower case: the same in every process.
+    /// The SHA-256 digest of the bytes as 64 lower-case hexadecimal digits, which is the same in every process.
     public var name: String { digest.hexadecimal }
 
     /// The digest of the bytes, which the store keeps.

@@ -77,7 +77,7 @@ extension CacheStorage {
 
 /// The result of a lookup in a storage.
 public enum CacheFinding: Sendable {
-    /// An entry.
+    /// The entry.
     case found(CacheEntry)
     /// No entry, and the reason.
     case missing(CacheAbsence)
@@ -106,7 +106,7 @@ public struct CacheSize: Sendable, Equatable {
 
 /// What a storage has done, and which errors it met, since it was made.
 public struct CacheCounts: Sendable, Equatable {
-    /// Entries that were written.
+    /// Entries written.
     public var written: UInt64 = 0
     /// Entries that were not accepted because too many bytes were waiting to be written.
     public var dropped: UInt64 = 0
@@ -114,9 +114,9 @@ public struct CacheCounts: Sendable, Equatable {
     public var refused: UInt64 = 0
     /// Entries that were not stored because of an error.
     public var failed: UInt64 = 0
-    /// Entries that were removed to make room.
+    /// Entries evicted to make room.
     public var evicted: UInt64 = 0
-    /// Entries that were damaged.
+    /// Damaged entries.
     public var corrupt: UInt64 = 0
     /// Databases that were moved aside.
     package var putAside: UInt64 = 0

@@ -17,9 +17,9 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     /// In few words, for the help.
     var meaning: String {
         switch self {
-        case .success: "ok"
+        case .success: "success"
         case .usage: "wrong usage"
-        case .badInput: "bad input file"
+        case .badInput: "invalid input file"
         case .transferFailed: "transfer failed or output not written"
         case .validationFailed: "validation or threshold failed"
         case .statusNotAccepted: "status not accepted"

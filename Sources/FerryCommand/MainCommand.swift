@@ -6,7 +6,7 @@ internal import Synchronization
 /// The command line: subcommands, help, and what is said of what is wrong with it.
 enum Main {
     static let version = "0.1.0"
-    static let summary = "an HTTP request engine, from the command line"
+    static let summary = "an HTTP client for the command line"
     static var subcommands: [any Subcommand.Type] {
         [
             FetchCommand.self, DownloadCommand.self, RunCommand.self, ServeCommand.self, BenchCommand.self,

@@ -108,7 +108,7 @@ extension ParsedArguments {
         guard let number = Int(text), range.contains(number) else {
             let least = range.lowerBound
             let bounds = range.upperBound == .max ? "of at least \(least)" : "from \(least) to \(range.upperBound)"
-            throw UsageError("--\(name) wants a whole number \(bounds), not '\(text)'")
+            throw UsageError("--\(name) must be a whole number \(bounds), not '\(text)'")
         }
         return number
     }
@@ -122,7 +122,7 @@ extension ParsedArguments {
             number != 0 || allowingZero,
             let duration = Duration(seconds: number * factor)
         else {
-            throw UsageError("--\(name) wants seconds or a time such as 500ms, 2s or 1m, not '\(text)'")
+            throw UsageError("--\(name) must be a time in seconds or with a unit, like 500ms, 2s or 1m, not '\(text)'")
         }
         return duration
     }
@@ -135,7 +135,8 @@ extension ParsedArguments {
         guard let (number, unit) = Self.amount(text), let factor = Self.bytes(in: unit.lowercased()),
             let bytes = Int(exactly: number * factor), bytes > 0
         else {
-            throw UsageError("--\(name) wants bytes, such as 500000, 500K or 10MB, not '\(text)'")
+            throw UsageError(
+                "--\(name) must be a size in bytes or with a unit, like 500000, 500K or 10MB, not '\(text)'")
         }
         return bytes
     }
@@ -163,7 +164,7 @@ extension ParsedArguments {
     func base(_ name: String) throws(UsageError) -> String? {
         guard let text = last(name) else { return nil }
         guard CommandURL.hasWebScheme(text) else {
-            throw UsageError("--\(name) wants a URL that begins with http:// or https://, not '\(text)'")
+            throw UsageError("--\(name) must be a URL that begins with http:// or https://, not '\(text)'")
         }
         return text
     }
@@ -173,7 +174,7 @@ extension ParsedArguments {
         var fields: [(name: String, value: String)] = []
         for text in all(name) {
             guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
-                throw UsageError("--\(name) wants 'Name: value', not '\(text)'")
+                throw UsageError("--\(name) must be 'Name: value', not '\(text)'")
             }
             let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
             fields.append((String(text[..<colon]), String(value)))
@@ -186,7 +187,7 @@ extension ParsedArguments {
         var pairs: [(name: String, value: String)] = []
         for text in all(name) {
             guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-                throw UsageError("--\(name) wants 'key=value', not '\(text)'")
+                throw UsageError("--\(name) must be 'key=value', not '\(text)'")
             }
             pairs.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
         }
@@ -198,7 +199,7 @@ extension ParsedArguments {
         guard let text = last(name) else { return nil }
         return try text.split(separator: ",", omittingEmptySubsequences: false).map { part throws(UsageError) in
             guard let range = StatusRange.reading(part) else {
-                throw UsageError("--\(name) wants status codes such as 200-299, not '\(text)'")
+                throw UsageError("--\(name) must be status codes such as 200-299, not '\(text)'")
             }
             return range
         }

@@ -10,7 +10,7 @@ enum EngineOption {
     static var option: CommandOption {
         CommandOption(
             name, value: "NAME", words: words,
-            "HTTP/1.1 by Ferry's own engine, or all by libcurl (\(TransferEngine.standard.word))")
+            "automatic: Ferry's HTTP/1.1 engine where possible; or libcurl (\(TransferEngine.standard.word))")
     }
 
     /// `nil` when it is not given.
@@ -19,7 +19,7 @@ enum EngineOption {
         case nil: nil
         case "automatic": .automatic
         case "libcurl": .libcurl
-        case .some(let text): throw UsageError("--engine wants automatic or libcurl, not '\(text)'")
+        case .some(let text): throw UsageError("--engine must be automatic or libcurl, not '\(text)'")
         }
     }
 }
@@ -38,8 +38,8 @@ extension RequestMetrics.Engine {
 enum HTTPCacheOption {
     static let options = [
         CommandOption(
-            "http-cache", optionalValue: "KIND", "Stores responses as the server says, in memory; private or shared"),
-        CommandOption("cache-dir", value: "FOLDER", "With --http-cache: in this folder, which outlives the process"),
+            "http-cache", optionalValue: "KIND", "Cache responses as the server says, in memory; private or shared"),
+        CommandOption("cache-dir", value: "FOLDER", "With --http-cache: store responses in FOLDER instead of memory"),
     ]
     static let names = ["http-cache", "cache-dir"]
 
@@ -50,10 +50,10 @@ enum HTTPCacheOption {
     static func apply(_ arguments: ParsedArguments, to configuration: inout NetworkConfiguration) throws(UsageError) {
         let directory = arguments.last("cache-dir")
         guard arguments.has("http-cache") else {
-            if directory != nil { throw UsageError("--cache-dir goes with --http-cache") }
+            if directory != nil { throw UsageError("--cache-dir requires --http-cache") }
             return
         }
-        if directory?.isEmpty == true { throw UsageError("--cache-dir wants a folder") }
+        if directory?.isEmpty == true { throw UsageError("--cache-dir needs a folder") }
         configuration.cachePolicy = .http(shared: try FetchCache.isShared(arguments.last("http-cache")))
         if let directory {
             configuration.cache = CacheConfiguration(directory: directory)

@@ -24,7 +24,7 @@ extension Subcommand {
     /// `--help` is everywhere, at the end.
     static var allGroups: [OptionGroup] {
         var groups = optionGroups
-        groups[groups.count - 1].options.append(CommandOption("help", "h", "Prints this"))
+        groups[groups.count - 1].options.append(CommandOption("help", "h", "Print this help"))
         return groups
     }
 

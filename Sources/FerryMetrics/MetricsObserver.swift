@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 ///     configuration.observers.append(MetricsObserver())
 ///
-/// | metric | kind | what it counts |
+/// | metric | kind | meaning |
 /// |---|---|---|
 /// | `http.client.request.duration` | timer | from the start of a run to its outcome |
 /// | `ferry.runs` | counter | runs that ended |

@@ -1,19 +1,19 @@
 import Ferry
 import Synchronization
 
-/// The histogram `http.client.request.duration`, by the attributes of the semantic conventions for HTTP clients.
+/// The histogram `http.client.request.duration`, with the attributes of the semantic conventions for HTTP clients.
 final class DurationTable: Sendable {
-    /// What tells one series from another.
+    /// The attributes that identify a series.
     struct Series: Hashable, Sendable {
         var method: String
         /// `h`, `h:8443`
         var authority: String
         var isSecure: Bool
-        /// 0 without an answer.
+        /// 0 without a response.
         var status: Int
         var error: String?
 
-        /// All that came when there was no place for more.
+        /// The series for everything beyond the maximum number of series.
         static var overflow: Series { Series(method: "", authority: "", isSecure: false, status: 0) }
     }
 
@@ -37,7 +37,7 @@ final class DurationTable: Sendable {
 
     init(_ configuration: OTLPConfiguration, since start: UInt64) {
         bounds = configuration.durationBounds.filter(\.isFinite).sorted()
-        // What a duration cannot hold is beyond all of them.
+        // A bound beyond the range of a duration is above all of them.
         limits = bounds.map { .seconds(min(max($0, -1e15), 1e15)) }
         maxSeries = max(configuration.maxSeries, 1)
         self.start = start
@@ -53,7 +53,7 @@ final class DurationTable: Sendable {
         }
     }
 
-    /// What was recorded since the start; empty when nothing was.
+    /// The histogram since the start; empty if nothing was recorded.
     func metrics(at now: UInt64) -> [OTLPMetrics.Metric] {
         let points = series.withLock { $0 }
             .map { key, counts in

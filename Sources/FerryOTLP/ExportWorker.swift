@@ -3,13 +3,12 @@ import Ferry
 import FerryJSON
 import Synchronization
 
-/// What waits for its export, and the task that exports it: one request at a time, in the order in which they were
-/// asked for.
+/// The export queue, and the task that exports: one request at a time, in order.
 final class ExportWorker: Sendable {
     private enum Job: Sendable {
         case spans
         case metrics
-        /// Both, and then to tell who waits.
+        /// Both, and then resume the waiting task.
         case everything(CheckedContinuation<Void, Never>)
     }
 
@@ -17,7 +16,7 @@ final class ExportWorker: Sendable {
         var runs: RecordedRuns
         var statistics = OTLPStatistics()
         var isClosed = false
-        /// An export of spans was asked for that has not begun; likewise one of metrics.
+        /// Whether an export of spans was requested and has not started; below, the same for metrics.
         var isPending = false
         var areMetricsPending = false
     }
@@ -41,7 +40,7 @@ final class ExportWorker: Sendable {
         state = Mutex(State(runs: RecordedRuns(most: configuration.maxQueuedRuns)))
     }
 
-    // MARK: From outside, any thread
+    // MARK: From outside, on any thread
 
     func record(_ run: RecordedRun) {
         let isTime = state.withLock { !$0.isClosed && $0.runs.append(run) }
@@ -62,7 +61,7 @@ final class ExportWorker: Sendable {
         }
     }
 
-    /// Nothing is taken any more. What is there is exported.
+    /// Accepts nothing more, and exports the rest.
     func close() {
         state.withLock { $0.isClosed = true }
         jobs.finish()
@@ -76,7 +75,7 @@ final class ExportWorker: Sendable {
         if isNew { jobs.yield(.spans) }
     }
 
-    /// A collector that takes longer than the interval gets one export after it, not all those that were due.
+    /// A collector that is slower than the interval gets one export afterwards, not all those that were due.
     private func exportMetricsSoon() {
         let isNew = state.withLock { state in
             defer { state.areMetricsPending = true }
@@ -87,7 +86,7 @@ final class ExportWorker: Sendable {
 
     // MARK: In its task
 
-    /// Until it is closed.
+    /// Runs until it is closed.
     func work() async {
         let timers = [
             timer(every: configuration.spanInterval) { $0.exportSpansSoon() },
@@ -106,7 +105,7 @@ final class ExportWorker: Sendable {
         for timer in timers { timer.cancel() }
         await exportSpans()
         await exportMetrics()
-        // What could not be exported now will not be.
+        // What could not be exported now will not be exported.
         state.withLock { $0.statistics.droppedRuns += UInt64($0.runs.drop()) }
         await agent.shutdown(grace: .zero)
     }
@@ -122,7 +121,7 @@ final class ExportWorker: Sendable {
         return timer
     }
 
-    /// All that wait, until an export fails: those behind it stay for the next time.
+    /// Exports all waiting spans. If an export fails, the rest waits for the next time.
     private func exportSpans() async {
         state.withLock { $0.isPending = false }
         while true {
@@ -149,11 +148,11 @@ final class ExportWorker: Sendable {
         if !metrics.isEmpty { _ = await send(OTLPMetrics(resource, metrics), to: "v1/metrics") }
     }
 
-    /// The collector's answer; `nil` when it did not take it.
+    /// The collector's response; `nil` if it rejected the export.
     private func send(_ message: some Encodable & Sendable, to path: String) async -> OTLPAnswer? {
         var request = HTTPRequest(.post, path, headers: configuration.headers, body: .json(message))
         request.deadline = configuration.deadline
-        // As OTLP says: these, and no others; an export that comes twice does no harm.
+        // OTLP specifies exactly these. A repeated export does no harm.
         var policy = RetryPolicy.exponential(maxAttempts: 5)
         policy.statuses = [429, 502, 503, 504]
         policy.retriesNonIdempotent = true
@@ -168,14 +167,14 @@ final class ExportWorker: Sendable {
     }
 }
 
-/// What the collector says of an export that it took: nothing, or that it did not take a part.
+/// The collector's response to an accepted export: empty, or that it rejected a part.
 struct OTLPAnswer {
     private let partial: JSON?
 
-    /// A body that is no JSON says nothing: that it was taken, the status says.
+    /// A body that is not JSON has no information; the status says that the export was accepted.
     init(_ response: Response) { partial = (try? response.json)?["partialSuccess"] }
 
-    /// A text in the JSON of OTLP, but some write a number.
+    /// A string in the JSON of OTLP, but some collectors send a number.
     func rejected(_ member: String) -> UInt64 {
         guard let count = partial?[member] else { return 0 }
         return count.string.flatMap { UInt64($0) } ?? count.uint.map { UInt64($0) } ?? 0

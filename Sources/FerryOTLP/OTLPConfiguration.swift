@@ -1,65 +1,66 @@
 public import Ferry
 
-/// Where an ``OTLPExporter`` sends to, what, and how often.
+/// The configuration of an ``OTLPExporter``: where, what and how often to export.
 public struct OTLPConfiguration: Sendable {
-    /// The collector's base URL; `/v1/traces` and `/v1/metrics` are added to it. The default is
+    /// The collector's base URL, to which `/v1/traces` and `/v1/metrics` are appended. The default is
     /// `http://localhost:4318`, the port of OTLP over HTTP.
     public var endpoint = "http://localhost:4318"
 
-    /// Sent with every export, for a collector that asks for a key.
+    /// The header fields of every export, for a collector that requires a key. The default is none.
     public var headers = Headers()
 
-    /// The name of the service, the resource attribute `service.name`. The default is `unknown_service`.
+    /// The name of the service, for the resource attribute `service.name`. The default is `unknown_service`.
     public var serviceName = "unknown_service"
 
-    /// What else describes the service, like `deployment.environment.name`.
+    /// Further resource attributes, like `deployment.environment.name`. The default is none.
     public var resource: [String: String] = [:]
 
-    /// The share of new traces that is recorded, from 0 to 1. A run in a trace that another service began is recorded
-    /// if that one is sampled. The default is 1.
+    /// The share of new traces that is recorded, from 0 to 1. A run in a trace of another service is recorded if that
+    /// trace is sampled. The default is 1.
     public var sampledFraction = 1.0
 
-    /// Whether spans are exported; then every run sends `traceparent`, unless `Request.propagatesTrace` is `false`.
-    /// The default is `true`.
+    /// Whether spans are exported. Every run then sends `traceparent`, unless `Request.propagatesTrace` is `false`. The
+    /// default is `true`.
     public var exportsTraces = true
 
     /// Whether the histogram `http.client.request.duration` is exported. The default is `true`.
     public var exportsMetrics = true
 
-    /// How long spans wait at most before they are exported. The default is 5 seconds.
+    /// The maximum time before spans are exported. The default is 5 seconds.
     public var spanInterval: Duration = .seconds(5)
 
-    /// How often metrics are exported. The default is 60 seconds.
+    /// The interval of metrics exports. The default is 60 seconds.
     public var metricsInterval: Duration = .seconds(60)
 
-    /// How many runs wait for their export at most; those that come then are dropped, and counted. The default is
+    /// The maximum number of runs that wait for their export; further runs are dropped and counted. The default is
     /// 2,048.
     public var maxQueuedRuns = 2_048
 
-    /// How many runs are exported by one request at most. The default is 512.
+    /// The maximum number of runs in one export. The default is 512.
     public var maxBatch = 512
 
-    /// How many sets of attributes the histogram has at most; what comes then is counted as `otel.metric.overflow`.
-    /// The default is 1,000.
+    /// The maximum number of attribute sets in the histogram; further ones are counted as `otel.metric.overflow`. The
+    /// default is 1,000.
     public var maxSeries = 1_000
 
-    /// The upper bounds of the histogram's buckets in seconds, ascending. The default is what the semantic conventions
-    /// of OpenTelemetry advise for `http.client.request.duration`.
+    /// The upper bounds of the histogram's buckets in seconds, ascending. The default is the recommendation of
+    /// OpenTelemetry's semantic conventions for `http.client.request.duration`.
     public var durationBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
-    /// How long one export may take, its retries included. The default is 10 seconds.
+    /// The deadline of one export, including its retries. The default is 10 seconds.
     public var deadline: Duration = .seconds(10)
 
-    /// For the agent that exports: its TLS, its proxy. Its observers and its cache have no part in an export.
+    /// The configuration of the exporting agent, for example its TLS settings and proxy. Its observers and its cache
+    /// are not used.
     public var network = NetworkConfiguration()
 
-    /// The defaults, for a service of this name.
+    /// Creates a configuration with the defaults.
     public init(serviceName: String = "unknown_service") { self.serviceName = serviceName }
 
-    /// What OpenTelemetry's environment variables say: `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds),
-    /// `OTEL_TRACES_SAMPLER_ARG`, `OTEL_BSP_SCHEDULE_DELAY` and `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds). A
-    /// variable that is missing, or whose value cannot be read, leaves the default.
+    /// Creates a configuration from OpenTelemetry's environment variables: `OTEL_SERVICE_NAME`,
+    /// `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`,
+    /// `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds), `OTEL_TRACES_SAMPLER_ARG`, `OTEL_BSP_SCHEDULE_DELAY` and
+    /// `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds). If a variable is missing or invalid, the default applies.
     public init(environment: [String: String]) {
         func milliseconds(_ name: String) -> Duration? {
             environment[name].flatMap(Int64.init).flatMap { $0 > 0 ? .milliseconds($0) : nil }
@@ -79,7 +80,7 @@ public struct OTLPConfiguration: Sendable {
         metricsInterval = milliseconds("OTEL_METRIC_EXPORT_INTERVAL") ?? metricsInterval
     }
 
-    /// `key=value` pairs between commas, percent-encoded.
+    /// `key=value` pairs, separated by commas and percent-encoded.
     private static func pairs(_ text: String?) -> [String: String] {
         var made: [String: String] = [:]
         for pair in (text ?? "").split(separator: ",") {

@@ -3,26 +3,26 @@ public import Ferry
 internal import FerryTransport
 internal import Synchronization
 
-/// An observer that sends the runs of agents to an OpenTelemetry collector: a span for each run, a span for each of its
-/// attempts below that, and the histogram `http.client.request.duration`, by OTLP over HTTP in JSON.
+/// An observer that exports the runs of agents to an OpenTelemetry collector: a span for each run, a span for each of
+/// its attempts below that, and the histogram `http.client.request.duration`, with OTLP over HTTP in JSON.
 ///
 ///     let exporter = OTLPExporter(OTLPConfiguration(serviceName: "shop"))
 ///     configuration.observers.append(exporter)
 ///
-/// It belongs to the service: ``shutdown()`` exports what there is when that ends.
+/// Call ``shutdown()`` at the end of the service to export the rest.
 ///
-/// A run belongs to the trace of `TraceContext.current`, or begins one. Spans and attributes follow the semantic
-/// conventions for HTTP clients; URLs are redacted. An attempt whose body is streamed ends with its head, its run with
-/// the body. Of several exporters in one configuration the first gets the spans.
+/// A run belongs to the trace of `TraceContext.current`, or starts a trace. Spans and attributes follow the semantic
+/// conventions for HTTP clients; URLs are redacted. If the body is streamed, the attempt's span ends with the head, and
+/// the run's span with the body. Of several exporters in one configuration, the first gets the spans.
 ///
-/// The exporter has an agent of its own. What waits is bounded (``OTLPConfiguration/maxQueuedRuns``), a collector that
-/// cannot be reached costs what it did not take, and no run ever waits for it.
+/// The exporter has its own agent. Its queue is bounded (``OTLPConfiguration/maxQueuedRuns``), and data that the
+/// collector does not accept is dropped. No run waits for an export.
 public final class OTLPExporter: RequestObserver, RunTracer {
     private let configuration: OTLPConfiguration
     private let worker: ExportWorker
     private let task: Task<Void, Never>
 
-    /// An exporter that begins at once.
+    /// Creates and starts an exporter.
     public init(_ configuration: OTLPConfiguration = OTLPConfiguration()) {
         self.configuration = configuration
         let worker = ExportWorker(configuration)
@@ -35,11 +35,10 @@ public final class OTLPExporter: RequestObserver, RunTracer {
     /// What was exported and dropped so far.
     public var statistics: OTLPStatistics { worker.statistics }
 
-    /// Exports what there is, and returns when the collector has answered, or could not be reached within the
-    /// deadline.
+    /// Exports what is queued, and returns when the collector has responded, or the deadline has passed.
     public func flush() async { await worker.flush() }
 
-    /// Exports what there is, and ends the exporter: it records nothing any more. Any number of times.
+    /// Exports what is queued, and ends the exporter, which then records nothing more. It may be called several times.
     public func shutdown() async {
         worker.close()
         await task.value
@@ -55,7 +54,7 @@ public final class OTLPExporter: RequestObserver, RunTracer {
 
     package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) {
         if span.isRecorded { worker.record(RecordedRun(span, run, outcome)) }
-        // A run that was not sent says nothing of a server.
+        // A run that was not sent says nothing about a server.
         if configuration.exportsMetrics, metrics.attempts > 0 {
             let error: String? =
                 switch outcome {
@@ -72,14 +71,14 @@ public final class OTLPExporter: RequestObserver, RunTracer {
     }
 }
 
-/// What an ``OTLPExporter`` has done so far.
+/// The counters of an ``OTLPExporter``.
 public struct OTLPStatistics: Sendable, Hashable {
-    /// Spans that the collector took.
+    /// Spans that the collector accepted.
     public internal(set) var exportedSpans: UInt64 = 0
-    /// Spans that the collector did not take, by its own answer.
+    /// Spans that the collector rejected.
     public internal(set) var rejectedSpans: UInt64 = 0
-    /// Runs that were not exported: there was no place for them, or their export failed.
+    /// Runs that were not exported, because the queue was full or their export failed.
     public internal(set) var droppedRuns: UInt64 = 0
-    /// Exports that failed, retries included.
+    /// Exports that failed, including their retries.
     public internal(set) var failedExports: UInt64 = 0
 }

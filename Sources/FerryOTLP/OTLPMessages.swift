@@ -1,8 +1,8 @@
-// The messages of OTLP 1.x in their JSON form: 64-bit numbers are texts, ids are hexadecimal
+// The messages of OTLP 1.x in their JSON form: 64-bit numbers are strings, ids are hexadecimal
 // (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
 
 struct OTLPAttribute: Encodable, Sendable {
-    /// A type of its own, not a nested container: most of an export is attributes.
+    /// A separate type instead of a nested container, because most of an export is attributes.
     enum Value: Encodable, Sendable {
         case text(String)
         case number(Int)
@@ -63,7 +63,7 @@ struct OTLPTraces: Encodable, Sendable {
 }
 
 struct OTLPSpan: Encodable, Sendable {
-    /// Of the enumeration `SpanKind`.
+    /// The values of the enumeration `SpanKind`.
     enum Kind: Int, Encodable, Sendable {
         case `internal` = 1
         case client = 3
@@ -77,7 +77,7 @@ struct OTLPSpan: Encodable, Sendable {
 
     var traceId: String
     var spanId: String
-    /// Empty at the root.
+    /// Empty for a root span.
     var parentSpanId: String
     var traceState: String?
     var flags: Int

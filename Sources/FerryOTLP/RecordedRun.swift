@@ -1,12 +1,12 @@
 import Ferry
 
-/// A run that is over and waits for its export. It holds no response and no error, which could be large.
+/// A run that has ended and waits for its export. It holds no response and no error, which could be large.
 struct RecordedRun: Sendable {
     let span: RunSpan
     let info: RunInfo
     let end: UInt64
     let status: Int?
-    /// Why it failed.
+    /// The code of the error.
     let error: String?
     let message: String?
     let isFromCache: Bool
@@ -25,7 +25,7 @@ struct RecordedRun: Sendable {
         if case .finished(_, isFromCache: true) = outcome { isFromCache = true } else { isFromCache = false }
     }
 
-    /// The run's span, and behind it those of its attempts, by the semantic conventions for HTTP clients.
+    /// The run's span, followed by those of its attempts, according to the semantic conventions for HTTP clients.
     var spans: [OTLPSpan] {
         [run] + span.attempts.enumerated().map { attempt($1, number: $0) }
     }
@@ -65,7 +65,7 @@ struct RecordedRun: Sendable {
         case 20: attributes.append(OTLPAttribute("network.protocol.version", "2"))
         default: break
         }
-        // One that has no answer was under way when its run ended.
+        // An attempt without a response was active when its run ended.
         let failure =
             attempt.failureLabel ?? (attempt.end == 0 ? error ?? "unknown" : nil)
             ?? (attempt.status >= 400 ? String(attempt.status) : nil)
@@ -80,18 +80,18 @@ struct RecordedRun: Sendable {
     }
 }
 
-/// The runs that wait for their export, the oldest first: so many, and no more.
+/// The runs that wait for their export, oldest first, up to a maximum number.
 struct RecordedRuns {
     private var runs: [RecordedRun] = []
     private let most: Int
-    /// Those that found no place.
+    /// The number of runs that did not fit.
     private(set) var dropped: UInt64 = 0
 
     init(most: Int) { self.most = max(most, 1) }
 
     var count: Int { runs.count }
 
-    /// Returns whether the runs have come to be half as many as there may be: then they should not wait any longer.
+    /// Returns whether the queue is half full: then the runs should be exported soon.
     mutating func append(_ run: RecordedRun) -> Bool {
         if runs.count >= most {
             dropped += 1
@@ -107,7 +107,7 @@ struct RecordedRuns {
         return taken
     }
 
-    /// Lets go of all of them.
+    /// Drops all of them.
     mutating func drop() -> Int {
         defer { runs = [] }
         return runs.count

@@ -1,7 +1,7 @@
 internal import CLoopback
 internal import Synchronization
 
-/// Owns the C server: made once, freed once.
+/// Owns the C server: created once, freed once.
 ///
 /// `@unchecked Sendable` is true because the pointer never changes, and every function of CLoopback.h except
 /// `loopback_free` may be called from any thread. Only `deinit` calls that one, when no other call can be in progress.

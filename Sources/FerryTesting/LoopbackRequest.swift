@@ -1,12 +1,12 @@
 internal import CLoopback
 
-/// A request as the server received it.
+/// A request as received by the server.
 public struct LoopbackRequest: Sendable, Equatable {
     /// The method: `GET`, `POST`, …
     public var method: String
     /// The target of the request line, as received: normally path and query.
     public var target: String
-    /// The fields, in order and with duplicates.
+    /// The header fields, in order and with duplicates.
     public var headers: LoopbackHeaders
     /// The body, without chunked framing. A recorded request has at most ``LoopbackServer/Options/recordedBodyBytes``
     /// of it.
@@ -68,7 +68,7 @@ public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiter
         /// The value, without surrounding white space.
         public var value: String
 
-        /// Makes a field.
+        /// Creates a field.
         public init(name: String, value: String) {
             self.name = name
             self.value = value

@@ -62,7 +62,7 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         case drip(String, interval: Duration, chunk: Int = 1)
         /// Pauses; the time is rounded up to whole milliseconds.
         case pause(Duration)
-        /// Waits until ``LoopbackServer/signal(_:)`` was called with this name.
+        /// Waits until ``LoopbackServer/signal(_:)`` is called with this name.
         case wait(String)
         /// Releases ``LoopbackServer/waitForMark(_:count:)`` of this name.
         case mark(String)
@@ -115,7 +115,7 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         /// The script.
         public var script: LoopbackScript
 
-        /// Makes a rule.
+        /// Creates a rule.
         public init(_ place: Place, uses: Int? = nil, _ script: LoopbackScript) {
             self.place = place
             self.uses = uses
@@ -137,7 +137,7 @@ extension LoopbackScript.Step: Codable {
         "stallHandshake": .stallHandshake, "closeHandshake": .closeHandshake,
     ]
 
-    /// Reads a step.
+    /// Decodes a step.
     public init(from decoder: any Decoder) throws {
         if let name = try? decoder.singleValueContainer().decode(String.self) {
             guard let step = Self.plainSteps[name] else { throw Self.unknown(decoder, "no step is named \(name)") }
@@ -174,7 +174,7 @@ extension LoopbackScript.Step: Codable {
         .dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: text))
     }
 
-    /// Writes a step.
+    /// Encodes a step.
     public func encode(to encoder: any Encoder) throws {
         if let name = Self.plainSteps.first(where: { $0.value == self })?.key {
             var value = encoder.singleValueContainer()
@@ -247,12 +247,12 @@ extension LoopbackScript {
 }
 
 extension LoopbackScript: Codable {
-    /// Reads an array of steps.
+    /// Decodes an array of steps.
     public init(from decoder: any Decoder) throws {
         self.init(try [Step](from: decoder))
     }
 
-    /// Writes an array of steps.
+    /// Encodes an array of steps.
     public func encode(to encoder: any Encoder) throws {
         try steps.encode(to: encoder)
     }
@@ -263,7 +263,7 @@ extension LoopbackScript.Rule: Codable {
         case path, connection, connections, uses, steps
     }
 
-    /// Reads a rule.
+    /// Decodes a rule.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Keys.self)
         let place: Place
@@ -285,7 +285,7 @@ extension LoopbackScript.Rule: Codable {
             try values.decode(LoopbackScript.self, forKey: .steps))
     }
 
-    /// Writes a rule.
+    /// Encodes a rule.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: Keys.self)
         switch place {

@@ -105,7 +105,7 @@ extension LoopbackServer {
         /// The address to listen on: an IPv4 or IPv6 address, or the path of a Unix socket. The path must not exist,
         /// and is not removed. The default is 127.0.0.1.
         public var address = "127.0.0.1"
-        /// The port to listen on, 0 for any free one. The default is 0.
+        /// The port to listen on; 0 means any free port. The default is 0.
         public var port: UInt16 = 0
         /// The certificate for TLS. The default is nil: no TLS.
         public var certificate: ServerCertificate?
@@ -116,12 +116,12 @@ extension LoopbackServer {
         /// The protocols for ALPN, in order of preference. The server agrees to `h2` but does not implement it: a
         /// script has to. The default is `http/1.1`.
         public var applicationProtocols = ["http/1.1"]
-        /// Whether connections are accepted. The default is all.
+        /// Which connections are accepted. The default is all.
         public var accepting = Accepting.all
         /// How many of the latest requests ``LoopbackServer/requests`` keeps; 0 keeps none, which suits benchmarks. The
         /// default is 1,000.
         public var recordedRequests = 1_000
-        /// How many bytes of each body are kept with a recorded request. The default is 64 KiB.
+        /// The maximum number of body bytes in a recorded request. The default is 64 KiB.
         public var recordedBodyBytes = 65_536
         /// The maximum size in bytes of a body for a handler or `/echo`; larger ones get a 413. The default is 64 MiB.
         public var maximumBodyBytes = 64 * 1_024 * 1_024
@@ -169,7 +169,7 @@ extension LoopbackServer {
 }
 
 extension LoopbackServer {
-    /// Plays a script on every request whose path begins with `path`.
+    /// Plays a script for every request whose path begins with `path`.
     ///
     /// The head of the request has been read when the script starts; a leading `.expectHead` is already satisfied. The
     /// earliest matching script with uses left is used, before any handler.

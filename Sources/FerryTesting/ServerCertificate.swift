@@ -1,7 +1,7 @@
 internal import CLoopback
 internal import FoundationEssentials
 
-/// A certificate for ``LoopbackServer``, made in the process together with the authority that signed it.
+/// A certificate for ``LoopbackServer``. It is created in the process, together with the authority that signs it.
 ///
 /// ```swift
 /// let certificate = try ServerCertificate(.expired)
@@ -11,17 +11,17 @@ internal import FoundationEssentials
 public final class ServerCertificate: Sendable {
     /// What is right or wrong with a certificate.
     public enum Kind: Sendable, CaseIterable {
-        /// For localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
+        /// Valid for localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
         case valid
-        /// Valid until yesterday.
+        /// Expired yesterday.
         case expired
         /// Valid from ten days in the future.
         case notYetValid
-        /// For `wrong.example` only.
+        /// Valid for `wrong.example` only.
         case wrongHost
         /// Signed by an authority that is not ``ServerCertificate/authority``.
         case untrusted
-        /// Signed by itself.
+        /// Self-signed.
         case selfSigned
     }
 
@@ -44,7 +44,7 @@ public final class ServerCertificate: Sendable {
     private let handle: ServerCertificateHandle
     private let directory: String
 
-    /// Makes a key, an authority and a certificate.
+    /// Creates a key, an authority and a certificate.
     public init(_ kind: Kind = .valid) throws(LoopbackError) {
         self.kind = kind
         handle = try ServerCertificateHandle(kind)
@@ -79,7 +79,7 @@ public final class ServerCertificate: Sendable {
     var pointer: OpaquePointer { handle.pointer }
 }
 
-/// Owns the C certificate: made once, freed once.
+/// Owns the C certificate: created once, freed once.
 ///
 /// `@unchecked Sendable` is true because the certificate is immutable.
 final class ServerCertificateHandle: @unchecked Sendable {

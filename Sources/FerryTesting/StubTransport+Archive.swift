@@ -67,7 +67,7 @@ final class ArchivePlayer: Sendable {
         !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
     }
 
-    // MARK: What matches
+    // MARK: Matching
 
     private func matches(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Bool {
         guard entry.request.method == request.method.rawValue, Self.matches(entry.request.url, request.url) else {

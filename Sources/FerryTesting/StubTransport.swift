@@ -132,7 +132,7 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-    /// Gives all held requests this answer, in one turn.
+    /// Gives all held requests this response, in one turn.
     public func releaseAll(with answer: Answer = .response()) {
         state.withLock { state in
             let held = state.open.filter(\.value.isHeld).sorted { $0.value.request.number < $1.value.request.number }

@@ -2,7 +2,7 @@ internal import CFerry
 
 /// Owns the C jar: made once, freed once; loops that use it hold a reference of their own.
 ///
-/// `@unchecked Sendable` is true because every function of the jar may be called on any thread.
+/// `@unchecked Sendable` is correct because every function of the jar may be called on any thread.
 final class CookieJar: @unchecked Sendable {
     let raw: OpaquePointer
 

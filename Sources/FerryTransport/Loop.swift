@@ -57,7 +57,7 @@ final class Loop: Sendable {
         ferry_loop_free(pointer.raw)
     }
 
-    /// The loop on whose thread this is called.
+    /// The event loop on whose thread this is called.
     static var currentContext: LoopContext? { LoopContext.of(ferry_current_context()) }
 
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {

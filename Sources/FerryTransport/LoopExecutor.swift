@@ -2,7 +2,8 @@ internal import CFerry
 import Dispatch
 import Synchronization
 
-/// Runs the jobs of tasks on a loop's thread, at the end of its turn, so that an awaiting task never changes threads.
+/// Runs the jobs of tasks on an event loop's thread, at the end of its turn, so that an awaiting task never changes
+/// threads.
 ///
 /// It is for short code that does not block: while a job runs, the loop carries no transfers. When the loop has ended,
 /// jobs go to the global queue instead, so that no task is left hanging.
@@ -100,7 +101,7 @@ package final class LoopClock: Sendable {
         ferry_set_alarm(loop.raw, nanoseconds)
     }
 
-    /// Whether this is called on the loop's thread.
+    /// Whether this is called on the event loop's thread.
     package var isCurrent: Bool { Loop.currentContext?.clock === self }
 
     func connect(_ loop: LoopPointer) {

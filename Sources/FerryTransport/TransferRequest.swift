@@ -117,9 +117,9 @@ package struct TransferProxy: Sendable, Hashable {
     package enum Kind: UInt8, Sendable {
         /// An HTTP proxy: requests are sent in plain text, and CONNECT for https.
         case http = 1
-        /// SOCKS version 5 (RFC 1928); the server's name is looked up here.
+        /// SOCKS 5 (RFC 1928) with local name resolution.
         case socks5
-        /// SOCKS version 5; the server's name is looked up by the proxy.
+        /// SOCKS 5 with name resolution by the proxy.
         case socks5h
     }
 

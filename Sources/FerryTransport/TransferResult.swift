@@ -281,7 +281,8 @@ package enum TransferPhase: Int32, Sendable {
     case dns, connect, tls, send, waitHead, head, body, done
 }
 
-/// Microseconds. `queue` and `total` count from the submit, the others from the start; 0 = did not happen.
+/// In microseconds. `queue` and `total` count from the submit, the others from the start; 0 means that it did not
+/// happen.
 package struct TransferMetrics: Sendable, Equatable {
     package var queue: UInt64 = 0
     package var name: UInt64 = 0

@@ -24,7 +24,7 @@ package protocol Transporting: AnyObject, Sendable {
     /// Stops reading the socket until `resume`. Any thread.
     func pause(_ id: TransferID)
 
-    /// Sends the rest of a streamed body to a file, and resumes. Any thread.
+    /// Writes the rest of a streamed body to a file, and resumes. Any thread.
     func write(_ id: TransferID, to sink: TransferSink)
 
     /// Moves a waiting transfer to another queue. Any thread.
@@ -52,7 +52,7 @@ package protocol Transporting: AnyObject, Sendable {
     /// Puts a cookie into the jar; it replaces one with the same name, domain and path. No effect without a jar.
     func setCookie(_ cookie: TransferCookie)
 
-    /// Empties the jar.
+    /// Removes all cookies.
     func removeCookies()
 }
 
@@ -61,7 +61,7 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// Delivers all results of one turn of a loop.
     func transfersFinished(_ results: [TransferResult])
 
-    /// The transfer has left the queue. Only for those with `reportsStart`.
+    /// The transfer has left the queue. Only called for those with `reportsStart`.
     func transferStarted(_ id: TransferID)
 
     /// Delivers the final head of a streamed response: a result without a body, with the measurements so far.
@@ -118,7 +118,7 @@ package enum TransferFill: Sendable {
     case failed
 }
 
-/// Gauges and counters, summed over the loops.
+/// Gauges and counters, summed over the event loops.
 package struct TransportStatistics: Sendable, Equatable {
     package var waiting: UInt64 = 0
     package var resolving: UInt64 = 0

@@ -42,27 +42,27 @@ public struct FaultArticle {
     private static let introduction = """
         # Faults
 
-        What Ferry does when the other side, the network, the disk or the caller misbehaves.
+        What Ferry does when the server, the network, the disk or the caller misbehaves.
 
         ## Overview
 
-        Whatever comes, a run ends once, in time, and with an answer that is whole or an error that says what happened.
-        The tables below are made by Ferry's own tests: each line is a case that is played against a server which sends
-        exactly these bytes, in the forms that are named: collected in memory (`buffered`; with and without a
-        <doc:Caching> policy), read as it comes (`streamed`, see <doc:Streaming>), or into a file (`download`, see
-        <doc:Downloads>); by `await` and by closure. The codes are those of <doc:Errors>, with the ``RequestPhase`` they
-        are found in; `as promised` stands for tests that are no single run. A number stands at the front of the names of
-        the tests that play the case.
+        In every case a run ends once and in time, with a complete response or with an error that says what happened.
+        Ferry's own tests generate the tables below. Each row is a case that is played against a server that sends
+        exactly these bytes, in the forms that the last column names: collected in memory (`buffered`; with and without
+        a <doc:Caching> policy), read as it arrives (`streamed`, see <doc:Streaming>), or written to a file
+        (`download`, see <doc:Downloads>); with `await` and with closures. The codes are those of <doc:Errors>, with
+        the ``RequestPhase`` of the error. `response` means that the run succeeds, and `as described` stands for tests
+        that consist of more than a single run. The names of the tests that play a case begin with its number.
 
         ## What holds in every case
 
         1. There is exactly one result, a success or a typed error, and no callback after it.
-        2. File descriptors, handles of the loop, transfers and tasks are back to where they were.
-        3. No part of a file stands under its final name, and none in the cache.
+        2. File descriptors, event loop handles, transfers and tasks are back to their number before the run.
+        3. No partial file has its final name, and no partial response is in the cache.
         4. The next request through the same agent succeeds.
-        5. Memory stays bounded, and the run ends no later than its deadline says.
-        6. No secret is found in logs, errors, metrics, commands for curl or the cache's metadata.
-        7. An error has its code, its phase, the bytes sent and received, the attempts, a URL without secrets, and says
-           whether the server may have acted on the request.
+        5. Memory stays bounded, and the run ends no later than its deadline.
+        6. No secret appears in logs, errors, metrics, curl commands or the metadata of the cache.
+        7. An error has its code, its phase, the bytes sent and received, the attempts, and a URL without secrets. It
+           says whether the server may have processed the request.
         """
 }

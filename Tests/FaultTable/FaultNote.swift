@@ -12,10 +12,10 @@ public struct FaultNote: Codable, Sendable {
     public var milliseconds: Int?
 
     /// The outcome of a run that succeeds.
-    public static let answered = "answered"
+    public static let answered = "response"
 
     /// The outcome of a test that is no single run.
-    public static let held = "as promised"
+    public static let held = "as described"
 
     /// Notes a run of the test that is under way. Nothing in a test that belongs to no case.
     public static func add(form: String? = nil, outcome: String, took time: Duration) {

@@ -152,12 +152,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (["-o", "a", "-O", "http://h/x"], "--output and --remote-name exclude each other"),
+        (["-o", "a", "-O", "http://h/x"], "--output and --remote-name cannot be combined"),
         (["-O", "http://h/"], "--remote-name needs a URL that ends in a file name"),
-        (["-I", "-X", "GET", "http://h/"], "--head and --request exclude each other"),
+        (["-I", "-X", "GET", "http://h/"], "--head and --request cannot be combined"),
         (["-I", "-d", "x", "http://h/"], "--head sends no body"),
-        (["-i", "--json", "http://h/"], "--json and --include exclude each other"), ([""], "the URL is empty"),
-        (["-o", "-", "--json", "http://h/"], "--json and --output - exclude each other"),
+        (["-i", "--json", "http://h/"], "--json and --include cannot be combined"), ([""], "the URL is empty"),
+        (["-o", "-", "--json", "http://h/"], "--json and --output - cannot be combined"),
     ]) func whatContradictsItselfIsAUsageError(line: [String], text: String) throws {
         let end = try FerryProgram.run(["fetch"] + line)
         #expect(end.code == 1 && end.output.contains(text), "\(end)")

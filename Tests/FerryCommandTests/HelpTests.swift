@@ -47,10 +47,11 @@ import Testing
     }
 
     @Test(arguments: [
-        (["help", "me"], "there is no subcommand 'me'"), (["help", "fetch", "run"], "one subcommand, not also 'run'"),
-        (["help", "--man", "fetch"], "--man and 'fetch' exclude each other"),
-        (["completions"], "one shell is wanted: bash, zsh or fish"),
-        (["completions", "tcsh"], "bash, zsh and fish are known, not 'tcsh'"),
+        (["help", "me"], "unknown subcommand 'me'"),
+        (["help", "fetch", "run"], "expected one subcommand, found also 'run'"),
+        (["help", "--man", "fetch"], "--man and 'fetch' cannot be combined"),
+        (["completions"], "expected a shell: bash, zsh or fish"),
+        (["completions", "tcsh"], "unknown shell 'tcsh'; supported are bash, zsh and fish"),
     ]) func whatMakesNoSenseIsAUsageError(_ line: [String], _ message: String) throws {
         let end = try FerryProgram.run(line)
         #expect(end.code == 1 && end.output.contains(message), "\(end.output)")

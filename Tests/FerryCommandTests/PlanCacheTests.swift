@@ -185,7 +185,7 @@ import Testing
 
     @Test func theOutlineNamesIt() throws {
         let outline = PlanOutline(try plan(catalogue(#""ttl": 60"#))).text
-        #expect(outline.contains(", answers kept in \(folder)\n"))
+        #expect(outline.contains(", responses stored in \(folder)\n"))
         #expect(outline.contains("a: GET /hello, kept for 60.0 seconds, expects 200-299"))
     }
 
@@ -209,27 +209,39 @@ import Testing
     }
 
     @Test(arguments: [
-        ("\"cache\": 7,", "", "2: a plan's 'cache': an object is wanted"),
-        ("\"cache\": {},", "", "2: a plan's 'cache' has 'dir'"),
-        ("\"cache\": {\"dir\": \"\"},", "", "2: dir: a folder is wanted"),
-        ("\"cache\": {\"dir\": []},", "", "2: dir: a string is wanted"),
-        ("\"cache\": {\"dir\": \"/{{b}}\"},", "", "2: '{{b}}' names no variable"),
-        ("\"cache\": {\"dir\": \"/x\",\n\"ttl\": 1},", "", "3: a plan's 'cache' has no 'ttl'"),
-        ("", "{\"ttl\": 1}", "4: a request's 'cache' goes with the plan's"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{}", "4: a request's 'cache' has 'ttl'"),
-        ("\"cache\": {\"dir\": \"/x\"},", "60", "4: a request's 'cache': an object is wanted"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 0}", "4: ttl: a number of seconds is wanted"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"version\": -1}", "4: version: a whole number"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1,\n\"version\": 1.5}", "5: version: a whole number"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"mode\": \"never\"}", "4: mode: else-network, reload or only"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"write\": \"soon\"}", "4: write: asynchronous or synchronous"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": \"A\"}", "4: headers: an array of names"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": [7]}", "4: headers: a string is wanted"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"time\": 7}", "4: a request's 'cache' has no 'time'"),
-        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"sensitiveData\": \"{{who}}\"}", "4: '{{who}}' names nothing"),
+        ("\"cache\": 7,", "", "2: a plan's 'cache': expected an object"),
+        ("\"cache\": {},", "", "2: 'cache' of a plan must have 'dir'"),
+        ("\"cache\": {\"dir\": \"\"},", "", "2: dir: expected a folder"),
+        ("\"cache\": {\"dir\": []},", "", "2: dir: expected a string"),
+        ("\"cache\": {\"dir\": \"/{{b}}\"},", "", "2: '{{b}}' is not a variable"),
+        ("\"cache\": {\"dir\": \"/x\",\n\"ttl\": 1},", "", "3: unknown member 'ttl' in a plan's 'cache'"),
+        ("", "{\"ttl\": 1}", "4: 'cache' of a request requires 'cache' of the plan"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{}", "4: 'cache' of a request must have 'ttl'"),
+        ("\"cache\": {\"dir\": \"/x\"},", "60", "4: a request's 'cache': expected an object"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 0}", "4: ttl: expected a number of seconds"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"version\": -1}", "4: version: expected a whole number"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1,\n\"version\": 1.5}", "5: version: expected a whole number"),
+        (
+            "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"mode\": \"never\"}",
+            "4: mode: expected else-network, reload or only"
+        ),
+        (
+            "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"write\": \"soon\"}",
+            "4: write: expected asynchronous or synchronous"
+        ),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": \"A\"}", "4: headers: expected an array of names"),
+        ("\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"headers\": [7]}", "4: headers: expected a string"),
+        (
+            "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"time\": 7}",
+            "4: unknown member 'time' in a request's 'cache'"
+        ),
+        (
+            "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"sensitiveData\": \"{{who}}\"}",
+            "4: '{{who}}' is an unknown name"
+        ),
         (
             "\"cache\": {\"dir\": \"/x\"},", "{\"ttl\": 1, \"mode\": \"only\",\n\"staleIfError\": 1}",
-            "5: windows for stale answers are for the mode else-network"
+            "5: staleIfError and staleWhileRevalidate require the mode else-network"
         ),
     ]) func whatIsWrongIsSaidWithItsLine(_ ofPlan: String, _ ofRequest: String, _ expected: String) throws {
         let policy = ofRequest.isEmpty ? "" : "\n, \"cache\": \(ofRequest)"
@@ -249,6 +261,6 @@ import Testing
                     .utf8))
         let end = try FerryProgram.run("run", file.path)
         #expect(end.code == 2)
-        #expect(end.output == "ferry run: \(file.path):2: ttl: a number of seconds is wanted\n")
+        #expect(end.output == "ferry run: \(file.path):2: ttl: expected a number of seconds\n")
     }
 }

@@ -24,13 +24,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("\"a\":\n\"{{nobody}}\"", "p.json:2: '{{nobody}}' names no variable"),
-        ("\"a\": {\"x\": [1,\n\"{{nobody}}\"]}", "p.json:2: '{{nobody}}' names no variable"),
-        ("\"a\":\n\"{{b}}\", \"b\": 1", "p.json:2: '{{b}}' names a variable that is made later"),
-        ("\"a\":\n\"{{a}}\"", "p.json:2: '{{a}}' names a variable that is made later"),
-        ("\"a\":\n\"{{r.status}}\"", "p.json:2: '{{r.status}}' stands where no request has run yet"),
-        ("\"a\":\n\"{{new.foo}}\"", "p.json:2: '{{new.foo}}' is nothing that is made"),
-        ("\"a\":\n\"{{new.foo|x}}\"", "p.json:2: '{{new.foo}}' is nothing that is made"),
+        ("\"a\":\n\"{{nobody}}\"", "p.json:2: '{{nobody}}' is not a variable"),
+        ("\"a\": {\"x\": [1,\n\"{{nobody}}\"]}", "p.json:2: '{{nobody}}' is not a variable"),
+        ("\"a\":\n\"{{b}}\", \"b\": 1", "p.json:2: '{{b}}' names a variable that is defined later"),
+        ("\"a\":\n\"{{a}}\"", "p.json:2: '{{a}}' names a variable that is defined later"),
+        ("\"a\":\n\"{{r.status}}\"", "p.json:2: '{{r.status}}' is used before any request has run"),
+        ("\"a\":\n\"{{new.foo}}\"", "p.json:2: '{{new.foo}}' is unknown"),
+        ("\"a\":\n\"{{new.foo|x}}\"", "p.json:2: '{{new.foo}}' is unknown"),
         ("\"a\":\n\"{{env.FERRY_SURELY_NOT_SET}}\"", "p.json:2: '{{env.FERRY_SURELY_NOT_SET}}' has no value"),
         ("\"a\": {\"x\": 1}, \"b\":\n\"{{a.y}}\"", "p.json:2: '{{a.y}}' has no value"),
         ("\"a\": {\"x\": 1}, \"b\": \"{{a.x}}{{nobody|}}{{new.uuid}}\"", "none"),
@@ -39,10 +39,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("http://{{nobody}}", "p.json:2: '{{nobody}}' names no variable"),
-        ("http://{{r.text}}", "p.json:2: '{{r.text}}' stands where no request has run yet"),
+        ("http://{{nobody}}", "p.json:2: '{{nobody}}' is not a variable"),
+        ("http://{{r.text}}", "p.json:2: '{{r.text}}' is used before any request has run"),
         ("http://{{env.FERRY_SURELY_NOT_SET}}", "p.json:2: '{{env.FERRY_SURELY_NOT_SET}}' has no value"),
-        ("http://{{env}}", "p.json:2: '{{env}}' is to name a variable of the environment"),
+        ("http://{{env}}", "p.json:2: '{{env}}' must name an environment variable"),
         ("http://{{v.host}}", "p.json:2: '{{v.host}}' has no value"),
         ("http://{{v}}", "none"),
     ]) func theBaseIsMadeOfVariables(_ base: String, _ expected: String) {
@@ -58,14 +58,14 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{{new.foo}}", "'{{new.foo}}' is nothing that is made: of 'new' there are uuid, time, number and counter"),
-        ("{{new}}", "'{{new}}' is nothing that is made"),
-        ("{{b.foo}}", "'{{b.foo}}' is no part of an answer: of 'b' there are json, text, status and headers"),
-        ("{{b.foo|x}}", "'{{b.foo}}' is no part of an answer"),
-        ("{{b}}", "'{{b}}' is no part of an answer"),
-        ("{{b.headers}}", "'{{b.headers}}' is to name a header field"),
-        ("{{b.status.code}}", "'{{b.status.code}}' names what is inside of a plain value"),
-        ("{{nobody}}", "'{{nobody}}' names nothing that there is"),
+        ("{{new.foo}}", "'{{new.foo}}' is unknown: 'new' has uuid, time, number and counter"),
+        ("{{new}}", "'{{new}}' is unknown"),
+        ("{{b.foo}}", "'{{b.foo}}' is not a part of a response: 'b' has json, text, status and headers"),
+        ("{{b.foo|x}}", "'{{b.foo}}' is not a part of a response"),
+        ("{{b}}", "'{{b}}' is not a part of a response"),
+        ("{{b.headers}}", "'{{b.headers}}' must name a header field"),
+        ("{{b.status.code}}", "'{{b.status.code}}' names a member of a plain value"),
+        ("{{nobody}}", "'{{nobody}}' is an unknown name"),
         ("{{env.FERRY_SURELY_NOT_SET}}", "'{{env.FERRY_SURELY_NOT_SET}}' has no value"),
         ("{{v.x.z}}", "'{{v.x.z}}' has no value"),
         ("{{v.x.y}}{{b.json.z}}{{b.headers.A}}{{env.FERRY_SURELY_NOT_SET|x}}", "none"),
@@ -111,7 +111,7 @@ import Testing
         (#"["a", "c"]"#, "'{{t}}' has no value in 'a': 'c', which captures it, runs later"),
         (#"["a"]"#, "'{{t}}' has no value in 'a': 'b', which captures it, never runs"),
         (#"[{"batch": ["a", "c"]}]"#, "'{{t}}' has no value in 'a': 'c', which captures it, runs at the same time"),
-        (#"["s"]"#, "'{{u}}' has no value in 's': 's', which captures it, has no answer before it runs"),
+        (#"["s"]"#, "'{{u}}' has no value in 's': 's', which captures it, has no response before it runs"),
         (#"[{"request": "own", "repeat": 2}]"#, "none"),
     ]) func acapturedValueIsThereOnceItIsCaptured(_ run: String, _ expected: String) {
         let found = complaint(
@@ -146,7 +146,7 @@ import Testing
 
     @Test(arguments: [
         ("new", "no value may be called 'new'"), ("a.b", "no value may be called 'a.b'"),
-        ("r", "'r' is the name of a request and of a value"),
+        ("r", "'r' is the name of both a request and a value"),
     ]) func namesThatCannotBeInAPlaceAreRefused(_ name: String, _ expected: String) {
         #expect(
             complaint("{\"variables\": {\"v\": 1,\n\"\(name)\": 1}, \"requests\": {\"r\": \"/\"}, \"run\": \"r\"}")

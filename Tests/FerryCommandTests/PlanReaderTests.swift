@@ -63,7 +63,7 @@ import Testing
     @Test(arguments: ["200-", "+200", "-200", "200--300", "", "2e2", "0200", "200-300-400", " 200"])
     func aStatusIsThreeDigitsOrTwoOfThem(status: String) {
         let text = #"{"requests": {"a": {"path": "/", "expect": {"status": "\#(status)"}}}, "run": "a"}"#
-        #expect(complaint(text).hasPrefix("p.json:1: status: a code"))
+        #expect(complaint(text).hasPrefix("p.json:1: status: expected a code"))
     }
 
     @Test func aBodyMakesItAPost() throws {
@@ -77,30 +77,36 @@ import Testing
         ("{\n  \"requests\": {},\n  \"rum\": 1}", "p.json:3: a plan has no 'rum'"),
         ("{\"run\": \"a\"}", "p.json:1: a plan has 'requests'"),
         ("{\"requests\": {\"a\": \"/\"}}", "p.json:1: a plan has 'run'"),
-        ("{\"requests\": {\"a\": \"/\"},\n\"run\": \"b\"}", "p.json:2: there is no request 'b'"),
+        ("{\"requests\": {\"a\": \"/\"},\n\"run\": \"b\"}", "p.json:2: unknown request 'b'"),
         (
             "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"chain\": [\n\"a\", \"b\"]}}",
-            "p.json:3: there is no request 'b'"
+            "p.json:3: unknown request 'b'"
         ),
-        ("{\"requests\": {\"a\": \"/\"},\n\"run\": {\"chain\": [], \"batch\": []}}", "p.json:2: a step is the name"),
+        (
+            "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"chain\": [], \"batch\": []}}",
+            "p.json:2: a step must be the name"
+        ),
         (
             "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"chain\": [], \"atMost\": 3}}",
-            "p.json:2: 'atMost' is for a batch"
+            "p.json:2: 'atMost' is only for a batch"
         ),
         (
             "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"batch\": [], \"atMost\": 0}}",
-            "p.json:2: atMost: a whole number"
+            "p.json:2: atMost: expected a whole number"
         ),
-        ("{\"requests\": {\"a\": \"/\"},\n\"run\": {\"request\": \"a\", \"repeat\": -1}}", "p.json:2: repeat: a whole"),
-        ("{\"requests\": {\"env\": \"/\"}, \"run\": \"env\"}", "p.json:1: no request may be called 'env'"),
+        (
+            "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"request\": \"a\", \"repeat\": -1}}",
+            "p.json:2: repeat: expected a whole"
+        ),
+        ("{\"requests\": {\"env\": \"/\"}, \"run\": \"env\"}", "p.json:1: 'env' cannot be the name of a request"),
         ("{\"requests\": {\n\"a\": {\"method\": \"GET\"}}, \"run\": \"a\"}", "p.json:2: request 'a' has no 'path'"),
         ("{\"requests\": {\"a\": {\"path\":\n5.5e300}}, \"run\": \"a\"}", "none"),
-        ("{\"requests\": {\"a\": {\"path\":\n[]}}, \"run\": \"a\"}", "p.json:2: path: a string is wanted, not array"),
+        ("{\"requests\": {\"a\": {\"path\":\n[]}}, \"run\": \"a\"}", "p.json:2: path: expected a string, found array"),
         ("{\"requests\": {\"a\":\n\"/{{x\"}, \"run\": \"a\"}", "p.json:2: '{{' without '}}'"),
-        ("{\"requests\": {\"a\":\n\"/{{x..y}}\"}, \"run\": \"a\"}", "p.json:2: '{{x..y}}' names nothing"),
+        ("{\"requests\": {\"a\":\n\"/{{x..y}}\"}, \"run\": \"a\"}", "p.json:2: '{{x..y}}' is an unknown name"),
         (
             "{\"requests\": {\"a\":\n\"/{{nobody.json.x}}\"}, \"run\": \"a\"}",
-            "p.json:2: '{{nobody.json.x}}' names nothing that"
+            "p.json:2: '{{nobody.json.x}}' is an unknown"
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\",\n\"json\": 1, \"body\": \"\"}}, \"run\": \"a\"}",
@@ -108,15 +114,15 @@ import Testing
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\",\n\"timeout\": \"soon\"}}, \"run\": \"a\"}",
-            "p.json:2: timeout: a number of"
+            "p.json:2: timeout: expected a number of"
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\",\n\"priority\": \"top\"}}, \"run\": \"a\"}",
-            "p.json:2: priority: low, normal"
+            "p.json:2: priority: expected low, normal"
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\",\n\"capture\": {\"x\": \"y\"}}}, \"run\": \"a\"}",
-            "p.json:2: 'y' is no JSON Pointer"
+            "p.json:2: 'y' is not a JSON Pointer"
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\", \"capture\": {\"a\": \"/y\"}}}, \"run\": \"a\"}",
@@ -124,19 +130,22 @@ import Testing
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\",\n\"expect\": {\"status\": 99}}}, \"run\": \"a\"}",
-            "p.json:2: status: a code"
+            "p.json:2: status: expected a code"
         ),
         (
             "{\"requests\": {\"a\": {\"path\": \"/\",\n\"expect\": {\"schema\":\n{\"type\": \"thing\"}}}}, \"run\": \"a\"}",
             "p.json:3: schema: type"
         ),
-        ("{\"requests\": {\"a\": {\"path\": \"/\",\n\"pth\": 1}}, \"run\": \"a\"}", "p.json:2: a request has no 'pth'"),
-        ("{\"requests\": {\"a\": \"/\",\n\"a\": \"/\"}, \"run\": \"a\"}", "p.json:2: 'a' stands there twice"),
+        (
+            "{\"requests\": {\"a\": {\"path\": \"/\",\n\"pth\": 1}}, \"run\": \"a\"}",
+            "p.json:2: unknown member 'pth' in a request"
+        ),
+        ("{\"requests\": {\"a\": \"/\",\n\"a\": \"/\"}, \"run\": \"a\"}", "p.json:2: 'a' appears twice"),
         (
             "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"chain\": [{\"request\": \"a\", \"repeat\": 99999}, \"a\", \"a\"]}}",
             "p.json:2: more than"
         ),
-        ("[]", "p.json:1: a plan: an object is wanted, not array"),
+        ("[]", "p.json:1: a plan: expected an object, found array"),
     ]) func whatIsWrongIsSaidWithItsLine(_ text: String, _ expected: String) {
         #expect(complaint(text).hasPrefix(expected), "\(complaint(text))")
     }

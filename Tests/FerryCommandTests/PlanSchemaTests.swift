@@ -36,7 +36,7 @@ import Testing
             _ = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()
             Issue.record("it was taken")
         } catch let error as InputError {
-            let list = try #require(error.message.components(separatedBy: "; there are ").last)
+            let list = try #require(error.message.components(separatedBy: "; members are ").last)
             #expect(described == Set(list.components(separatedBy: ", ")), "\(error.message)")
         }
         #expect(throws: (any Error).self) { try PlanSchema.whole.get().check(JSON(parsing: text)) }

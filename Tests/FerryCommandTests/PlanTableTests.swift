@@ -48,7 +48,7 @@ import Testing
         (#""expect": {"headers": {"Content-Type": "text/plain"}}"#, "expected header Content-Type 'text/plain', found"),
         (#""expect": {"json": {"/a": 2}}"#, "expected 2 at /a, found 1"),
         (#""expect": {"json": {"/b": null}}"#, "expected null at /b, found nothing"),
-        (#""expect": {"schema": {"type": "array"}}"#, "the body does not fit the schema: $: expected array, found"),
+        (#""expect": {"schema": {"type": "array"}}"#, "the body does not match the schema: $: expected array, found"),
         (#""capture": {"x": "/nothing"}"#, "cannot capture 'x': the body has nothing at /nothing"),
         (#""query": {"x": "{{none.json.b}}"}"#, "'{{none.json.b}}' has no value"),
     ]) func aFailureSaysWhatWasExpected(_ member: String, _ message: String) async throws {

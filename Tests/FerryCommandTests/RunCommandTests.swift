@@ -56,7 +56,7 @@ import Testing
         let good = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
         let bad = try TemporaryFile(Array("{\"requests\": {},\n\n\"run\": \"a\"}".utf8))
         let end = try FerryProgram.run("run", "--serve", good.path, bad.path)
-        #expect(end.code == 2 && end.output == "ferry run: \(bad.path):3: there is no request 'a'\n", "\(end.output)")
+        #expect(end.code == 2 && end.output == "ferry run: \(bad.path):3: unknown request 'a'\n", "\(end.output)")
     }
 
     @Test(arguments: ["--serve", "--dry-run", "--base=http://127.0.0.1:1"])
@@ -65,7 +65,7 @@ import Testing
         for (bad, complaint) in [
             (
                 #"{"variables": {"v": "{{nobody}}"}, "requests": {"a": "/"}, "run": "a"}"#,
-                "'{{nobody}}' names no variable"
+                "'{{nobody}}' is not a variable"
             ),
             (
                 #"{"variables": {"v": "{{env.FERRY_SURELY_NOT_SET}}"}, "requests": {"a": "/"}, "run": "a"}"#,
@@ -83,8 +83,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--base", "http://h", "--serve"], Int32(1), "--base and --serve exclude each other"),
-        (["--var", "novalue"], 1, "--var wants 'key=value'"),
+        (["--base", "http://h", "--serve"], Int32(1), "--base and --serve cannot be combined"),
+        (["--var", "novalue"], 1, "--var must be 'key=value'"),
         (["--serve", "--var", "who={{"], 0, "ok: "),
     ]) func whatMakesNoSenseIsSaid(_ options: [String], _ code: Int32, _ message: String) throws {
         let file = try TemporaryFile(Array(Self.greeting.utf8))

@@ -47,24 +47,24 @@ import Testing
 
     @Test(arguments: [
         ("{", ":1: not JSON: "),
-        ("[]", ":1: a script: an object is wanted, not "),
-        (#"{"rules": []}"#, ":1: a script has no 'rules'; there is scripts"),
+        ("[]", ":1: a script: expected an object, found "),
+        (#"{"rules": []}"#, ":1: unknown member 'rules' in a script; the only member is scripts"),
         ("{}", ":1: a script: 'scripts' is missing"),
-        (#"{"scripts": {}}"#, ":1: scripts: an array is wanted, not "),
+        (#"{"scripts": {}}"#, ":1: scripts: expected an array, found "),
         (
             "{\"scripts\": [\n{\"path\": \"/\", \"step\": []}]}",
-            ":2: a rule has no 'step'; there are path, connection, "
+            ":2: unknown member 'step' in a rule; members are path, connection, "
         ),
         ("{\"scripts\": [\n{\"path\": \"/\"}]}", ":2: scripts[0]: 'steps' is missing"),
         ("{\"scripts\": [{\"steps\": [\n\"close\",\n\"clsoe\"]}]}", ":3: scripts[0].steps[1]: no step is named clsoe"),
         ("{\"scripts\": [{\"steps\": [\n{\"snd\": \"\"}]}]}", ":2: scripts[0].steps[0]: a step is a name or an object"),
-        ("{\"scripts\": [{\"steps\": [\n{\"send\":\n5}]}]}", ":3: scripts[0].steps[0].send: a string is wanted, not "),
-        ("{\"scripts\": [{\"steps\": [\n5]}]}", ":2: scripts[0].steps[0]: an object is wanted, not "),
-        ("{\"scripts\": [{\"uses\":\n\"x\", \"steps\": []}]}", ":2: scripts[0].uses: a whole number is wanted, not "),
+        ("{\"scripts\": [{\"steps\": [\n{\"send\":\n5}]}]}", ":3: scripts[0].steps[0].send: expected a string, found "),
+        ("{\"scripts\": [{\"steps\": [\n5]}]}", ":2: scripts[0].steps[0]: expected an object, found "),
+        ("{\"scripts\": [{\"uses\":\n\"x\", \"steps\": []}]}", ":2: scripts[0].uses: expected a whole number, found "),
         ("{\"scripts\": [{\"connections\":\n[2], \"steps\": []}]}", ":2: scripts[0].connections: connections is ["),
         (
             "{\"scripts\": [\n{\"path\": \"/\", \"connection\": 1, \"steps\": []}]}",
-            ":2: 'path' and 'connection' exclude"
+            ":2: 'path' and 'connection' cannot be"
         ),
     ]) func aMistakeIsToldByItsPlace(_ text: String, _ message: String) throws {
         do {

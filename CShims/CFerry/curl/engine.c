@@ -10,7 +10,7 @@
 /* A request that it cannot carry is refused without a handle, because a handle
  * still has the message and the figures of its last transfer. */
 static ferry__fault refuse(ferry__transfer *t) {
-  char words[512] = "libcurl opens no connections ahead of requests";
+  char words[512] = "libcurl cannot open connections ahead";
   ferry__fault fault = {FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   const char *path = t->host->local;
   if (!(t->flags & FERRY_CONNECT)) {

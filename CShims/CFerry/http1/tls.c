@@ -318,7 +318,7 @@ void ferry__tls_step(ferry__connection *c) {
   if (code == 1) {
     if (c->loop->pinned_keys && !has_pinned_key(c)) {
       fail(c, FERRY_D_TLS_PIN_MISMATCH,
-           "the server's public key is none of the pinned ones");
+           "the server's public key is not a pinned key");
       return;
     }
     c->secured_ns = uv_hrtime();

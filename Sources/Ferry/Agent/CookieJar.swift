@@ -1,44 +1,44 @@
 import FerryTransport
 
-/// The cookies of an agent that keeps them (``NetworkConfiguration/keepsCookies``); empty, and nothing stays in it,
-/// when it does not. Copies are the same jar. Any thread.
+/// The cookies of an agent that keeps them (``NetworkConfiguration/keepsCookies``). Otherwise the jar is empty and
+/// stays empty. Copies are the same jar. Use it from any thread.
 ///
-/// The jar is bounded (RFC 6265, 6.1): of one domain it keeps 120 cookies at least and 150 at most, of all domains
-/// 3,000 at least and 3,030 at most. What was set first goes first within a domain; among domains those that have been
-/// asked for the longest time ago.
+/// The jar is bounded (RFC 6265, 6.1): it keeps at least 120 and at most 150 cookies per domain, and at least 3,000 and
+/// at most 3,030 in total. Within a domain the oldest cookie is removed first. Among domains the one that was not used
+/// for the longest time is removed first.
 public struct CookieJar: Sendable {
     let core: AgentCore
 
-    /// All of them, expired ones left out, in no order.
+    /// All cookies that have not expired, in no particular order.
     public var all: [Cookie] { core.transport.cookies.map(Cookie.init) }
 
-    /// Adds a cookie, in the place of one with its name, domain and path.
+    /// Adds a cookie. It replaces one with the same name, domain and path.
     public func set(_ cookie: Cookie) { core.transport.setCookie(cookie.transfer) }
 
-    /// Forgets all.
+    /// Removes all cookies.
     public func removeAll() { core.transport.removeCookies() }
 }
 
 /// A cookie (RFC 6265).
 public struct Cookie: Sendable, Hashable {
-    /// Its name.
+    /// The name.
     public var name: String
-    /// Its value, as it came.
+    /// The value as the server sent it.
     public var value: String
-    /// The host it goes to, without a leading dot.
+    /// The host that receives the cookie, without a leading dot.
     public var domain: String
-    /// Whether it goes to the hosts below the domain too. The default is `false`.
+    /// Whether subdomains receive the cookie too. The default is `false`.
     public var includesSubdomains: Bool
-    /// The path below which it is sent. The default is `/`.
+    /// The path prefix of the URLs that receive the cookie. The default is `/`.
     public var path: String
-    /// Whether it goes over TLS only. The default is `false`.
+    /// Whether the cookie is sent over TLS only. The default is `false`.
     public var isSecure: Bool
-    /// Whether scripts of a browser would not see it; of no meaning here. The default is `false`.
+    /// The `HttpOnly` attribute, which has no effect outside browsers. The default is `false`.
     public var isHTTPOnly: Bool
-    /// When it ends, in seconds since 1970; `nil` = with the agent. The default is `nil`.
+    /// The expiry time in seconds since 1970. With `nil`, the default, the cookie lives as long as the agent.
     public var expires: Int64?
 
-    /// A cookie of its parts.
+    /// Creates a cookie.
     public init(
         name: String, value: String, domain: String, includesSubdomains: Bool = false, path: String = "/",
         isSecure: Bool = false, isHTTPOnly: Bool = false, expires: Int64? = nil
@@ -54,15 +54,15 @@ public struct Cookie: Sendable, Hashable {
     }
 }
 
-// A cookie is a secret as often as not.
+// A cookie is often a secret.
 extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Name, domain and path; never the value.
+    /// Name, domain and path, without the value.
     public var description: String { "\(name)=*** for \(domain)\(path)" }
 
-    /// Likewise.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Without the value.
+    /// Name, domain and path, without the value.
     public var customMirror: Mirror { Mirror(self, children: ["name": name, "domain": domain, "path": path]) }
 }
 
@@ -86,6 +86,6 @@ extension Cookie {
 }
 
 extension NetworkAgent {
-    /// The agent's cookies.
+    /// The cookie jar of the agent.
     public var cookies: CookieJar { CookieJar(core: core) }
 }

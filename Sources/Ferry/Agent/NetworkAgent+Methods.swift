@@ -1,15 +1,15 @@
 import FerryTransport
 
-/// Requests without a type of their own, by their method. Each sends one ``HTTPRequest`` with the agent's configuration
-/// and throws what ``NetworkAgent/send(_:)`` throws; a status outside 200 to 299 is `invalidStatusCode`. What else a
-/// request can say (a deadline, a retry policy, caching) is a member of ``HTTPRequest``.
+/// Methods for requests without a type of their own. Each sends one ``HTTPRequest`` with the agent's configuration and
+/// throws the errors of ``NetworkAgent/send(_:)``. A status outside 200 to 299 is `invalidStatusCode`. For other
+/// options (a deadline, a retry policy, caching), create an ``HTTPRequest``.
 ///
 ///     let profile = try await agent.get("/users/7", as: Profile.self)
 ///
-/// A URL is absolute, or a path below the configuration's base URL. The arguments of GET, HEAD and DELETE are the query
-/// of the URL; of POST, PUT and PATCH they are a form, unless there is a body.
+/// A URL is absolute, or a path below the configuration's base URL. The arguments of GET, HEAD and DELETE become the
+/// query of the URL. The arguments of POST, PUT and PATCH become a form, unless there is a body.
 extension NetworkAgent {
-    /// GET, for the response.
+    /// Sends a GET request and returns the response.
     public nonisolated(nonsending) func get(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments()
     ) async throws(RequestError) -> Response {
@@ -18,7 +18,8 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// GET, for a value: `Decodable` from the body's JSON; `Data`, `[UInt8]`, `String` and `JSON` are the body itself.
+    /// Sends a GET request and returns a value: a `Decodable` from the JSON body, or the body itself as `Data`,
+    /// `[UInt8]`, `String` or `JSON`.
     public nonisolated(nonsending) func get<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), as type: Value.Type
     ) async throws(RequestError) -> Value {
@@ -27,7 +28,7 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// HEAD, for the response without a body.
+    /// Sends a HEAD request and returns the response, which has no body.
     public nonisolated(nonsending) func head(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments()
     ) async throws(RequestError) -> Response {
@@ -36,7 +37,7 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// DELETE, for the response.
+    /// Sends a DELETE request and returns the response.
     @discardableResult
     public nonisolated(nonsending) func delete(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments()
@@ -46,7 +47,7 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// POST, for the response.
+    /// Sends a POST request and returns the response.
     @discardableResult
     public nonisolated(nonsending) func post(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), body: RequestBody? = nil
@@ -56,7 +57,7 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// POST, for a value of the response's body, as for `get`.
+    /// Sends a POST request and returns a value of the response body, as `get` does.
     public nonisolated(nonsending) func post<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), body: RequestBody? = nil,
         as type: Value.Type
@@ -66,8 +67,8 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// POST of a value as JSON, for the response. For the strategies of an encoder, or a JSON literal, the body is
-    /// `.json(_:encoder:)`.
+    /// Sends a POST request with a value as JSON and returns the response. To use an encoder with strategies or a JSON
+    /// literal, pass `.json(_:encoder:)` as the body.
     @discardableResult
     public nonisolated(nonsending) func post(
         _ url: String, headers: Headers = Headers(), json: some Encodable & Sendable
@@ -75,14 +76,14 @@ extension NetworkAgent {
         try await send(HTTPRequest(.post, url, headers: headers, body: .json(json))).value
     }
 
-    /// POST of a value as JSON, for a value of the response's body, as for `get`.
+    /// Sends a POST request with a value as JSON and returns a value of the response body, as `get` does.
     public nonisolated(nonsending) func post<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), json: some Encodable & Sendable, as type: Value.Type
     ) async throws(RequestError) -> Value {
         try await send(HTTPRequest(.post, url, headers: headers, body: .json(json), as: type)).value
     }
 
-    /// PUT, for the response.
+    /// Sends a PUT request and returns the response.
     @discardableResult
     public nonisolated(nonsending) func put(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), body: RequestBody? = nil
@@ -92,7 +93,7 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// PUT, for a value of the response's body, as for `get`.
+    /// Sends a PUT request and returns a value of the response body, as `get` does.
     public nonisolated(nonsending) func put<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), body: RequestBody? = nil,
         as type: Value.Type
@@ -102,8 +103,8 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// PUT of a value as JSON, for the response. For the strategies of an encoder, or a JSON literal, the body is
-    /// `.json(_:encoder:)`.
+    /// Sends a PUT request with a value as JSON and returns the response. To use an encoder with strategies or a JSON
+    /// literal, pass `.json(_:encoder:)` as the body.
     @discardableResult
     public nonisolated(nonsending) func put(
         _ url: String, headers: Headers = Headers(), json: some Encodable & Sendable
@@ -111,14 +112,14 @@ extension NetworkAgent {
         try await send(HTTPRequest(.put, url, headers: headers, body: .json(json))).value
     }
 
-    /// PUT of a value as JSON, for a value of the response's body, as for `get`.
+    /// Sends a PUT request with a value as JSON and returns a value of the response body, as `get` does.
     public nonisolated(nonsending) func put<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), json: some Encodable & Sendable, as type: Value.Type
     ) async throws(RequestError) -> Value {
         try await send(HTTPRequest(.put, url, headers: headers, body: .json(json), as: type)).value
     }
 
-    /// PATCH, for the response.
+    /// Sends a PATCH request and returns the response.
     @discardableResult
     public nonisolated(nonsending) func patch(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), body: RequestBody? = nil
@@ -128,7 +129,7 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// PATCH, for a value of the response's body, as for `get`.
+    /// Sends a PATCH request and returns a value of the response body, as `get` does.
     public nonisolated(nonsending) func patch<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), body: RequestBody? = nil,
         as type: Value.Type
@@ -138,8 +139,8 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
-    /// PATCH of a value as JSON, for the response. For the strategies of an encoder, or a JSON literal, the body is
-    /// `.json(_:encoder:)`.
+    /// Sends a PATCH request with a value as JSON and returns the response. To use an encoder with strategies or a JSON
+    /// literal, pass `.json(_:encoder:)` as the body.
     @discardableResult
     public nonisolated(nonsending) func patch(
         _ url: String, headers: Headers = Headers(), json: some Encodable & Sendable
@@ -147,7 +148,7 @@ extension NetworkAgent {
         try await send(HTTPRequest(.patch, url, headers: headers, body: .json(json))).value
     }
 
-    /// PATCH of a value as JSON, for a value of the response's body, as for `get`.
+    /// Sends a PATCH request with a value as JSON and returns a value of the response body, as `get` does.
     public nonisolated(nonsending) func patch<Value: Decodable & Sendable>(
         _ url: String, headers: Headers = Headers(), json: some Encodable & Sendable, as type: Value.Type
     ) async throws(RequestError) -> Value {
@@ -156,18 +157,18 @@ extension NetworkAgent {
 }
 
 extension NetworkAgent {
-    /// Opens connections to the host of a URL ahead of requests, TLS and the tunnel of a proxy included, so that as
-    /// many as `count` lie unused. Those that do so already count.
+    /// Opens connections to the host of a URL before they are needed, including TLS and proxy tunnels, until `count`
+    /// unused connections are ready. Connections that are already unused count.
     ///
     ///     try await agent.connect(to: "https://api.example.com", count: 8)
     ///
-    /// Not more than ``Limits/maxConcurrentTransfers`` are opened. Returns how many of them there are; throws when
-    /// there is none, with the error of the first that failed. The URL is joined to ``baseURL``; its path does not
-    /// matter, and nothing is sent to the server. The configuration's timeouts, limits, proxy and address policy count;
-    /// adapters, retries and observers have no part in it. Several loops share the connections.
+    /// Opens at most ``Limits/maxConcurrentTransfers`` connections, and returns how many are ready. If there is none,
+    /// it throws the error of the first connection that failed. The URL is joined to ``baseURL``; its path does not
+    /// matter, and nothing is sent to the server. The configuration's timeouts, limits, proxy and address policy apply.
+    /// Adapters, retries and observers are not used. The connections are divided among the event loops.
     ///
-    /// A connection that nobody uses is closed after ``NetworkConfiguration/idleConnectionTime``. Where libcurl would
-    /// carry the request (HTTP/2, an agent that keeps cookies, plain requests through an HTTP proxy), this fails with
+    /// An unused connection is closed after ``NetworkConfiguration/idleConnectionTime``. If libcurl would carry the
+    /// request (HTTP/2, an agent that keeps cookies, plain requests through an HTTP proxy), the call fails with
     /// `invalidRequest`.
     @discardableResult
     public nonisolated(nonsending) func connect(to url: String, count: Int = 1) async throws(RequestError) -> Int {
@@ -197,7 +198,7 @@ extension NetworkAgent {
     }
 }
 
-/// What the way to a host is worked out from.
+/// A request from which the route to a host is determined.
 private struct Connect: Request {
     let path: String
 }

@@ -2,10 +2,10 @@ public import Dispatch
 package import FerryTransport
 
 extension NetworkAgent {
-    /// Starts a request; its result comes by `completion`, once, on `queue`, or on the configuration's callback queue
-    /// when there is none. A queue of one's own must be serial for callbacks not to overlap.
+    /// Starts a request. `completion` is called once with the result, on `queue`, or on the configuration's callback
+    /// queue if `queue` is `nil`. If you pass a queue of your own, make it serial so that callbacks do not overlap.
     ///
-    /// The status is checked and the value made on the agent's processing queue.
+    /// Validation and decoding run on the agent's processing queue.
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil,
@@ -14,8 +14,8 @@ extension NetworkAgent {
         RequestTask(run: RequestRun<R>.start(request, on: queue, .closure(completion), by: core))
     }
 
-    /// Starts a request; its result goes to `delegate`, once, on `queue`, or on the configuration's callback queue.
-    /// The delegate is held weakly: when it is gone, the result goes nowhere.
+    /// Starts a request. The result goes to `delegate` once, on `queue`, or on the configuration's callback queue if
+    /// `queue` is `nil`. The delegate is held weakly: if it no longer exists, the result is discarded.
     @discardableResult
     public func start<R: Request>(
         _ request: R, delegate: any RequestDelegate, on queue: DispatchQueue? = nil
@@ -25,10 +25,10 @@ extension NetworkAgent {
 }
 
 extension NetworkAgent {
-    /// Starts a request and tells how its body leaves: when it begins, then at most every 50 milliseconds, and when all
-    /// of it was handed to the network. It begins again where the body is sent again, and stays as it is behind a
-    /// redirect that takes the body off. What the cache answers sends nothing, and tells nothing; nor is the transfer
-    /// shared where the request ``Request/coalesces``. Everything comes on `queue`, the result last.
+    /// Starts a request and reports the upload progress: at the start, then at most every 50 milliseconds, and when the
+    /// whole body has been handed to the network. Progress restarts when the body is sent again, and stays unchanged
+    /// after a redirect that drops the body. A response from the cache reports no progress. The run does not share its
+    /// transfer, even if the request ``Request/coalesces``. All callbacks run on `queue`, the result last.
     @discardableResult
     public func start<R: Request>(
         _ request: R, on queue: DispatchQueue? = nil,
@@ -39,10 +39,10 @@ extension NetworkAgent {
             run: RequestRun<R>.start(request, on: queue, .closure(completion), progress: uploadProgress, by: core))
     }
 
-    /// Sends a request and waits for its reply, and tells how its body leaves: when it begins, then at most every 50
-    /// milliseconds, and when all of it was handed to the network. That comes on a serial queue of the run's own, all
-    /// of it before this returns; but a run that is cancelled, shut down or timed out does not wait for a report that
-    /// blocks.
+    /// Sends a request, reports the upload progress, and returns the reply. Progress is reported at the start, then at
+    /// most every 50 milliseconds, and when the whole body has been handed to the network, on a serial queue of the
+    /// run. All reports are made before the call returns. A run that is cancelled, shut down or timed out does not wait
+    /// for a report that blocks.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
         _ request: R, uploadProgress: @escaping @Sendable (UploadProgress) -> Void
@@ -57,100 +57,101 @@ extension NetworkAgent {
 }
 
 extension RequestTask {
-    /// How much of its body has been handed to the network; `nil` when it has none, or an empty one, or may share the
-    /// transfer with others.
+    /// How much of the body has been handed to the network. `nil` if there is no body, an empty one, or if the run may
+    /// share its transfer.
     public var uploadProgress: UploadProgress? { run.meter?.progress }
 }
 
-/// A run that was started: the handle to look at it and to end it. Copies name the same run.
+/// The handle of a run: observes and cancels it. Copies refer to the same run.
 ///
-/// Letting go of it does not end the run.
+/// Releasing the handle does not end the run.
 public struct RequestTask<Value: Sendable>: Sendable, Identifiable, Hashable {
     let run: any RunHandle
 
-    /// Unique in its agent.
+    /// The number of the run, unique within its agent.
     public var id: UInt64 { run.number }
 
-    /// Where it stands.
+    /// The current state.
     public var state: RunState { run.state }
 
     /// The request's tag.
     public var tag: String? { run.tag }
 
-    /// Times and bytes: of a run that has ended all of them, before that the wait in the queue and the time since its
-    /// start. Of a batch or chain only `total` is measured; `processing` and `decoding` only where somebody observes.
+    /// Durations and bytes. They are complete once the run has ended; before that, only the time in the queue and the
+    /// time since the start are known. A batch or chain has only `total`, and `processing` and `decoding` if it is
+    /// observed.
     public var metrics: RequestMetrics { run.metrics }
 
-    /// How far a batch or chain has come; `nil` of a request.
+    /// The progress of a batch or chain; `nil` for a single request.
     public var progress: GroupProgress? { run.progress }
 
-    /// Whether all that it brought came from a cache. False until that is known.
+    /// Whether the whole result came from a cache. It is `false` until that is known.
     public var isFromCache: Bool { run.isFromCache }
 
-    /// Ends it: the one callback comes, with `cancelled`, on the same queue as any result. Any thread; afterwards, and
-    /// once the result is delivered, it is nothing.
+    /// Cancels the run: its callback gets `cancelled`, on the same queue as any other result. Call it from any thread.
+    /// It has no effect on a run that has ended.
     public func cancel() { run.cancel() }
 
-    /// Changes its place among those that wait; what runs already is left alone, and what follows it, behind a redirect
-    /// or as a retry, has the new place. Any thread.
+    /// Changes the priority of the run in the queue. A transfer that has already started is not affected, but redirects
+    /// and retries that follow use the new priority. Call it from any thread.
     public func setPriority(_ priority: RequestPriority) { run.setPriority(priority) }
 
-    /// The same run.
+    /// Whether both are handles of the same run.
     public static func == (left: RequestTask, right: RequestTask) -> Bool { left.run === right.run }
 
-    /// By its run.
+    /// Hashes the identity of the run.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(run)) }
 }
 
-/// Receives the results of runs; held weakly. Called on the callback queue, once for each run.
+/// Receives the results of runs. It is held weakly, and called once for each run, on the callback queue.
 public protocol RequestDelegate: AnyObject, Sendable {
-    /// The run ended well. The default does nothing.
+    /// A run has succeeded. The default implementation does nothing.
     func requestFinished<R: Request>(_ task: RequestTask<R.Value>, _ request: R, reply: Reply<R.Value>)
 
-    /// The run was cancelled or failed. The default does nothing.
+    /// A run has failed or was cancelled. The default implementation does nothing.
     func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError)
 
-    /// A batch or chain ended well. The default does nothing.
+    /// A batch or chain has succeeded. The default implementation does nothing.
     func groupFinished<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, value: G.Value)
 
-    /// A batch or chain was cancelled or failed. The default does nothing.
+    /// A batch or chain has failed or was cancelled. The default implementation does nothing.
     func groupFailed<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, error: RequestError)
 }
 
 extension RequestDelegate {
-    /// Nothing.
+    /// Does nothing.
     public func requestFinished<R: Request>(_ task: RequestTask<R.Value>, _ request: R, reply: Reply<R.Value>) {}
 
-    /// Nothing.
+    /// Does nothing.
     public func requestFailed<R: Request>(_ task: RequestTask<R.Value>, _ request: R, error: RequestError) {}
 
-    /// Nothing.
+    /// Does nothing.
     public func groupFinished<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, value: G.Value) {}
 
-    /// Nothing.
+    /// Does nothing.
     public func groupFailed<G: RequestGroup>(_ task: RequestTask<G.Value>, _ group: G, error: RequestError) {}
 }
 
-/// Receives the results of a ``LoopSender``, on its loop's thread.
+/// Receives the results of a ``LoopSender``, on the thread of its event loop.
 package protocol LoopSenderReceiver: AnyObject, Sendable {
-    /// The result of the request of this place, once.
+    /// Called once with the result of the request at this index.
     func ended(_ place: Int, _ result: Result<Response, RequestError>)
 }
 
-/// Sends a request again and again on the thread of one loop: no task, no continuation and no wake-up stands between a
-/// response and the next request. For generators of load.
+/// Sends a request again and again on the thread of one event loop, without a task, a continuation or a wake-up between
+/// a response and the next request. For load generators.
 ///
-/// A run that a response does not end (a redirect, a retry, a challenge) goes on in a task on the same thread. The
-/// cache is not asked.
+/// A run that needs more than one response (a redirect, a retry, a challenge) continues in a task on the same thread.
+/// The cache is not used.
 ///
-/// Sendable because only the loop's thread touches what changes, which each method checks.
+/// Sendable because only the event loop's thread touches mutable state, which each method checks.
 package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
     private let core: AgentCore
     private let clock: LoopClock
     private let request: R
-    /// Those that are on their way, by their place.
+    /// The active runs, by their index.
     private var runs: [AwaitedRun?] = []
-    /// The place of the run that is being started, and its answer if it comes before that is done.
+    /// The index of the run that is being started, and its result if that arrives during the start.
     private var starting = -1
     private var early: Answer?
     private weak var receiver: (any LoopSenderReceiver)?
@@ -161,11 +162,11 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
         self.request = request
     }
 
-    /// Sets who receives; called once, before the first request. The receiver is held weakly.
+    /// Sets the receiver. Call it once, before the first request. The receiver is held weakly.
     package func attach(_ receiver: any LoopSenderReceiver) { self.receiver = receiver }
 
-    /// Sends the request for a place that has none on its way. `nil` where the receiver gets the result later; the
-    /// result itself where the request was refused at once.
+    /// Sends the request for an index that has no active run. Returns `nil` if the receiver gets the result later, or
+    /// the result if the request was refused at once.
     package func send(_ place: Int) -> Result<Response, RequestError>? {
         precondition(clock.isCurrent, "a loop's sender is used on the loop's thread")
         starting = place
@@ -187,7 +188,7 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
         if let result = result(of: run, place, answer) { receiver?.ended(place, result) }
     }
 
-    /// `nil` where the run goes on in a task.
+    /// `nil` if the run continues in a task.
     private func result(of run: AwaitedRun, _ place: Int, _ answer: Answer) -> Result<Response, RequestError>? {
         if run.isEnd(answer, of: request, by: core) { return conclude(run, answer) }
         Task(executorPreference: clock.executor) {
@@ -203,6 +204,6 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
 }
 
 extension NetworkAgent {
-    /// The clocks of its loops; empty where it has none, as with a stand-in for tests.
+    /// The clocks of the event loops; empty if there are none, as with a stub.
     package var clocks: [LoopClock] { core.transport.clocks }
 }

@@ -1,22 +1,23 @@
 import Dispatch
 package import FerryTransport
 
-/// Sends requests: owns the connections, the queue of what waits, and the table of what runs.
+/// Sends requests. An agent owns the connections, the queue of waiting requests, and the table of runs.
 ///
-/// Several agents live side by side, each with threads and connections of its own. Libraries take one; small programs
-/// use ``shared``. Shut it down with ``shutdown(grace:)`` or let ``withNetworkAgent(configuration:grace:isolation:_:)``
-/// do it; one that is let go ends by itself when its last run is answered.
+/// A program may have several agents, each with its own threads and connections. A library should take an agent as a
+/// parameter; small programs can use ``shared``. Shut an agent down with ``shutdown(grace:)``, or use
+/// ``withNetworkAgent(configuration:grace:isolation:_:)``. An agent that is released without a shutdown ends after its
+/// last run.
 ///
-/// Every run gets exactly one result, whatever happens.
+/// Every run gets exactly one result.
 public final class NetworkAgent: Sendable {
     let core: AgentCore
 
-    /// The configuration it was made with. Base, CDN and filters may have been updated since.
+    /// The configuration that the agent was created with. Base URL, CDN URL and filters may have been updated since.
     public var configuration: NetworkConfiguration { core.configuration }
 
-    /// An agent with a network of its own.
+    /// Creates an agent.
     ///
-    /// What cannot be set up (a thread, a file of authorities) fails the runs, each with its own error.
+    /// If something cannot be set up (a thread, an authority file), every run fails with the reason.
     public convenience init(configuration: NetworkConfiguration = NetworkConfiguration()) {
         self.init(configuration: configuration, transport: makeNetworkTransport(configuration))
     }
@@ -28,12 +29,12 @@ public final class NetworkAgent: Sendable {
 
     init(_ core: AgentCore) { self.core = core }
 
-    /// One with the defaults, for small programs; it is never shut down.
+    /// An agent with the default configuration, for small programs. It is never shut down.
     public static let shared = NetworkAgent()
 
-    /// Sends a request and waits for its reply. Cancelling the task cancels the run, which then throws `cancelled`.
+    /// Sends a request and returns its reply. Cancelling the task cancels the run, which then throws `cancelled`.
     ///
-    /// The status is checked and the value made in the caller's task, not on the caller's actor.
+    /// Validation and decoding run in the caller's task, but not on the caller's actor.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
         if CacheStage.applies(to: request, in: core) {
@@ -44,46 +45,48 @@ public final class NetworkAgent: Sendable {
         if !run.isEnd(answer, of: request, by: core) {
             answer = await run.goOn(request, after: answer, by: core)
         }
-        // A caller on no actor stays where it is: every hop asks the runtime for an executor.
+        // If the caller is on no actor, stay here: every hop asks the runtime for an executor.
         if isOnNoActor() { return try run.conclude(request, answer, by: core) }
         return try await run.concludeOffActor(request, answer, by: core)
     }
 
-    /// Cancels every run in flight. Each gets its one result, `cancelled`.
+    /// Cancels all active runs. Each gets its one result, `cancelled`.
     public func cancelAll() { core.cancelAll() }
 
-    /// Cancels the runs in flight whose request has this tag.
+    /// Cancels all active runs whose request has this tag.
     public func cancelAll(tagged tag: String) { core.cancelAll(tagged: tag) }
 
-    /// Gauges and counters.
+    /// The gauges and counters of the network.
     public var statistics: AgentStatistics { AgentStatistics(core.transport.statistics) }
 
-    /// One of the agent's own threads, for tasks that should not change threads between a result and their next
-    /// request: `Task(executorPreference: agent.taskExecutor) { … }`.
+    /// A task executor on one of the agent's event loops, for tasks that should not change threads between a result and
+    /// their next request: `Task(executorPreference: agent.taskExecutor) { … }`.
     ///
-    /// For short code that does not block: nothing of the network moves while it runs. Every read names the next of the
-    /// agent's loops in turn. After shutdown the jobs run on the global executor.
+    /// Use it for short code that does not block, because the event loop does nothing else while it runs. Each read
+    /// returns the next event loop in turn. After a shutdown, jobs run on the global executor.
     public var taskExecutor: any TaskExecutor { core.transport.nextExecutor() ?? globalConcurrentExecutor }
 
-    /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
-    /// then ends the rest with `shutdown`, and returns when every run has been answered. Within the grace a run goes on
-    /// to its last response, redirects, retries and challenges included; the members of groups in flight and the runs
-    /// of a token's refresh may begin. A callback that is still blocked, or stands in
-    /// its queue, when the grace is over comes afterwards.
+    /// Shuts the agent down. It refuses new runs with `shutdown`, waits up to `grace` for active runs and their
+    /// callbacks, ends the remaining runs with `shutdown`, and returns when every run has its result. The default grace
+    /// period is 5 seconds.
     ///
-    /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
+    /// Within the grace period active runs continue with their redirects, retries and challenges. Members of active
+    /// groups and the requests of a token refresh may still start. A callback that is blocked or queued when the grace
+    /// period ends is called later.
+    ///
+    /// It may be called several times, also concurrently. Cancelling the waiting task ends the grace period at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
 
-    /// Waits until the task is cancelled or the agent is shut down, and then shuts it down with a grace of 5 seconds:
-    /// the agent as one of the services of a program, in a task group or a `ServiceGroup` of swift-service-lifecycle,
-    /// whose `Service` protocol this method satisfies. It returns when every run has been answered.
+    /// Waits until the task is cancelled or the agent is shut down, then shuts it down with a grace period of 5
+    /// seconds, and returns when every run has its result. Use it to run the agent in a task group, or in a
+    /// `ServiceGroup` of swift-service-lifecycle, whose `Service` protocol requires this method.
     public func run() async throws { try await run(grace: .seconds(5)) }
 
-    /// The same, with a grace of one's own. The cancel of the task does not shorten the grace. Where the agent was shut
-    /// down by somebody else, the grace is theirs; a cancel of the task then still begins this one.
+    /// Like ``run()``, with your own grace period. Cancelling the task does not shorten it. If the agent was shut down
+    /// elsewhere, the grace period of that shutdown applies until the task is cancelled, which starts this one.
     public func run(grace: Duration) async throws {
         await core.awaitClose()
-        // In tasks of their own, as the cancelled one would end the patience of the shutdown.
+        // In a task of its own, because a cancelled task would end the grace period of the shutdown.
         if Task.isCancelled { return await Task { await shutdown(grace: grace) }.value }
         let rest = Task { await shutdown(grace: .seconds(Int64.max)) }
         await withTaskCancellationHandler {
@@ -100,40 +103,39 @@ public final class NetworkAgent: Sendable {
 func isOnNoActor(_ isolation: isolated (any Actor)? = #isolation) -> Bool { isolation == nil }
 
 extension NetworkAgent {
-    /// Where the paths of requests are joined to; at first the configuration's.
+    /// The URL to which the paths of requests are joined. Its initial value is the configuration's.
     ///
-    /// It can be exchanged while the agent runs, on any thread: a request that is started afterwards goes to the new
-    /// one, and what was started before stays with the old. A text that is no URL fails the requests that are joined to
-    /// it, each with `invalidURL`.
+    /// Change it at any time, on any thread. Runs that start afterwards use the new URL; earlier runs keep the old one.
+    /// If the text is not a valid URL, requests that are joined to it fail with `invalidURL`.
     public var baseURL: String? {
         get { core.builder.servers.baseText }
         set { core.builder.updateServers { $0.replacing(base: newValue) } }
     }
 
-    /// Where the paths of requests that use the CDN are joined to; at first the configuration's. It can be exchanged as
-    /// ``baseURL`` can.
+    /// The URL to which the paths of requests that use the CDN are joined. Its initial value is the configuration's,
+    /// and it can be changed like ``baseURL``.
     public var cdnURL: String? {
         get { core.builder.servers.cdnText }
         set { core.builder.updateServers { $0.replacing(cdn: newValue) } }
     }
 
-    /// What changes every path before it is joined, in their order; at first the configuration's. They can be exchanged
-    /// as ``baseURL`` can. To add one to those that are there while another thread may do the same, use
-    /// ``updateServers(_:)``.
+    /// The filters that change every path before it is joined, in their order. The initial value is the
+    /// configuration's, and it can be changed like ``baseURL``. To add a filter while other threads may do the same,
+    /// use ``updateServers(_:)``.
     public var urlFilters: [any URLFilter] {
         get { core.builder.servers.filters }
         set { core.builder.updateServers { $0.replacing(filters: newValue) } }
     }
 
-    /// Updates base, CDN and filters together, so that no request sees some of the new and some of the old.
+    /// Changes base URL, CDN URL and filters together, so that no request sees a mixture of old and new values.
     ///
     ///     agent.updateServers { servers in
     ///         servers.baseURL = "https://staging.example.com"
     ///         servers.urlFilters.append(ArgumentsFilter(["staging": true]))
     ///     }
     ///
-    /// Any thread; two that do so at once come one after the other. `change` runs under the lock that every start
-    /// takes: it must not block, and not use the agent.
+    /// Call it from any thread; concurrent calls run one after another. `change` runs under the lock that every start
+    /// of a run takes, so it must not block or use the agent.
     public func updateServers(_ change: (inout ServerSelection) -> Void) {
         core.builder.updateServers { servers in
             var selection = ServerSelection(
@@ -144,11 +146,11 @@ extension NetworkAgent {
     }
 }
 
-/// Makes an agent, calls `body` with it, and shuts it down, also when `body` throws.
+/// Creates an agent, calls `body` with it, and shuts it down, also if `body` throws.
 ///
 ///     let reply = try await withNetworkAgent { agent in try await agent.send(UserInfo(id: 7)) }
 ///
-/// `grace` is how long runs that `body` left behind may still take. The default is 5 seconds.
+/// `grace` is the time that runs still active after `body` may take. The default is 5 seconds.
 public func withNetworkAgent<Value: Sendable, Failure: Error>(
     configuration: NetworkConfiguration = NetworkConfiguration(), grace: Duration = .seconds(5),
     isolation: isolated (any Actor)? = #isolation, _ body: (NetworkAgent) async throws(Failure) -> Value
@@ -164,42 +166,42 @@ public func withNetworkAgent<Value: Sendable, Failure: Error>(
     }
 }
 
-/// Gauges and counters of an agent's network, summed over its loops. Each is exact; together they may differ by a
-/// moment.
+/// Gauges and counters of an agent's network, summed over its event loops. Each figure is exact, but they may be read
+/// at slightly different times.
 ///
-/// A transfer is one exchange: a run with a redirect and a retry has three of them, one that the cache or an
-/// interceptor answers has none.
+/// A transfer is one exchange: a run with a redirect and a retry has three, and a run whose response comes from the
+/// cache or an interceptor has none.
 public struct AgentStatistics: Sendable, Hashable {
-    /// Transfers that wait for their turn.
+    /// Transfers in the queue.
     public let waiting: UInt64
-    /// Transfers at work; those whose name is being looked up are.
+    /// Active transfers, including those in a name lookup.
     public let running: UInt64
-    /// Transfers taken on since the start.
+    /// Transfers submitted since the start.
     public let submitted: UInt64
-    /// Transfers answered since the start.
+    /// Transfers finished since the start.
     public let finished: UInt64
-    /// Sockets that are open.
+    /// Open sockets.
     public let sockets: UInt64
     /// Connections opened since the start.
     public let connectionsOpened: UInt64
-    /// Names looked up since the start.
+    /// Name lookups since the start.
     public let lookups: UInt64
-    /// Of these, lookups that failed for a name that had been looked up before: its old addresses stayed in use.
+    /// Repeated lookups of a name that failed; the old addresses stayed in use.
     public let refreshFaults: UInt64
-    /// Idle connections given up because bytes came that nobody had asked for.
+    /// Idle connections closed because unsolicited bytes arrived on them.
     public let guardedConnections: UInt64
-    /// Rounds of the loops since the start.
+    /// Turns of the event loops since the start.
     public let turns: UInt64
-    /// The longest of them: more than a few milliseconds speak of code that blocks on ``NetworkAgent/taskExecutor``.
+    /// The longest turn. More than a few milliseconds suggest code that blocks on ``NetworkAgent/taskExecutor``.
     public let longestTurn: Duration
-    /// Times that the files of ``TLSConfiguration`` had changed and were read again, by each loop.
+    /// How often the files of ``TLSConfiguration`` had changed and were read again, counted for each event loop.
     public let trustRenewals: UInt64
-    /// Times that they had changed and could not be used, so that the old ones stayed in use.
+    /// How often the files had changed but could not be used, so that the old ones stayed in use.
     public let trustFaults: UInt64
-    /// The connections of each origin that is in use, or was until ``NetworkConfiguration/idleConnectionTime`` ago; by
-    /// `scheme://host:port`, without a port that is the scheme's own.
+    /// The connections by origin, `scheme://host:port` without the scheme's default port. An origin is listed while it
+    /// is in use and for ``NetworkConfiguration/idleConnectionTime`` afterwards.
     public let origins: [String: ConnectionStatistics]
-    /// The sums of all origins that have been forgotten since.
+    /// The sums of all origins that are no longer listed.
     public let forgottenOrigins: ConnectionStatistics
 
     init(_ from: TransportStatistics) {
@@ -226,7 +228,7 @@ public struct AgentStatistics: Sendable, Hashable {
     }
 }
 
-/// The transport of an agent that has a network. One that cannot be made fails every run, each with the reason.
+/// Creates the transport of an agent with a network. If that fails, every run fails with the reason.
 func makeNetworkTransport(_ configuration: NetworkConfiguration) -> any Transporting {
     do throws(TransferFailure) {
         return try Transport(configuration.checkedTransport())
@@ -235,7 +237,7 @@ func makeNetworkTransport(_ configuration: NetworkConfiguration) -> any Transpor
     }
 }
 
-/// Stands where no transport could be made.
+/// The transport of an agent whose transport could not be created.
 private final class FailedTransport: Transporting {
     private let failure: TransferFailure
 
@@ -250,20 +252,3 @@ private final class FailedTransport: Transporting {
     func nextExecutor() -> (any TaskExecutor)? { nil }
     var statistics: TransportStatistics { TransportStatistics() }
 }
-
-#if FERRY_TSAN
-import FerryTransport
-
-/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; FerryTransport says why.
-struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
-    private let base: FerryTransport.Mutex<Value>
-
-    init(_ initial: consuming sending Value) { base = FerryTransport.Mutex(initial) }
-
-    borrowing func withLock<Result: ~Copyable, Failure: Error>(
-        _ body: (inout sending Value) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result {
-        try base.withLock(body)
-    }
-}
-#endif

@@ -3,35 +3,35 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// The bytes of a request's body, given out piece by piece as the socket takes them. One object for each attempt.
+/// Provides the bytes of a request body, piece by piece as the socket accepts them. Each attempt has its own source.
 ///
-/// Cheap until it is first asked: a run that waits in the queue has read nothing yet.
+/// A source is cheap until the first call: a run in the queue has read nothing yet.
 protocol BodySource: AnyObject, Sendable {
-    /// How many bytes there will be; `nil` when that is not known beforehand.
+    /// The number of bytes; `nil` if it is not known in advance.
     var length: UInt64? { get }
 
-    /// Why `fill` said `failed`, or why the loop could not send the last piece: with the `errno` of that, or 0 when
-    /// the file has no such bytes any more.
+    /// The reason why `fill` returned `failed`, or why the loop could not send the last piece: then `errno` is the
+    /// system's error, or 0 if the file no longer has these bytes.
     func failure(sending errno: Int32) -> (any Error)?
 
-    /// Called once, before the first `fill`. After a `later`, `resume` makes the loop ask again; it may be called on
-    /// any thread, and once too often.
+    /// Called once, before the first `fill`. After a `later`, call `resume` to make the loop ask again. It may be
+    /// called on any thread, and once too often.
     func open(resume: @escaping @Sendable () -> Void)
 
-    /// [loop's thread] Puts the next bytes into `space`, which is not empty. Never blocks.
+    /// [event loop] Writes the next bytes into `space`, which is not empty. Never blocks.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// The attempt has ended, whatever way: nothing is read any more, and what was open is closed. Any thread, any
-    /// number of times.
+    /// Called when the attempt has ended for any reason: stops reading and closes what is open. Any thread, any number
+    /// of times.
     func close()
 }
 
-/// A body that sources are made from: a new one for each attempt, so that it can be sent again.
+/// A body that creates a new source for each attempt, so that it can be sent again.
 protocol PulledBody: Sendable {
-    /// Whether another source can be made of it.
+    /// Whether another source can be created.
     var isReplayable: Bool { get }
 
-    /// Makes a source, in the caller's thread. What cannot be sent at all is found out here.
+    /// Creates a source, in the caller's thread. Throws if the body cannot be sent at all.
     func makeSource() throws(BodyFault) -> any BodySource
 }
 
@@ -40,10 +40,10 @@ extension PulledBody {
 }
 
 extension BodySource {
-    /// Why `fill` said `failed`.
+    /// The reason why `fill` returned `failed`.
     var failure: (any Error)? { failure(sending: 0) }
 
-    /// All bytes of a source that has them at hand.
+    /// All bytes of a source that has them in memory.
     var wholeInMemory: [UInt8] {
         let size = Int(length ?? 0)
         return [UInt8](unsafeUninitializedCapacity: size) { space, filled in
@@ -57,18 +57,18 @@ extension BodySource {
     }
 }
 
-/// Bytes that lie in memory; they are shared, not copied.
+/// Bytes in memory. They are shared, not copied.
 struct MemoryBody<Bytes: ContiguousBytes & Sendable>: PulledBody {
     let bytes: Bytes
 
     func makeSource() -> any BodySource { MemorySource(bytes) }
 }
 
-/// Gives out bytes that lie in memory.
+/// Provides bytes from memory.
 final class MemorySource<Bytes: ContiguousBytes & Sendable>: BodySource {
     let length: UInt64?
     private let bytes: Bytes
-    /// Only the loop's thread asks and moves it.
+    /// Only the event loop reads and advances it.
     private let given = Atomic<Int>(0)
 
     init(_ bytes: Bytes) {
@@ -95,7 +95,7 @@ final class MemorySource<Bytes: ContiguousBytes & Sendable>: BodySource {
     func close() {}
 }
 
-/// Pumps a sequence into a pipe by a task, from the first time that bytes are wanted.
+/// Writes a sequence into a pipe in a task, which starts when bytes are first requested.
 final class StreamSource: BodySource {
     /// Writes the whole sequence into the pipe.
     typealias Pump = @Sendable (BytePipe) async throws -> Void
@@ -112,7 +112,7 @@ final class StreamSource: BodySource {
     private let whenUnread: (@Sendable () -> Void)?
     private let life = Mutex(Life.unread)
 
-    /// `whenUnread` is called when it ends without having been asked for a byte.
+    /// `whenUnread` is called if the source ends without having been asked for a byte.
     init(length: UInt64?, whenUnread: (@Sendable () -> Void)? = nil, _ pump: @escaping Pump) {
         self.length = length
         self.pump = pump
@@ -155,19 +155,19 @@ final class StreamSource: BodySource {
         }
     }
 
-    /// More than a length on the wire can be.
+    /// Refuses a length that exceeds what HTTP can express.
     static func check(_ length: UInt64?) throws(BodyFault) {
         if let length, length > UInt64(Int64.max) {
-            throw BodyFault(code: .invalidRequest(.body), message: "no body has \(length) bytes")
+            throw BodyFault(code: .invalidRequest(.body), message: "\(length) bytes is not a valid length of a body")
         }
     }
 }
 
-/// Sources one after another, as one.
+/// Several sources, one after another.
 final class SourceSequence: BodySource {
     let length: UInt64?
     private let sources: [any BodySource]
-    /// Only the loop's thread asks and moves it.
+    /// Only the event loop reads and advances it.
     private let current = Atomic<Int>(0)
 
     init(_ sources: [any BodySource]) {
@@ -183,8 +183,8 @@ final class SourceSequence: BodySource {
         for source in sources { source.open(resume: resume) }
     }
 
-    /// As much as there is, also from several: the heads of parts are small, and a piece of their own each would cost a
-    /// packet.
+    /// Fills the space from several sources if possible: the heads of parts are small, and a piece for each would cost
+    /// a packet.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
         var filled = 0
         var index = current.load(ordering: .relaxed)
@@ -207,7 +207,7 @@ final class SourceSequence: BodySource {
         for source in sources { source.close() }
     }
 
-    /// `nil` when one of them is not known.
+    /// `nil` if one of the lengths is unknown.
     private static func sum(_ lengths: some Sequence<UInt64?>) -> UInt64? {
         var sum: UInt64 = 0
         for length in lengths {
@@ -221,7 +221,7 @@ final class SourceSequence: BodySource {
 }
 
 extension BuiltRequest {
-    /// Has the body pulled from a new source. `whole` is the body as an adapter may see it.
+    /// Makes the transfer read the body from a new source. `whole` is the body that an adapter may see.
     mutating func pull(_ body: some PulledBody, of whole: RequestBody) throws(RequestError) {
         pulled = whole
         guard opensBody else {
@@ -241,7 +241,7 @@ extension BuiltRequest {
 extension TransferRequest.Body {
     var isNone: Bool { if case .none = self { true } else { false } }
 
-    /// `nil` where it is not known beforehand; nothing is 0 long.
+    /// `nil` if it is not known in advance; 0 without a body.
     var length: UInt64? {
         switch self {
         case .none: 0
@@ -253,7 +253,7 @@ extension TransferRequest.Body {
 }
 
 extension UploadMeter {
-    /// `nil` where there is nothing to count and nobody to tell.
+    /// `nil` if there is nothing to count or no report to make.
     convenience init?(of transfer: borrowing TransferRequest, on queue: DispatchQueue, _ report: Report?) {
         if report == nil && transfer.body.length == 0 { return nil }
         self.init(on: queue, report)

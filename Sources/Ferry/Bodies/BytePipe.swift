@@ -2,10 +2,10 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// A bounded pipe of bytes from a task, which waits while it is full, to the loop, which never waits.
+/// A bounded pipe of bytes from a task, which waits while the pipe is full, to the event loop, which never waits.
 ///
-/// Where a length is announced both sides are held to it. The last byte leaves only when the writer has ended: a body
-/// that turns out to be longer must not reach the server as a message that looks whole.
+/// If a length is announced, both ends enforce it. The last byte is not sent before the writer has finished, so that a
+/// body that turns out to be too long never reaches the server as a complete request.
 final class BytePipe: Sendable {
     static let capacity = 256 * 1024
 
@@ -17,7 +17,7 @@ final class BytePipe: Sendable {
     }
 
     fileprivate struct State {
-        /// A ring of `capacity` bytes, made when the first are written.
+        /// A ring of `capacity` bytes, allocated with the first write.
         var ring: [UInt8] = []
         var first = 0
         var count = 0
@@ -39,7 +39,7 @@ final class BytePipe: Sendable {
         }
     }
 
-    // MARK: The loop's end
+    // MARK: Reading end, for the event loop
 
     func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
 
@@ -52,7 +52,7 @@ final class BytePipe: Sendable {
         return fill
     }
 
-    /// Nothing is wanted any more; a writer that waits goes on, and finds it so.
+    /// Closes the reading end. A waiting writer continues and gets `CancellationError`.
     func close() {
         let writer = state.withLock { state in
             if case .failed = state.end {} else { state.end = .closed }
@@ -64,9 +64,9 @@ final class BytePipe: Sendable {
         writer?.resume()
     }
 
-    // MARK: The writer's end
+    // MARK: Writing end
 
-    /// Writes all of it, as room comes. Throws `CancellationError` when nobody wants it any more.
+    /// Writes all bytes, as space becomes free. Throws `CancellationError` if the reading end is closed.
     func write(_ bytes: borrowing some ContiguousBytes) async throws {
         var done = 0
         while true {
@@ -81,18 +81,18 @@ final class BytePipe: Sendable {
         }
     }
 
-    /// Nothing comes any more.
+    /// Ends the body.
     func finish() {
         end { [announced] written in
             if let announced, written < announced {
                 return .failed(
-                    BodyFault(message: "the stream ended after \(written) of the \(announced) bytes announced"))
+                    BodyFault(message: "the stream ended after \(written) of \(announced) announced bytes"))
             }
             return .finished
         }
     }
 
-    /// Nothing comes any more, and what came is not to be sent.
+    /// Ends the body with an error; bytes that were not read yet are not sent.
     func fail(_ error: any Error) {
         end { _ in .failed(error) }
     }
@@ -104,7 +104,7 @@ final class BytePipe: Sendable {
         }?()
     }
 
-    /// How many of the bytes found room; `nil` when nobody wants them.
+    /// The number of bytes that fitted; `nil` if the reading end is closed.
     private func put(_ bytes: UnsafeRawBufferPointer) -> Int? {
         let (count, resume) = state.withLock { state in
             let count = state.take(bytes, announced)
@@ -130,11 +130,11 @@ extension BytePipe.State {
     fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer, _ announced: UInt64?) -> Int? {
         guard case .open = end else { return nil }
         if let announced, announced - written < bytes.count {
-            end = .failed(BodyFault(message: "the stream gives more than the \(announced) bytes announced"))
+            end = .failed(BodyFault(message: "the stream has more than the \(announced) announced bytes"))
             return nil
         }
         if ring.isEmpty, !bytes.isEmpty {
-            // Not filled: pages that are never written to cost nothing.
+            // Not initialised: pages that are never written cost nothing.
             ring = [UInt8](unsafeUninitializedCapacity: BytePipe.capacity) { $1 = BytePipe.capacity }
         }
         let size = min(bytes.count, ring.count - count)
@@ -170,12 +170,12 @@ extension BytePipe.State {
                 .copyMemory(from: UnsafeRawBufferPointer(rebasing: ring[..<(size - straight)]))
         }
         count -= size
-        // Back to the start where it can: a slow writer then keeps to few pages.
+        // Restart at the beginning if possible, so that a slow writer uses few pages.
         first = count == 0 ? 0 : (first + size) % ring.count
         return .bytes(size)
     }
 
-    /// How to wake the loop, if it waits.
+    /// How to wake the event loop, if it waits.
     fileprivate mutating func resumption() -> (@Sendable () -> Void)? {
         if !isAwaited { return nil }
         isAwaited = false

@@ -4,11 +4,11 @@ import FerryTransport
 import Glibc
 import Synchronization
 
-/// Reads a file without the loop's ever waiting for the disk.
+/// Reads a file without blocking the event loop on the disk.
 ///
-/// What the system has in memory goes straight to where it is wanted (preadv2(2) with `RWF_NOWAIT`). What it has not is
-/// read ahead on a queue of Dispatch, one read at a time: blocks go from the reader to the loop and back. The
-/// descriptor is closed when no read uses it. Where the loop can, the system sends what it has in memory by itself
+/// Data in the page cache is copied directly to the destination (preadv2(2) with `RWF_NOWAIT`). Other data is read
+/// ahead on a dispatch queue, one read at a time; blocks travel from the reader to the loop and back. The descriptor is
+/// closed when no read uses it. If the event loop supports it, the system itself sends data from the page cache
 /// (sendfile(2)), at three fifths of the cost.
 final class FileSource: BodySource {
     fileprivate struct Block {
@@ -19,21 +19,21 @@ final class FileSource: BodySource {
     fileprivate struct State {
         /// -1 when it is closed.
         var descriptor: Int32
-        /// Whether it is worth asking for what is in memory.
+        /// Whether reading from the page cache is worth a try.
         var looksInMemory: Bool
-        /// What is still to be read.
+        /// The range that has not been read yet.
         var unread: Range<UInt64>
-        /// What the loop has not been given.
+        /// The number of bytes that have not been given to the event loop yet.
         var left: UInt64
         var ready: [Block] = []
-        /// Bytes of the first ready block that the loop has.
+        /// The number of bytes of the first ready block that the event loop has taken.
         var taken = 0
         var free: [[UInt8]] = []
         var blocks = 0
         var isReading = false
         var isAwaited = false
         var isClosed = false
-        /// Whether the loop has a piece that it may not have sent: it asks for more only when it has.
+        /// Whether the event loop has a piece that may be unsent. It asks for more only after sending it.
         var lendsPiece = false
         var failure: BodyFault?
         var resume: (@Sendable () -> Void)?
@@ -41,14 +41,14 @@ final class FileSource: BodySource {
 
     static let blockSize = 256 * 1024
     static let blockCount = 3
-    /// Fewer bytes are sent sooner from where they are copied to.
+    /// Smaller amounts are sent faster by copying.
     static let leastPiece = 64 * 1024
 
     let length: UInt64?
     private let path: String
     private let state: Mutex<State>
 
-    /// Takes over the descriptor.
+    /// Takes ownership of the descriptor.
     init(_ descriptor: Int32, _ range: Range<UInt64>, path: String, looksInMemory: Bool = true) {
         self.path = path
         length = UInt64(range.count)
@@ -89,7 +89,7 @@ final class FileSource: BodySource {
         if let descriptor { Glibc.close(descriptor) }
     }
 
-    /// [a queue of Dispatch] Fills the blocks that are free.
+    /// [dispatch queue] Fills the free blocks.
     private func readAhead() {
         while let read = state.withLock({ $0.nextRead() }) {
             var block = read.block
@@ -111,7 +111,7 @@ final class FileSource: BodySource {
         case failure(errno: Int32)
     }
 
-    /// As many bytes of the range as the file has.
+    /// Reads the bytes of the range, or as many as the file has.
     private static func read(_ descriptor: Int32, _ range: Range<UInt64>, into block: inout [UInt8]) -> Outcome {
         block.withUnsafeMutableBytes { bytes in
             var count = 0
@@ -130,7 +130,7 @@ final class FileSource: BodySource {
 }
 
 extension FileSource.State {
-    /// The next bytes for the loop.
+    /// Provides the next bytes for the event loop.
     fileprivate mutating func give(to space: UnsafeMutableRawBufferPointer, _ path: String) -> TransferFill {
         if isClosed { return .failed }
         lendsPiece = false
@@ -164,9 +164,10 @@ extension FileSource.State {
         return .bytes(count)
     }
 
-    /// The next bytes as a piece of the file, where the loop sends it without a copy and nobody waits for the disk.
+    /// The next bytes as a piece of the file, if the event loop can send it without a copy and without waiting for the
+    /// disk.
     ///
-    /// With a descriptor of its own: this one may be closed before the piece is sent.
+    /// It has its own descriptor, because this one may be closed before the piece is sent.
     private func piece(for space: UnsafeMutableRawBufferPointer) -> TransferPiece? {
         guard looksInMemory, !isReading, unread.count >= FileSource.leastPiece, TransferPiece.isTaken(for: space) else {
             return nil
@@ -178,20 +179,20 @@ extension FileSource.State {
         return TransferPiece(descriptor: own, offset: Int64(range.lowerBound), length: UInt64(range.count))
     }
 
-    /// How many of the next bytes were in memory; `nil` when they have to be read ahead, 0 when there are none.
+    /// How many of the next bytes came from the page cache; `nil` if they have to be read ahead, 0 if there are none.
     ///
-    /// Under the lock, so that nobody closes the descriptor meanwhile: it is a copy, no more.
+    /// It runs under the lock, so that nobody closes the descriptor in the meantime; it only copies.
     private mutating func readFromMemory(into space: UnsafeMutableRawBufferPointer) -> Int? {
         guard looksInMemory, !isReading else { return nil }
         var vector = iovec(iov_base: space.baseAddress, iov_len: min(space.count, unread.count))
         let got = preadv2(descriptor, &vector, 1, off_t(unread.lowerBound), Int32(FERRY_UIO_NOWAIT))
         if got >= 0 { return got }
-        // Not every file system can say.
+        // Some file systems do not support this.
         if errno != EAGAIN { looksInMemory = false }
         return nil
     }
 
-    /// Whether the disk is to be read: somebody waits for it, or has done so.
+    /// Whether to read from the disk: the event loop waits for data, or has waited before.
     fileprivate var readsAhead: Bool { isAwaited || blocks > 0 }
 
     private var hasWork: Bool {
@@ -204,7 +205,7 @@ extension FileSource.State {
         return true
     }
 
-    /// What to read next, and where to; `nil` ends the reading.
+    /// The next read and its destination; `nil` ends the reading.
     fileprivate mutating func nextRead() -> (descriptor: Int32, range: Range<UInt64>, block: [UInt8])? {
         guard hasWork else {
             isReading = false
@@ -227,20 +228,20 @@ extension FileSource.State {
         advance(by: block.count, isWhole: block.count == wanted, path)
     }
 
-    /// A file that has become shorter must not end as a message that looks whole.
+    /// A file that has become shorter must not end as a complete request.
     private mutating func advance(by count: Int, isWhole: Bool, _ path: String) {
         unread = unread.lowerBound + UInt64(count)..<unread.upperBound
         if !isWhole { failure = .sending(path, errno: 0) }
     }
 
-    /// How to wake the loop, if it waits.
+    /// How to wake the event loop, if it waits.
     fileprivate mutating func resumption() -> (@Sendable () -> Void)? {
         if !isAwaited { return nil }
         isAwaited = false
         return resume
     }
 
-    /// The descriptor, to be closed: nobody wants it, and no read uses it.
+    /// The descriptor, to be closed because the body has ended and no read uses it.
     fileprivate mutating func abandonedDescriptor() -> Int32? {
         if !isClosed || isReading || descriptor < 0 { return nil }
         defer { descriptor = -1 }
@@ -249,8 +250,9 @@ extension FileSource.State {
 }
 
 extension BodyFault {
-    /// A file that could be opened, and then not be sent: the system says why, or (0) it has become shorter.
+    /// A file that was opened and then could not be sent, with the system's reason, or 0 if the file has become
+    /// shorter.
     fileprivate static func sending(_ path: String, errno code: Int32) -> BodyFault {
-        code == 0 ? BodyFault(message: "\(path) became shorter while it was sent") : BodyFault(file: path, errno: code)
+        code == 0 ? BodyFault(message: "\(path) became shorter during the upload") : BodyFault(file: path, errno: code)
     }
 }

@@ -1,17 +1,17 @@
 import FerryTransport
 public import FoundationEssentials
 
-/// A form of parts, `multipart/form-data` (RFC 7578): text, bytes, files and streams, sent one after another and never
-/// held in memory whole.
+/// A form with parts, `multipart/form-data` (RFC 7578): text, bytes, files and streams. The parts are sent one after
+/// another, and the form is never in memory as a whole.
 ///
 ///     var form = Multipart()
 ///     form.append("title", "Holidays")
 ///     form.append("photo", file: "/srv/photos/1.jpg", contentType: "image/jpeg")
 ///
-/// The arguments of the request come first, as parts of text. The length is announced when all parts know theirs,
-/// otherwise the body is sent in chunks. Names and file names are sent as UTF-8, with `"` and line breaks escaped as
-/// browsers do it. Files are opened when the run is started: one that cannot be read fails it with `uploadSource`
-/// before anything is sent.
+/// The arguments of the request come first, as text parts. The length is announced if the lengths of all parts are
+/// known; otherwise the body is chunked. Names and file names are sent as UTF-8, with `"` and line breaks escaped as in
+/// browsers. Files are opened when the run starts: if a file cannot be read, the run fails with `uploadSource` before
+/// anything is sent.
 public struct Multipart: Sendable {
     struct Part: Sendable {
         var name: String
@@ -21,27 +21,27 @@ public struct Multipart: Sendable {
         var body: any PulledBody
     }
 
-    /// What stands between the parts: 1 to 70 characters, of which RFC 2046 (5.1.1) allows letters, digits and
-    /// `'()+_,-./:=?`; any other fails the run with `invalidRequest(.body)`. Nothing of the parts may contain it.
+    /// The text that separates the parts: 1 to 70 letters, digits and characters of `'()+_,-./:=?`, a subset of RFC
+    /// 2046 (5.1.1). Any other boundary fails the run with `invalidRequest(.body)`. No part may contain the boundary.
     public let boundary: String
 
     private(set) var parts: [Part] = []
 
-    /// A form without parts. The boundary is random unless one is given, as tests may want it.
+    /// Creates a form without parts. By default the boundary is random; tests can set it.
     public init(boundary: String? = nil) { self.boundary = boundary ?? Self.randomBoundary() }
 
     /// The number of parts.
     public var count: Int { parts.count }
 
-    /// Whether there is no part; such a form is sent as its closing boundary alone.
+    /// Whether there are no parts. Such a form is sent as its closing boundary alone.
     public var isEmpty: Bool { parts.isEmpty }
 
-    /// Adds text, sent as UTF-8 and as it stands.
+    /// Appends text, which is sent unchanged as UTF-8.
     public mutating func append(_ name: String, _ value: String) {
         parts.append(Part(name: name, body: MemoryBody(bytes: Array(value.utf8))))
     }
 
-    /// Adds bytes. `headers` are further fields of the part.
+    /// Appends bytes. `headers` are additional fields of the part.
     public mutating func append(
         _ name: String, _ bytes: some ContiguousBytes & Sendable, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()
@@ -52,7 +52,7 @@ public struct Multipart: Sendable {
                 body: MemoryBody(bytes: bytes)))
     }
 
-    /// Adds a file, under its own name unless another is given. Nothing is guessed from that name.
+    /// Appends a file, under its own name unless you pass another one. No content type is derived from the name.
     public mutating func append(
         _ name: String, file path: String, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()
@@ -64,7 +64,7 @@ public struct Multipart: Sendable {
                 body: FileBody(path: path)))
     }
 
-    /// Adds the pieces of a sequence, as ``RequestBody/stream(length:contentType:_:)`` says.
+    /// Appends the pieces of a sequence, see ``RequestBody/stream(length:contentType:_:)``.
     public mutating func append<Bytes: AsyncSequence>(
         _ name: String, length: UInt64? = nil, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers(),
@@ -80,7 +80,7 @@ public struct Multipart: Sendable {
                 body: StreamBody(length: length, makeSequence)))
     }
 
-    /// Likewise a sequence that can be read once only, as ``RequestBody/stream(once:length:contentType:)`` says.
+    /// Appends a sequence that can be read only once, see ``RequestBody/stream(once:length:contentType:)``.
     public mutating func append<Bytes: AsyncSequence & Sendable>(
         _ name: String, once sequence: Bytes, length: UInt64? = nil, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()
@@ -95,7 +95,7 @@ public struct Multipart: Sendable {
                 body: OnceBody(length: length, sequence)))
     }
 
-    /// The same form, these arguments before its parts.
+    /// The same form with these arguments before its parts.
     func following(_ arguments: Arguments) -> Multipart {
         if arguments.isEmpty { return self }
         var form = Multipart(boundary: boundary)
@@ -111,7 +111,7 @@ public struct Multipart: Sendable {
 }
 
 extension Multipart: PulledBody {
-    /// With the boundary in quotes where it is not a token (RFC 2046, 5.1.1).
+    /// The boundary is quoted if it is not a token (RFC 2046, 5.1.1).
     var contentType: String {
         let isToken = boundary.utf8.allSatisfy(ByteSet.token.contains)
         return "multipart/form-data; boundary=" + (isToken ? boundary : "\"\(boundary)\"")
@@ -121,10 +121,10 @@ extension Multipart: PulledBody {
 
     func makeSource() throws(BodyFault) -> any BodySource {
         guard (1...70).contains(boundary.utf8.count), boundary.utf8.allSatisfy(ByteSet.boundary.contains) else {
-            throw BodyFault(code: .invalidRequest(.body), message: "the boundary is not one of RFC 2046")
+            throw BodyFault(code: .invalidRequest(.body), message: "the multipart boundary is invalid (RFC 2046)")
         }
         var sources: [any BodySource] = []
-        // Heads and small parts together: a source for each would be more object than bytes.
+        // Heads and small parts are joined: a source object for each would be larger than its bytes.
         var pending: [UInt8] = []
         for part in parts {
             pending.append(text: "--\(boundary)\r\n")
@@ -148,7 +148,7 @@ extension Multipart: PulledBody {
 }
 
 extension Multipart.Part {
-    /// RFC 7578, 4.2, with the escapes of WHATWG's form encoding.
+    /// The head of a part (RFC 7578, 4.2), with the escapes of WHATWG's form encoding.
     fileprivate func appendHead(to bytes: inout [UInt8]) throws(BodyFault) {
         bytes.append(text: "Content-Disposition: form-data; name=\"")
         bytes.append(quoted: name)
@@ -161,7 +161,7 @@ extension Multipart.Part {
         for field in headers {
             if equalNames(field.name, "Content-Disposition") || equalNames(field.name, "Content-Type") {
                 throw BodyFault(
-                    code: .invalidRequest(.headerName), message: "\(field.name) of a part is not among its headers")
+                    code: .invalidRequest(.headerName), message: "\(field.name) cannot be set in the headers of a part")
             }
             try bytes.append(field: field.name, field.value)
         }
@@ -170,7 +170,7 @@ extension Multipart.Part {
 }
 
 extension ByteSet {
-    /// RFC 2046, 5.1.1: without the space, which would be one more thing to get wrong.
+    /// The characters of RFC 2046, 5.1.1, without the space, which invites mistakes.
     fileprivate static let boundary = ByteSet(
         "'()+_,-./:=?0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
@@ -178,7 +178,7 @@ extension ByteSet {
 extension [UInt8] {
     fileprivate mutating func append(text: String) { append(contentsOf: text.utf8) }
 
-    /// What would end the quotes or the line is escaped, so that no name can say more than a name.
+    /// Escapes what would end the quotes or the line, so that a name cannot add fields.
     fileprivate mutating func append(quoted text: String) {
         for byte in text.utf8 {
             switch byte {
@@ -191,20 +191,20 @@ extension [UInt8] {
     fileprivate mutating func append(field name: String, _ value: String) throws(BodyFault) {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw BodyFault(
-                code: .invalidRequest(.headerName), message: "the name of a part's header field is not a token")
+                code: .invalidRequest(.headerName), message: "the name of a header field of a part is not a token")
         }
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw BodyFault(
                 code: .invalidRequest(.headerValue),
-                message: "the value of the part's header field \(name) has a control character in it")
+                message: "the value of the header field \(name) of a part has a control character")
         }
         append(text: "\(name): \(value)\r\n")
     }
 }
 
 extension Arguments {
-    /// As the fields of a form: names sorted and nested as in a query (`a[b]`, `a[]`), but nothing escaped; `null` is
-    /// an empty value.
+    /// The arguments as fields of a form: names are sorted and nested as in a query (`a[b]`, `a[]`), but not escaped;
+    /// `null` is an empty value.
     var fields: [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for (name, value) in values.sorted(by: { $0.key < $1.key }) { Self.append(value, under: name, to: &fields) }

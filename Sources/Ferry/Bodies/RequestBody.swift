@@ -3,9 +3,9 @@ public import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// What a request carries.
+/// The body of a request.
 public struct RequestBody: Sendable {
-    // Indirect, so that the body that most requests do not have costs nothing to pass on.
+    // Indirect, so that it costs nothing to pass the body that most requests do not have.
     indirect enum Content: Sendable {
         case data(Data)
         case bytes([UInt8])
@@ -18,25 +18,26 @@ public struct RequestBody: Sendable {
     let content: Content
     let contentType: String?
 
-    /// Bytes. No content type is sent unless one is named here or in the headers.
+    /// A body of bytes. No content type is sent unless you set it here or in the header fields.
     public static func data(_ data: Data, contentType: String? = nil) -> RequestBody {
         RequestBody(content: .data(data), contentType: contentType)
     }
 
-    /// Bytes. No content type is sent unless one is named here or in the headers.
+    /// A body of bytes. No content type is sent unless you set it here or in the header fields.
     public static func bytes(_ bytes: [UInt8], contentType: String? = nil) -> RequestBody {
         RequestBody(content: .bytes(bytes), contentType: contentType)
     }
 
-    /// Text as UTF-8.
+    /// A body of text, sent as UTF-8.
     public static func string(_ text: String, contentType: String = "text/plain; charset=utf-8") -> RequestBody {
         RequestBody(content: .string(text), contentType: contentType)
     }
 
-    /// A value as JSON, by an encoder with the strategies that it needs. One that cannot be JSON (a number that is not
-    /// finite, an `encode` that throws) fails the run with `invalidRequest(.body)` before anything is sent.
+    /// A body with a value as JSON, encoded by an encoder with the strategies that you need. A value that cannot be
+    /// JSON (a number that is not finite, an `encode` that throws) fails the run with `invalidRequest(.body)` before
+    /// anything is sent.
     ///
-    /// Disfavoured, so that a literal is a `JSON`, which keeps the order of its members.
+    /// Disfavoured, so that a literal becomes a `JSON`, which keeps the order of its members.
     @_disfavoredOverload
     public static func json(
         _ value: any Encodable & Sendable, encoder: FerryJSONEncoder = FerryJSONEncoder()
@@ -44,16 +45,18 @@ public struct RequestBody: Sendable {
         RequestBody(content: .json(value, encoder), contentType: "application/json")
     }
 
-    /// A JSON value, a literal like `.json(["id": 7, "tags": ["a"], "owner": .null])`, or a part of another document.
+    /// A body with a JSON value: a literal like `.json(["id": 7, "tags": ["a"], "owner": .null])`, or a part of another
+    /// document.
     public static func json(_ value: JSON) -> RequestBody {
         RequestBody(content: .bytes(value.bytes()), contentType: "application/json")
     }
 
-    /// A file, or a range of its bytes, read as the socket takes them.
+    /// A body from a file, or from a range of its bytes, read as the socket accepts them.
     ///
-    /// It is opened when the run is started and stays open until that ends. One that is not there, cannot be read, is
-    /// no regular file or is shorter than the range fails the run with `uploadSource` before anything is sent; one that
-    /// becomes shorter meanwhile does so too, and the server sees a message that was broken off. Of one that grows only
+    /// The file is opened when the run starts and closed when it ends. If it does not exist, cannot be read, is not a
+    /// regular file or is shorter than the range, the run fails with `uploadSource` before anything is sent. If it
+    /// becomes shorter during the upload, the run fails with `uploadSource`, and the server sees an incomplete request.
+    /// If it grows, only its initial size is sent.
     /// what was there at the start is sent.
     public static func file(
         _ path: String, range: Range<UInt64>? = nil, contentType: String? = "application/octet-stream"
@@ -61,17 +64,17 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(FileBody(path: path, range: range)), contentType: contentType)
     }
 
-    /// A form of parts; the arguments of the request come first, unless they go into the query.
+    /// A body with a multipart form. The request's arguments come first, unless they go into the query.
     public static func multipart(_ form: Multipart) -> RequestBody {
         RequestBody(content: .multipart(form), contentType: form.contentType)
     }
 
-    /// The pieces of a sequence, taken as the socket takes them; at most 256 KiB are held ahead.
+    /// A body from the pieces of a sequence, read as the socket accepts them. At most 256 KiB are buffered.
     ///
-    /// `makeSequence` is called once for each attempt, in a task, when the first bytes are wanted; that task is
-    /// cancelled when the attempt ends early. Without a length the body is sent in chunks. A sequence that throws, or
-    /// gives another number of bytes than announced, fails the run with `uploadSource`, and the server sees a message
-    /// that was broken off: where a length is announced, the last byte leaves when the sequence has ended.
+    /// `makeSequence` is called once for each attempt, in a task that starts when the first bytes are needed and is
+    /// cancelled if the attempt ends early. Without a length the body is chunked. If the sequence throws, or its number
+    /// of bytes differs from the announced length, the run fails with `uploadSource`, and the server sees an incomplete
+    /// request: with an announced length, the last byte is not sent before the sequence has ended.
     public static func stream<Bytes: AsyncSequence>(
         length: UInt64? = nil, contentType: String? = nil, _ makeSequence: @escaping @Sendable () -> Bytes
     ) -> RequestBody
@@ -82,10 +85,10 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(StreamBody(length: length, makeSequence)), contentType: contentType)
     }
 
-    /// Likewise a sequence that can be read once only. Where it would have to be sent again (a second run, a retry, a
-    /// redirect that keeps the body) that fails with `bodyNotReplayable`, unless nothing had been read of it.
+    /// A body from a sequence that can be read only once. If it has to be sent again (a second run, a retry, a redirect
+    /// that keeps the body), the run fails with `bodyNotReplayable`, unless nothing of the sequence was read.
     ///
-    /// Keep the body itself: another one made of the same sequence does not know that it was read.
+    /// Keep the body itself: a second body from the same sequence does not know that it was read.
     public static func stream<Bytes: AsyncSequence & Sendable>(
         once sequence: Bytes, length: UInt64? = nil, contentType: String? = nil
     ) -> RequestBody
@@ -96,7 +99,7 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(OnceBody(length: length, sequence)), contentType: contentType)
     }
 
-    /// Whether it can be sent once more.
+    /// Whether the body can be sent again.
     var isReplayable: Bool {
         switch content {
         case .data, .bytes, .string, .json: true
@@ -110,14 +113,15 @@ public struct RequestBody: Sendable {
 struct FileBody: PulledBody {
     let path: String
     var range: Range<UInt64>?
-    /// Tests have all of it read from the disk.
+    /// Tests set it to `false` to read everything from the disk.
     var looksInMemory = true
 
-    /// Opens the file: one that is not there, cannot be read, is no regular file or is too short is found out here.
+    /// Opens the file. Throws if it does not exist, cannot be read, is not a regular file or is too short.
     func makeSource() throws(BodyFault) -> any BodySource {
-        // As a C string it would end there, and be the path of another file.
+        // A C string would end at the NUL, and be the path of another file.
         if path.utf8.contains(0) { throw fault(EINVAL) }
-        // Not blocking, or a FIFO nobody writes to would hold the caller; with a regular file it means nothing.
+        // Non-blocking, because opening a FIFO without a writer would block the caller. It has no effect on a regular
+        // file.
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         if descriptor < 0 { throw fault(errno) }
         do throws(BodyFault) {
@@ -140,7 +144,7 @@ struct FileBody: PulledBody {
         let size = UInt64(clamping: status.st_size)
         let range = range ?? 0..<size
         if range.upperBound > size {
-            throw BodyFault(message: "\(path) has \(size) bytes, and \(range.upperBound) were to be sent")
+            throw BodyFault(message: "\(path) has \(size) bytes, but the range ends at \(range.upperBound)")
         }
         return range
     }
@@ -149,13 +153,13 @@ struct FileBody: PulledBody {
 }
 
 extension BodyFault {
-    /// What the system says of a file.
+    /// The system's error for a file.
     init(file path: String, errno code: Int32) {
         self.init(message: "\(path): \(String(cString: strerror(code)))", errno: code)
     }
 }
 
-/// A sequence of pieces that is made anew for each attempt.
+/// A sequence of pieces that is created again for each attempt.
 struct StreamBody: PulledBody {
     let length: UInt64?
     private let pump: StreamSource.Pump
@@ -179,7 +183,7 @@ struct StreamBody: PulledBody {
     }
 }
 
-/// A sequence of pieces that is there once. The second who wants it is refused, unless the first has not begun to read.
+/// A sequence that can be read once. A second source is refused, unless the first has not begun to read.
 final class OnceBody: PulledBody {
     private let length: UInt64?
     private let pump: StreamSource.Pump
@@ -204,13 +208,13 @@ final class OnceBody: PulledBody {
         try StreamSource.check(length)
         guard isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else {
-            throw BodyFault(code: .bodyNotReplayable, message: "the stream of the body can be read once only")
+            throw BodyFault(code: .bodyNotReplayable, message: "the body can be read only once")
         }
         return StreamSource(length: length, whenUnread: { self.isTaken.store(false, ordering: .releasing) }, pump)
     }
 }
 
-/// What is wrong with a body, in Ferry's own words.
+/// The reason why a body cannot be sent, in Ferry's own words.
 struct BodyFault: Error {
     var code = RequestError.Code.uploadSource
     var message: String
@@ -218,12 +222,12 @@ struct BodyFault: Error {
 }
 
 extension RequestError {
-    /// A body that was refused before anything was sent.
+    /// The error for a body that was refused before anything was sent.
     init(_ fault: BodyFault, url: String) {
         self = RequestError(preparing: fault.code, message: fault.message, url: url).explained(by: fault)
     }
 
-    /// The same error, with what the source of its body says: its own words, or what the application's code threw.
+    /// The same error with the reason of the body's source: its own message, or the error of the application's code.
     func explained(by failure: any Error) -> RequestError {
         var facts = facts
         switch failure {

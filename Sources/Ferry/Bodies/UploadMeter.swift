@@ -2,10 +2,10 @@ import Dispatch
 import FerryTransport
 import Synchronization
 
-/// Counts what leaves of one run's body, and reports it now and then.
+/// Counts the sent bytes of one run's body, and reports them.
 ///
-/// A report says what is so when it runs: while one is on its way no other follows, so a queue that is blocked gets one
-/// and not many. The one after the last byte is never left out.
+/// A report has the state at the time when it runs. While one is queued no other is added, so a blocked queue gets one
+/// report and not many. The report after the last byte is always made.
 final class UploadMeter: Sendable {
     typealias Report = @Sendable (UploadProgress) -> Void
 
@@ -13,12 +13,12 @@ final class UploadMeter: Sendable {
         var sent: UInt64 = 0
         var total: UInt64?
         var hasBegun = false
-        /// When the last report was given to the queue, in nanoseconds.
+        /// The time when the last report was queued, in nanoseconds.
         var reported: UInt64 = 0
         var isReporting = false
     }
 
-    /// Nanoseconds between two reports.
+    /// The minimum time between two reports, in nanoseconds.
     static let interval: UInt64 = 50_000_000
 
     private let state = Mutex(State())
@@ -35,7 +35,7 @@ final class UploadMeter: Sendable {
         state.withLock { UploadProgress(bytesSent: $0.sent, bytesToSend: $0.total) }
     }
 
-    /// An attempt begins. One without a body, behind a redirect that took it off, leaves what was counted as it is.
+    /// Starts an attempt. An attempt without a body, after a redirect that dropped it, keeps the counts.
     func begin(total: UInt64?, hasBody: Bool = true, now: UInt64 = UploadMeter.now) {
         tell { state in
             if state.hasBegun && !hasBody { return false }
@@ -46,7 +46,7 @@ final class UploadMeter: Sendable {
         }
     }
 
-    /// [loop's thread] So much was pulled.
+    /// [event loop] Counts the bytes that were read from the body.
     func count(_ fill: TransferFill, now: UInt64 = UploadMeter.now) {
         switch fill {
         case .bytes(let count): add(UInt64(count), now)
@@ -67,7 +67,7 @@ final class UploadMeter: Sendable {
         }
     }
 
-    /// [loop's thread] The attempt has ended; a body that lay in memory has left as far as this.
+    /// [event loop] Ends the attempt; this many bytes of a body in memory were sent.
     func end(sent: UInt64, now: UInt64 = UploadMeter.now) {
         tell { state in
             guard state.sent == 0, sent > 0, sent == state.total else { return false }
@@ -92,7 +92,7 @@ final class UploadMeter: Sendable {
 }
 
 extension UploadMeter.State {
-    /// Whether a report is to be made now; then it is on its way.
+    /// Whether to make a report now; then it counts as queued.
     fileprivate mutating func isDue(_ now: UInt64, always: Bool) -> Bool {
         if isReporting || (!always && now - reported < UploadMeter.interval) { return false }
         reported = now
@@ -101,16 +101,16 @@ extension UploadMeter.State {
     }
 }
 
-/// How much of a request's body has been handed to the network.
+/// The upload progress: how much of a request's body has been handed to the network.
 ///
-/// When a request is sent again, after a redirect or by a retry, it begins anew.
+/// It restarts when a request is sent again after a redirect or by a retry.
 public struct UploadProgress: Sendable, Hashable {
-    /// Bytes handed over. A body that lies in memory counts when all of it has left.
+    /// The number of bytes handed over. A body in memory is counted when all of it has been sent.
     public let bytesSent: UInt64
-    /// Bytes there are to send; `nil` while that is not known.
+    /// The total number of bytes; `nil` if it is unknown.
     public let bytesToSend: UInt64?
 
-    /// From 0 to 1; `nil` while it is not known how much there is.
+    /// The fraction from 0 to 1; `nil` if the total is unknown.
     public var fraction: Double? {
         bytesToSend.map { $0 == 0 ? 1 : Double(bytesSent) / Double($0) }
     }

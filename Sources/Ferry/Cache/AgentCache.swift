@@ -132,7 +132,7 @@ public struct AgentCache: Sendable {
 
 extension RequestError {
     static func notCached(_ miss: CacheMiss, url: String) -> RequestError {
-        RequestError(preparing: .notCached(miss), message: "the cache has no answer: \(miss)", url: url)
+        RequestError(preparing: .notCached(miss), message: "the cache has no usable response: \(miss)", url: url)
     }
 }
 

@@ -1,162 +1,164 @@
 public import Dispatch
 package import FerryTransport
 
-/// What an agent is made with; complete by default.
+/// The configuration of an agent. Every member has a default.
 public struct NetworkConfiguration: Sendable {
-    /// Where paths are joined to, like `http://127.0.0.1:8080/v1`. The default is `nil`: every path is an absolute URL.
+    /// The URL to which paths are joined, like `http://127.0.0.1:8080/v1`. The default is `nil`: every path must be an
+    /// absolute URL.
     public var baseURL: String?
 
-    /// Where the paths of requests that use the CDN are joined to. The default is `nil`.
+    /// The URL to which the paths of requests that use the CDN are joined. The default is `nil`.
     public var cdnURL: String?
 
-    /// Change every path before it is joined, in their order; absolute URLs do not pass them. The default is none.
+    /// The filters that change every path before it is joined, in their order. Absolute URLs do not pass them. The
+    /// default is none.
     public var urlFilters: [any URLFilter] = []
 
-    /// Sent with every request that does not have a field of the same name. The default is none.
+    /// The header fields of every request that does not set a field of the same name. The default is none.
     ///
-    /// What is secret of it (``sensitiveHeaders`` says which) goes to the servers that are named as a base or a CDN,
-    /// here or by a request. To absolute URLs it goes only where they are of the servers of ``baseURL`` and ``cdnURL``,
-    /// when there are any.
+    /// Secret fields (see ``sensitiveHeaders``) are sent to servers that the configuration or a request names as base
+    /// URL or CDN URL. If ``baseURL`` or ``cdnURL`` is set, they are sent to an absolute URL only if it has the origin
+    /// of one of these.
     public var headers: Headers
 
-    /// Names of header fields that are secret, besides `Authorization`, `Cookie` and `Proxy-Authorization`: they are
-    /// never shown, and do not follow a redirect to another origin. Those that ``redirectPolicy`` declares count, too.
-    /// The default is none.
+    /// The names of secret header fields, in addition to `Authorization`, `Cookie` and `Proxy-Authorization` and to
+    /// those that ``redirectPolicy`` declares. Secret fields are never shown, and are not sent to another origin after
+    /// a redirect. The default is none.
     public var sensitiveHeaders: [String] = []
 
-    /// All names that are declared, in whichever of the two places.
+    /// All declared names, from both places.
     var declaredSecrets: [String] { sensitiveHeaders + redirectPolicy.sensitiveHeaders }
 
-    /// Of requests that say none. The default is 60 seconds without a byte.
+    /// The timeouts of requests that set none. The default is 60 seconds without a byte.
     public var timeouts: Timeouts
 
-    /// Over everything, the queue included, of requests that say none. The default is `nil`, no bound.
+    /// The deadline of requests that set none: a limit for the whole run, including the queue. The default is `nil`, no
+    /// limit.
     public var deadline: Duration?
 
-    /// Of requests that say none. The default is 200 to 299.
+    /// The accepted status codes of requests that set none. The default is 200 to 299.
     public var statusValidation: StatusValidation
 
-    /// How much at once. The default is ``Limits-swift.struct/init()``.
+    /// The limits on concurrency and sizes. The default is ``Limits-swift.struct/init()``.
     public var limits: Limits
 
-    /// Threads, each with a loop and connections of its own. The default is 1.
+    /// The number of event loops, each with its own thread and connections. The default is 1.
     public var eventLoopCount: Int
 
-    /// How long a kept connection may lie idle. The default is 60 seconds.
+    /// The time after which an idle connection is closed. The default is 60 seconds.
     public var idleConnectionTime: Duration
 
-    /// How old a connection may be that is used again, so that a service follows changes of DNS and of the servers
-    /// behind an address. An older one ends with its response. The default is ten minutes; `nil` is no bound.
+    /// The maximum age of a connection that is reused, so that a service follows changes of DNS and of the servers
+    /// behind an address. An older connection ends with its current response. The default is ten minutes; `nil` means
+    /// no limit.
     ///
-    /// Each connection has up to a tenth more or less, so that those that were opened together do not end together.
+    /// The actual age varies by up to a tenth, so that connections that were opened together do not end together.
     /// libcurl counts whole seconds.
     public var connectionLifetime: Duration? = .seconds(600)
 
-    /// After how long without a byte the system asks the server whether it is still there (TCP keep-alive, RFC 9293,
-    /// 3.8.4; tcp(7)). The default is `nil`: it never asks.
+    /// The time without a byte after which the system probes a connection (TCP keep-alive, RFC 9293, 3.8.4; tcp(7)).
+    /// The default is `nil`: no probes.
     ///
-    /// When three probes, a third of this time apart, are not answered, the system closes the connection: no later
-    /// request is sent on it, and a run that waits for a response on it fails. The system counts whole seconds, from 1
-    /// to 32,767. On a Unix socket this has no effect.
+    /// If three probes, a third of this time apart, are not answered, the system closes the connection: no later
+    /// request uses it, and a run that waits for a response on it fails. The system counts whole seconds, from 1 to
+    /// 32,767. The setting has no effect on a Unix socket.
     public var tcpKeepAlive: Duration?
 
-    /// Whom to trust. The default is the system's authorities, chain and name verified.
+    /// The TLS settings. By default the system's authorities are trusted, and chain and name are verified.
     public var tls: TLSConfiguration
 
-    /// Whether HTTP/2 is spoken. The default is ``HTTP2Policy/never``.
+    /// When HTTP/2 is used. The default is ``HTTP2Policy/never``.
     public var http2: HTTP2Policy = .never
 
-    /// What carries requests over HTTP/1.1. The default is ``TransferEngine/standard``: Ferry's own engine
-    /// where it can carry the request, unless the environment says otherwise.
+    /// The engine for requests over HTTP/1.1. The default is ``TransferEngine/standard``: Ferry's own engine for every
+    /// request that it supports, unless the environment says otherwise.
     public var engine: TransferEngine = .standard
 
-    /// Whether cookies of answers are kept, in one jar for the agent, and sent where they belong (RFC 6265). The
-    /// default is `false`: a `Set-Cookie` is a field like any other.
+    /// Whether the agent keeps cookies in one jar and sends them where they belong (RFC 6265). The default is `false`:
+    /// `Set-Cookie` is an ordinary header field.
     public var keepsCookies = false
 
-    /// Where closures and delegates are called unless the start says otherwise; must be serial. The default is `nil`, a
-    /// private serial queue of the agent, so that a blocked main thread does no harm.
+    /// The queue on which closures and delegates are called unless the start of a run names another. It must be serial.
+    /// The default is `nil`, a private serial queue of the agent, so that a blocked main thread has no effect.
     public var callbackQueue: DispatchQueue?
 
-    /// Which redirects are followed. The default is up to 10, with the secrets left behind where the origin changes.
+    /// Which redirects are followed. By default up to 10, without secrets if the origin changes.
     public var redirectPolicy: RedirectPolicy = .default
 
-    /// Which runs are tried again. The default is ``RetryPolicy/none``.
+    /// Which runs are retried. The default is ``RetryPolicy/none``.
     public var retryPolicy: RetryPolicy = .none
 
-    /// How many retries there may be for all runs of a host together. The default is a fifth of its requests.
+    /// The number of retries for all runs of a host together. The default is a fifth of its requests.
     public var retryBudget = RetryBudget()
 
-    /// Which addresses may be connected to. The default is ``AddressPolicy/any``.
+    /// The permitted addresses. The default is ``AddressPolicy/any``.
     public var addressPolicy: AddressPolicy = .any
 
-    /// The way to the servers. The default is ``ProxyConfiguration/none``, straight.
+    /// The proxy. The default is ``ProxyConfiguration/none``.
     public var proxy: ProxyConfiguration = .none
 
-    /// The path of a Unix socket (unix(7)) that every connection goes to. The URL still says what `Host` names and, for
-    /// https, whose certificate is accepted. The default is `nil`.
+    /// The path of a Unix socket (unix(7)) to which every connection goes. The URL still determines the `Host` field
+    /// and, with https, the name in the certificate. The default is `nil`.
     ///
-    /// HTTP/1.1 is spoken, whatever ``http2`` says. A run that goes through a proxy fails with `invalidRequest`, one
-    /// with ``AddressPolicy/publicOnly`` with `addressForbidden`. A path that is empty or longer than 107 bytes fails
-    /// every run with `invalidRequest`; where no server listens, runs fail with `connect`, and the message names the
-    /// path.
+    /// HTTP/1.1 is used, whatever ``http2`` says. A run that uses a proxy fails with `invalidRequest`, and a run with
+    /// ``AddressPolicy/publicOnly`` with `addressForbidden`. If the path is empty or longer than 107 bytes, every run
+    /// fails with `invalidRequest`. If no server listens, runs fail with `connect`, and the message names the path.
     public var unixSocket: String?
 
-    /// Addresses in place of those that hosts have: `["api.example.com:443": ["10.0.0.7", "::1"]]`, up to 16 for one
-    /// host and port. Nothing is looked up for these. The default is none.
+    /// Addresses to use instead of looking up a host: `["api.example.com:443": ["10.0.0.7", "::1"]]`, up to 16 per host
+    /// and port. The default is none.
     ///
-    /// `Host` and the certificate are still those of the name, and ``addressPolicy`` counts. A proxy that looks names
-    /// up itself does so. A key that is not a name, or an address of IPv4, with a port, or a value that is no address,
-    /// fails every run with `invalidRequest`.
+    /// The `Host` field and the certificate check still use the name, and ``addressPolicy`` applies. A proxy that
+    /// resolves names itself is not affected. If a key is not a name or IPv4 address with a port, or a value is not an
+    /// address, every run fails with `invalidRequest`.
     public var hostOverrides: [String: [String]] = [:]
 
-    /// Which address of a name that has several the connections and requests of a host go to. The default is
-    /// ``AddressSelection/ordered``.
+    /// How requests are distributed over the addresses of a name. The default is ``AddressSelection/ordered``.
     public var addressSelection: AddressSelection = .ordered
 
-    /// Change every request before it leaves, in their order. The default is none.
+    /// The adapters that change every request before it is sent, in their order. The default is none.
     public var adapters: [any RequestAdapter] = []
 
-    /// May answer runs without the network; asked in their order. The default is none.
+    /// The interceptors that may respond without the network, asked in their order. The default is none.
     public var interceptors: [any RequestInterceptor] = []
 
-    /// Puts a token on requests and refreshes it. The default is `nil`.
+    /// Adds a token to requests and refreshes it. The default is `nil`.
     public var authenticator: (any Authenticator)?
 
-    /// How often a token that is refused is refreshed. The default is 3 refreshes in 60 seconds that do not help.
+    /// The limit for token refreshes that do not help. The default is 3 in 60 seconds.
     public var refreshLimit = RefreshLimit()
 
-    /// How long before its ``Authenticator/expiration(of:)`` a token is replaced; one that was fetched not before half
-    /// of its time has passed. The default is 30 seconds.
+    /// How long before its ``Authenticator/expiration(of:)`` a token is replaced, but not before half of its lifetime
+    /// has passed. The default is 30 seconds.
     public var tokenRefreshLead: Duration = .seconds(30)
 
-    /// Answers the challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
+    /// Supplies credentials for challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
     public var credentialProvider: (any CredentialProvider)?
 
-    /// Where answers are kept, for requests that want it. The default is `nil`: nothing is kept.
+    /// The store of the cache. The default is `nil`: no responses are stored.
     public var cache: CacheConfiguration?
 
-    /// Whether responses to requests that say ``CachePolicy/configured`` are stored, and who says for how long. It
-    /// matters only with a ``cache``. The default is ``CachePolicy/none``.
+    /// Whether responses are stored, and for how long, for requests with ``CachePolicy/configured``. It has an effect
+    /// only with a ``cache``. The default is ``CachePolicy/none``.
     public var cachePolicy: CachePolicy = .none
 
-    /// Observers of all runs. The default is none.
+    /// The observers of all runs. The default is none.
     public var observers: [any RequestObserver] = []
 
-    /// Records every exchange with a server. The default is `nil`.
+    /// The recorder of all exchanges with servers. The default is `nil`.
     public var recorder: Recorder?
 
-    /// Where Ferry says what it does. The default is `nil`: nothing is logged, and nothing is spent on it.
+    /// The log. The default is `nil`: nothing is logged, at no cost.
     public var logSink: (any LogSink)?
 
-    /// The `User-Agent` sent; `nil` sends none. The default is `Ferry`.
+    /// The `User-Agent` field; `nil` sends none. The default is `Ferry`.
     public var userAgent: String?
 
-    /// The content codings asked for (`Accept-Encoding`); empty asks for none. The default is `gzip` and `deflate`.
-    /// Whatever is asked for, every ``ContentEncoding`` is undone before the body is handed over.
+    /// The accepted content codings (`Accept-Encoding`); empty means none. The default is `gzip` and `deflate`. Every
+    /// ``ContentEncoding`` is decoded before the body is delivered, requested or not.
     public var acceptedEncodings: [ContentEncoding]
 
-    /// A configuration with the defaults, and what is named here.
+    /// Creates a configuration. Parameters that are left out have their defaults.
     public init(
         baseURL: String? = nil, headers: Headers = Headers(), timeouts: Timeouts = Timeouts(),
         deadline: Duration? = nil, statusValidation: StatusValidation = .successful, limits: Limits = Limits(),
@@ -180,101 +182,107 @@ public struct NetworkConfiguration: Sendable {
     }
 }
 
-/// A content coding (RFC 9110, 8.4.1) that Ferry can undo.
+/// A content coding (RFC 9110, 8.4.1) that Ferry can decode.
 public enum ContentEncoding: String, Sendable, Hashable {
-    /// RFC 1952
+    /// gzip (RFC 1952).
     case gzip
-    /// RFC 1950
+    /// deflate (RFC 1950).
     case deflate
-    /// RFC 7932
+    /// Brotli (RFC 7932).
     case brotli = "br"
-    /// RFC 8878
+    /// Zstandard (RFC 8878).
     case zstd
 }
 
-/// How much at once.
+/// The limits on concurrency and sizes.
 ///
-/// What is below 1 counts as 1, a ``queueLength`` below 0 as 0. Where an agent has several loops, each has its share.
+/// Values below 1 count as 1, and a ``queueLength`` below 0 counts as 0. If an agent has several event loops, each has
+/// its share.
 public struct Limits: Sendable, Hashable {
-    /// Exchanges at work at once; the others wait. The default is 1,024, the most 1,048,576 for each loop.
+    /// The maximum number of concurrent exchanges; further ones wait in the queue. The default is 1,024, the maximum
+    /// 1,048,576 per event loop.
     public var maxConcurrentTransfers = 1024
 
-    /// Of these for one scheme, host and port; with several loops each has one at least. The default is 64.
+    /// The maximum number of concurrent exchanges per scheme, host and port, at least one per event loop. The default
+    /// is 64.
     public var transfersPerHost = 64
 
-    /// Requests at once on one connection of HTTP/2; further ones open another. The server may allow fewer. The
-    /// default and the most is 100.
+    /// The maximum number of concurrent requests on one HTTP/2 connection; further requests open another. The server
+    /// may allow fewer. The default and the maximum are 100.
     public var maxStreamsPerConnection = 100
 
-    /// Runs that may wait beyond ``maxConcurrentTransfers``; one more fails with `queueFull`. The default is `nil`, no
-    /// bound.
+    /// The maximum number of runs that wait beyond ``maxConcurrentTransfers``; a further run fails with `queueFull`.
+    /// The default is `nil`, no limit.
     public var queueLength: Int?
 
-    /// Bytes of all heads of one answer together; more is `headersTooLarge`. The default is 64 KiB.
+    /// The maximum size of all heads of one response together, in bytes; more is `headersTooLarge`. The default is 64
+    /// KiB.
     public var headerBytes = 64 * 1024
 
-    /// Bytes of a body held in memory, after decoding; more is `responseTooLarge`. The default is 64 MiB.
+    /// The maximum size of a body in memory after decoding, in bytes; more is `responseTooLarge`. The default is 64
+    /// MiB.
     public var maxBodyBytes = 64 * 1024 * 1024
 
-    /// Connections that lie ready, unused, at each scheme, host and port as long as it is in use: until
-    /// ``NetworkConfiguration/idleConnectionTime`` after its last request. They are opened beside requests; with
-    /// several loops each has its share, one at least. Only Ferry's own engine has them, and not through a proxy. The
-    /// default is 0.
+    /// The number of unused connections to keep ready for each scheme, host and port in use, until
+    /// ``NetworkConfiguration/idleConnectionTime`` after its last request. They are opened in addition to those of
+    /// requests. With several event loops each has its share, at least one. Only Ferry's own engine supports this, and
+    /// not through a proxy. The default is 0.
     public var minimumIdlePerHost = 0
 
-    /// The defaults.
+    /// Creates limits with their defaults.
     public init() {}
 }
 
-/// Which address of a name that has several is used.
+/// How requests are distributed over the addresses of a name.
 ///
-/// Whichever it is, an address that refuses a connection, does not take one in time, or takes one and answers nothing,
-/// is avoided as long as there are others: for one second, and twice as long each time that it fails again, up to a
-/// minute.
+/// With any selection, an address that refuses a connection, does not connect in time, or connects and never responds,
+/// is avoided while there are others: for one second, doubling with each further failure up to a minute.
 ///
-/// libcurl knows ``ordered`` only.
+/// libcurl supports only ``ordered``.
 public enum AddressSelection: Sendable, Hashable {
-    /// The first one in the system's order (RFC 6724) that connects, as of Happy Eyeballs (RFC 8305).
+    /// The first address in the system's order (RFC 6724) that connects, as with Happy Eyeballs (RFC 8305).
     case ordered
-    /// Each in turn: every address gets the same number of requests, over connections of its own.
+    /// Each address in turn: all get the same number of requests, over connections of their own.
     case roundRobin
-    /// The one with the fewest requests at the time, so that a slow server gets fewer; each in turn among equals.
+    /// The address with the fewest active requests, so that a slow server gets fewer; equal ones in turn.
     case leastRequests
 }
 
-/// When HTTP/2 (RFC 9113) is spoken.
+/// When HTTP/2 (RFC 9113) is used.
 ///
-/// It is off unless it is asked for: libcurl before 8.0 may take a cut off body without a length for a whole one under
-/// load, and on a fast network one connection of 100 streams is slower than 64 connections of HTTP/1.1.
+/// It is off by default, for two reasons: under load libcurl before 8.0 may take a truncated body without a length for
+/// a complete one, and on a fast network one connection with 100 streams is slower than 64 HTTP/1.1 connections.
 public enum HTTP2Policy: Sendable, Hashable {
-    /// Never.
+    /// HTTP/2 is never used.
     case never
-    /// Over TLS, with servers that offer it (ALPN); HTTP/1.1 with all others.
+    /// HTTP/2 over TLS with servers that offer it (ALPN), HTTP/1.1 with all others.
     case negotiated
-    /// With every server, also without TLS and without asking. One that does not speak it fails the run.
+    /// HTTP/2 with every server without negotiation, also without TLS. With a server that does not support it, the run
+    /// fails.
     case priorKnowledge
 }
 
-/// What carries requests over HTTP/1.1.
+/// The engine that carries requests over HTTP/1.1.
 public enum TransferEngine: Sendable, Hashable {
     /// libcurl carries every request.
     case libcurl
-    /// Ferry's own HTTP/1.1 engine carries every request that it can, at about half the CPU time of libcurl.
+    /// Ferry's own HTTP/1.1 engine carries every request that it supports, at about half the CPU time of libcurl.
     ///
-    /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials for
-    /// challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
-    /// ``RequestMetrics/engine`` tells which one carried a run.
+    /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials for challenges
+    /// (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
+    /// ``RequestMetrics/engine`` tells which engine carried a run.
     case automatic
 
     /// The default of ``NetworkConfiguration/engine``: ``automatic``, unless the environment variable `FERRY_ENGINE` is
-    /// `libcurl`. An operator can so change the engine of a service without a new build. The variable is read once.
+    /// `libcurl`. With the variable, an operator can change the engine of a service without a new build. It is read
+    /// once.
     public static var standard: TransferEngine {
         TransportConfiguration.Engine.standard == .libcurl ? .libcurl : .automatic
     }
 }
 
 extension NetworkConfiguration {
-    /// The part of it that the transport is made with.
+    /// The part of the configuration that the transport needs.
     package var transport: TransportConfiguration {
         var made = TransportConfiguration()
         made.eventLoopCount = max(eventLoopCount, 1)

@@ -1,40 +1,40 @@
-/// Whom to trust over https, and who one is. It holds for all of an agent: requests with different trust take different
-/// agents, and so never share a connection.
+/// The TLS settings of an agent: which servers it trusts, and its own certificate. Requests that need different
+/// settings use different agents, so they never share a connection.
 public struct TLSConfiguration: Sendable, Hashable {
-    /// What is checked of the server's certificate.
+    /// What is verified of the server's certificate.
     public enum Verification: Sendable, Hashable {
         /// The chain up to an authority, and the name.
         case full
-        /// Neither. For tests only: anyone may read and change everything.
+        /// Nothing. For tests only: anyone on the network can read and change the data.
         case none
     }
 
-    /// A file of authorities in PEM that takes the place of the system's. The default is `nil`, the system's. It is
-    /// read again when it has changed, for new connections, as are the files of ``clientCertificate``.
+    /// A PEM file of authorities that replaces the system's. The default is `nil`, the system's. Like the files of
+    /// ``clientCertificate`` it is read again when it has changed, for new connections.
     public var authorityFile: String?
 
-    /// `sha256//BASE64` of public keys, one of which the server's must be; checked also without verification. The
+    /// Pinned public keys as `sha256//BASE64`. The server's key must be one of them, also without verification. The
     /// default is none.
     public var pinnedKeys: [String]
 
-    /// What is checked. The default is ``Verification/full``.
+    /// What is verified. The default is ``Verification/full``.
     public var verification: Verification
 
-    /// What servers that ask for it are shown. The default is `nil`.
+    /// The certificate for servers that ask for one. The default is `nil`.
     public var clientCertificate: ClientCertificate?
 
-    /// The oldest version that is spoken. The default is ``Version/v12``.
+    /// The lowest accepted version. The default is ``Version/v12``.
     public var minimumVersion: Version
 
     /// A version of TLS.
     public enum Version: Sendable, Hashable {
-        /// RFC 5246
+        /// TLS 1.2 (RFC 5246).
         case v12
-        /// RFC 8446
+        /// TLS 1.3 (RFC 8446).
         case v13
     }
 
-    /// The defaults, and what is named here.
+    /// Creates TLS settings. Parameters that are left out have their defaults.
     public init(
         authorityFile: String? = nil, pinnedKeys: [String] = [], verification: Verification = .full,
         clientCertificate: ClientCertificate? = nil, minimumVersion: Version = .v12
@@ -47,19 +47,19 @@ public struct TLSConfiguration: Sendable, Hashable {
     }
 }
 
-/// Who one is, to servers that ask for a certificate (mutual TLS). Files that cannot be used fail each run over https
-/// with `tls(.configuration)`.
+/// A client certificate for mutual TLS. If its files cannot be used, every run over https fails with
+/// `tls(.configuration)`.
 public struct ClientCertificate: Sendable, Hashable {
-    /// A file of the certificate in PEM, with its chain behind it.
+    /// A PEM file with the certificate, followed by its chain.
     public var certificateFile: String
 
-    /// A file of its private key in PEM. `nil` when the key stands in the certificate's file.
+    /// A PEM file with the private key; `nil` if the key is in the certificate's file.
     public var keyFile: String?
 
-    /// What the key is encrypted with. The default is `nil`, it is not.
+    /// The password of the private key. The default is `nil`, no encryption.
     public var keyPassword: String?
 
-    /// A certificate of its parts.
+    /// Creates a client certificate.
     public init(certificateFile: String, keyFile: String? = nil, keyPassword: String? = nil) {
         self.certificateFile = certificateFile
         self.keyFile = keyFile
@@ -68,13 +68,13 @@ public struct ClientCertificate: Sendable, Hashable {
 }
 
 extension ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The certificate's file.
+    /// The path of the certificate's file.
     public var description: String { certificateFile }
 
-    /// Likewise.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Without the password.
+    /// The members without the password.
     public var customMirror: Mirror {
         Mirror(self, children: ["certificateFile": certificateFile, "keyFile": keyFile as Any])
     }

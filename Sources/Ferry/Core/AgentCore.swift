@@ -2,53 +2,54 @@ import Dispatch
 import FerryTransport
 import Synchronization
 
-/// What an agent is inside: the record table, the transport, and the queues.
+/// The internals of an agent: the record table, the transport, and the queues.
 ///
-/// It outlives its agent until every run is answered: while the table holds runs, it holds itself.
+/// It outlives its agent until every run has its result, because it retains itself while the table has runs.
 final class AgentCore: TransferReceiver {
     struct State {
-        /// Runs by their transfer; those that go by queues until they are delivered.
+        /// Runs by their transfer. Runs with callbacks stay until their result is delivered.
         var table = RecordTable<Run>()
         /// Runs that take more than one plain transfer.
         var controls: [ObjectIdentifier: RunControl] = [:]
-        /// Those of them that have no transfer in the table now.
+        /// The number of these that have no transfer in the table at the moment.
         var resting = 0
-        /// Batches and chains, those inside others too.
+        /// Batches and chains, including nested ones.
         var groups: [ObjectIdentifier: GroupRun] = [:]
-        /// Answered, and on their way to their callbacks.
+        /// Runs with a result that is on its way to a callback.
         var undelivered = 0
-        /// Answered, and their tasks have yet to look whether they go on.
+        /// Runs with a response whose task has not yet decided whether to continue.
         var undecided = 0
         var cancels = CancelLog()
         var isClosed = false
-        /// What still runs is being ended.
+        /// The runs that are still active are being ended.
         var isOver = false
         var keep: AgentCore?
         var waiters: [ShutdownWaiter] = []
-        /// Tasks that wait for the begin of the shutdown.
+        /// Tasks that wait for the start of the shutdown.
         var closeWaiters: [ShutdownWaiter] = []
     }
 
     let configuration: NetworkConfiguration
     let transport: any Transporting
     let builder: RequestBuilder
-    /// Of all runs.
+    /// The observers of all runs.
     let observers: [any RequestObserver]
-    /// The first of them that follows runs in a trace.
+    /// The first observer that follows runs in a trace.
     let tracer: (any RunTracer)?
-    /// Whether adapters or interceptors have a say in every run before it is sent.
+    /// Whether adapters or interceptors take part in every run before it is sent.
     let alwaysNeedsExchange: Bool
-    /// `nil` when nothing is to be logged.
+    /// `nil` if there is no log.
     let log: RunLog?
     let retryAccounts: RetryAccounts
     let health = HostHealthTable()
-    /// `nil` when nothing is to be kept.
+    /// `nil` if there is no cache.
     let cache: ResponseCache?
     let sharedTransfers = SharedTransferTable()
-    /// `nil` without an authenticator. Set once, in `init`, as it names the core. Unsafe, and safe, because no other
-    /// thread has the core before `init` hands it to the transport, which it does last; from then on it is only read.
+    /// `nil` without an authenticator. It is set once, in `init`, because it refers to the core. `nonisolated(unsafe)`
+    /// is correct here: no other thread has the core before `init` hands it to the transport, which is its last step;
+    /// afterwards the property is only read.
     nonisolated(unsafe) private(set) var tokens: (any TokenSession)?
-    /// Code of the application's runs here, and may block it: what must happen in time has a queue of its own.
+    /// Runs code of the application, which may block it. Work that must be done in time has its own queue.
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let timerQueue = DispatchQueue(label: "ferry.timers")
     let callbackQueue: DispatchQueue
@@ -73,7 +74,7 @@ final class AgentCore: TransferReceiver {
         transport.attach(self)
     }
 
-    /// Of two that are not negative; one that is too large is no bound.
+    /// The sum of two non-negative numbers; if it overflows, there is no limit.
     private static func sum(_ one: Int, _ other: Int) -> Int {
         let (sum, isTooLarge) = one.addingReportingOverflow(other)
         return isTooLarge ? .max : sum
@@ -83,35 +84,35 @@ final class AgentCore: TransferReceiver {
         AuthenticatorSession(authenticator, self)
     }
 
-    /// Whether the task at hand refreshes this agent's token: runs in flight wait for what it sends.
+    /// Whether the current task refreshes this agent's token. Active runs wait for the requests of such a task.
     var isRefreshing: Bool { RefreshScope.core == ObjectIdentifier(self) }
 
-    /// It takes no more runs.
+    /// Whether new runs are refused.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Whether a jar may have something to send along.
+    /// Whether the cookie jar may have cookies to send.
     var hasCookies: Bool { configuration.keepsCookies && transport.hasCookies }
 
-    /// The policy of a request, or the configuration's where it says so.
+    /// The cache policy of a request, or the configuration's if the request uses that.
     func cachePolicy<R: Request>(of request: R) -> CachePolicy {
         let policy = request.cachePolicy
         if case .configured = policy.kind { return configuration.cachePolicy }
         return policy
     }
 
-    /// Whether a refused token or a challenge may be answered.
+    /// Whether a refused token or a challenge may lead to another attempt.
     var asksBack: Bool { configuration.authenticator != nil || configuration.credentialProvider != nil }
 
-    /// A request that may be retried pays into its host's account when it is sent for the first time.
+    /// A request that may be retried adds to its host's retry budget when it is first sent.
     func payForRetries(_ url: String) {
         if let host = HostKey(url: url) { retryAccounts.deposit(host.authority) }
     }
 
-    /// The next number of a run.
+    /// The next run number.
     var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 
-    /// Hands a transfer of a run over. It gets its one answer in every case, perhaps before this returns. What a run
-    /// goes on with was let in when the run began. One that `mayBeRetried` pays for that when it is let in.
+    /// Submits a transfer of a run. The run gets exactly one result in every case, perhaps before this returns. Further
+    /// transfers of a run need no admission. A run that `mayBeRetried` adds to the retry budget when it is admitted.
     func start(
         _ run: Run, _ built: borrowing BuiltRequest, goesOn: Bool = false, mayBeRetried: Bool = false,
         on loop: UInt8? = nil
@@ -123,7 +124,9 @@ final class AgentCore: TransferReceiver {
             if state.isClosed && !goesOn && !state.letsIn(run.group != nil || isRefreshing) {
                 return .failure(RequestError(TransferFailure(.shutdown), url: run.url))
             }
-            if state.table.count + state.resting >= maxRuns && !goesOn { return .failure(.queueFull(url: run.url)) }
+            if state.table.count + state.resting >= maxRuns && !goesOn {
+                return .failure(.queueFull(limit: configuration.limits.queueLength, url: run.url))
+            }
             if goesOn { state.resting -= 1 }
             if state.table.count == 0 { state.keep = self }
             run.lastCancel = state.cancels.number
@@ -139,26 +142,26 @@ final class AgentCore: TransferReceiver {
         do throws(TransferFailure) {
             try transport.submit(built.transfer, id: id)
         } catch {
-            // In this order: a callback that is on its way is waited for.
+            // In this order, because shutdown waits for callbacks that are on their way.
             refuse(run, RequestError(error, url: run.url))
             return take(id)
         }
         if !run.handedOver(as: id) { return transport.cancel(id) }
         guard let group = run.inherited else { return }
-        // It may have been changed before the transfer had an id.
+        // The priority may have changed before the transfer had an id.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if let now = group.priority?.ring, now != built.transfer.ring { transport.setRing(now, of: id) }
     }
 
-    /// Answers a run that never came to the transport.
+    /// Ends a run that never reached the transport.
     func refuse(_ run: Run, _ error: RequestError) { answer(run, .refused(error)) }
 
-    /// Leaves a run to the exchange, which is to send it.
+    /// Hands a run over to the exchange, which sends it.
     func handOver(_ run: Run, to control: RunControl) {
         if let error = admit(control, url: run.url) { refuse(run, error) } else { answer(run, .unsent) }
     }
 
-    /// Answers a run that the transport does not know.
+    /// Ends a run that the transport does not know.
     func answer(_ run: Run, _ answer: Answer) {
         run.source?.close()
         var turn: [CallbackRun] = []
@@ -167,7 +170,7 @@ final class AgentCore: TransferReceiver {
         state.withLock { state in
             state.undelivered += turn.count
             for run in turn {
-                // Whoever cancels all finds it there.
+                // `cancelAll` finds it there.
                 let id = state.table.insertAnswered(run)
                 if !run.handedOver(as: id) { state.table.remove(id) }
             }
@@ -175,12 +178,12 @@ final class AgentCore: TransferReceiver {
         process(turn)
     }
 
-    /// Ends a run that a task waits for.
+    /// Cancels a run that a task waits for.
     func cancel(_ run: Run) {
         if let id = run.cancelled() { transport.cancel(id) }
     }
 
-    /// Ends all runs, or those of a tag.
+    /// Cancels all runs, or those with a tag.
     func cancelAll(tagged tag: String? = nil) {
         let (runs, controls, groups) = state.withLock { state in
             state.cancels.note(tag)
@@ -197,7 +200,7 @@ final class AgentCore: TransferReceiver {
         idle.act()
     }
 
-    // MARK: From the transport, on a loop's thread
+    // MARK: Called by the transport, on an event loop's thread
 
     func transfersFinished(_ results: [TransferResult]) {
         withUnsafeTemporaryAllocation(of: Run?.self, capacity: results.count) { runs in
@@ -247,13 +250,13 @@ final class AgentCore: TransferReceiver {
 
     func trustChanged(fault: String?) { log?.trustChanged(fault: fault) }
 
-    // MARK: By queues
+    // MARK: Runs with callbacks
 
-    /// One hop for all of a turn to the processing queue, one from there to each callback queue.
+    /// Processes the runs of one turn: one hop to the processing queue, and one from there to each callback queue.
     func process(_ turn: [CallbackRun]) {
         processingQueue.async {
             dispatchPrecondition(condition: .onQueue(self.processingQueue))
-            // Nearly always none goes on, and all go to one queue: then the turn is handed on as it is.
+            // Usually no run continues and all have the same queue: then the turn is handed on unchanged.
             var going: Set<ObjectIdentifier> = []
             for run in turn where !run.process(self) { going.insert(ObjectIdentifier(run)) }
             var rest = going.isEmpty ? turn : turn.filter { !going.contains(ObjectIdentifier($0)) }
@@ -271,33 +274,34 @@ final class AgentCore: TransferReceiver {
             if !cancelled.isEmpty { self.process(cancelled) }
             self.state.withLock { state in
                 state.undelivered -= runs.count - cancelled.count
-                // Those come again, and keep their places: they stand in the same order.
+                // These are processed again, and keep their positions because they are in the same order.
                 var again = cancelled[...]
                 for run in runs {
                     if run === again.first { again.removeFirst() } else { state.table.remove(run.id) }
                 }
                 return state.becameIdle()
             }.act()
-            // Not under the lock: with it ends what only its closure holds.
+            // Released outside the lock, because this may release what only a closure holds.
             withExtendedLifetime(runs) {}
         }
     }
 }
 extension AgentCore {
-    /// Lets a run in that is to begin; the reason when it may not. From here on it can be ended by whoever ends all
-    /// runs, and is waited for.
+    /// Admits a new run, or returns the reason for refusing it. From here on `cancelAll` and `shutdown` find the run.
     func admit(_ control: RunControl, url: String) -> RequestError? {
         state.withLock { state in
             if state.isClosed && !state.letsIn(control.group != nil || control.isRefresh) {
                 return RequestError(TransferFailure(.shutdown), url: url)
             }
-            if state.table.count + state.resting >= maxRuns { return .queueFull(url: url) }
+            if state.table.count + state.resting >= maxRuns {
+                return .queueFull(limit: configuration.limits.queueLength, url: url)
+            }
             state.enter(control, self)
             return nil
         }
     }
 
-    /// A run is over, or was never begun.
+    /// A run has ended, or was never started.
     func leave(_ control: RunControl) {
         state.withLock { state in
             guard state.controls.removeValue(forKey: ObjectIdentifier(control)) != nil else { return IdleAction() }
@@ -306,8 +310,8 @@ extension AgentCore {
         }.act()
     }
 
-    /// Makes sure that a run is known that goes on. One that comes from the plain transfer of `run` began when the
-    /// cancels of all runs were at its number; since it was answered nobody could find it.
+    /// Registers a run that continues. If it continues from the plain transfer of `run`, it began when the counter of
+    /// `cancelAll` calls had the run's number. Since its response arrived, `cancelAll` could not find it.
     func enter(_ control: RunControl, from run: Run? = nil) {
         let (isLate, isCancelled) = state.withLock { state in
             if state.controls[ObjectIdentifier(control)] == nil { state.enter(control, self) }
@@ -315,11 +319,11 @@ extension AgentCore {
             return (state.isOver, run?.lastCancel.map { state.cancels.covers(control.tag, since: $0) } ?? false)
         }
         if isCancelled { control.end(.cancelled) }
-        // It comes from a plain transfer that had been answered when all runs were ended.
+        // It continues from a plain transfer whose response had arrived when all runs were ended.
         if isLate { control.end(.shutdown) }
     }
 
-    /// The task of a run has looked at its answer: it was the last.
+    /// The task of a run has found its response to be the last.
     func settled(_ run: AwaitedRun) {
         if !run.isUndecided { return }
         state.withLock { state in
@@ -328,7 +332,7 @@ extension AgentCore {
         }.act()
     }
 
-    /// Keeps a group until it ends; the reason when it may not run.
+    /// Registers a group until it ends, or returns the reason for refusing it.
     func enter(_ group: GroupRun) -> RequestError? {
         let isRefused = state.withLock { state in
             state.groups[ObjectIdentifier(group)] = group
@@ -337,7 +341,7 @@ extension AgentCore {
         return isRefused ? RequestError(.shutdown) : nil
     }
 
-    /// A group is over, its callbacks included.
+    /// A group has ended, including its callbacks.
     func leave(_ group: GroupRun) {
         state.withLock { state in
             state.groups[ObjectIdentifier(group)] = nil
@@ -345,8 +349,8 @@ extension AgentCore {
         }.act()
     }
 
-    /// Changes the place of all in a group that wait, unless they, or a group in it around them, have one of their own;
-    /// and of what it begins later.
+    /// Changes the priority of all waiting members of a group, unless they or a nested group around them have their
+    /// own, and of the members that start later.
     func setPriority(_ priority: RequestPriority, of group: GroupRun) {
         group.setPriority(priority)
         let (runs, controls) = state.withLock { ($0.table.all, Array($0.controls.values)) }
@@ -358,10 +362,10 @@ extension AgentCore {
         }
     }
 
-    /// A transfer of a run that takes several counts for it.
+    /// A transfer represents its run in the table from now on.
     func goes() { state.withLock { $0.resting -= 1 } }
 
-    /// A transfer of a run has left the table: the run counts by itself again.
+    /// The transfer of a run has left the table: the run counts on its own again.
     func rests() { state.withLock { $0.resting += 1 } }
 }
 
@@ -372,7 +376,7 @@ extension AgentCore.State {
         keep = core
     }
 
-    /// The task of a run has looked at its answer.
+    /// The task of a run has decided about its response.
     fileprivate mutating func decided(_ run: Run) {
         if run.isUndecided { undecided -= 1 }
         run.isUndecided = false

@@ -1,22 +1,22 @@
 import FerryTransport
 
-/// The runs in flight by their id: a slab, each place with a generation, so that an id is never used twice and a late
-/// one finds nothing.
+/// The active runs by id: a slab whose slots have a generation, so that no id is used twice and a late id finds
+/// nothing.
 struct RecordTable<Record> {
     private struct Place {
         var generation: UInt32 = 1
-        /// Of a free place the next free one + 1, 0 = none. Of a taken one whether its run is answered.
+        /// For a free slot, the index of the next free slot + 1, or 0. For a used one, whether its run has its result.
         var next: UInt32 = 0
         var record: Record?
     }
 
     private var places: [Place] = []
-    /// The first free place + 1; 0 = none.
+    /// The index of the first free slot + 1, or 0.
     private var free: UInt32 = 0
-    /// Those that are not answered.
+    /// The number of runs without a result.
     private(set) var count = 0
 
-    /// From the top: 8 bits for the loop that is to carry it, 24 for the generation, 32 for the index; never below 2³².
+    /// The id, from the top: 8 bits for the event loop, 24 for the generation, 32 for the index. It is never below 2³².
     mutating func insert(_ record: Record, loop: UInt8 = 0) -> TransferID {
         count += 1
         let index: Int
@@ -32,7 +32,7 @@ struct RecordTable<Record> {
         return TransferID(loop) << 56 | TransferID(places[index].generation) << 32 | TransferID(index)
     }
 
-    /// Takes in the record of a run that is answered already.
+    /// Inserts the record of a run that already has its result.
     mutating func insertAnswered(_ record: Record) -> TransferID {
         let id = insert(record)
         places[Int(id & 0xFFFF_FFFF)].next = Self.answered
@@ -40,8 +40,8 @@ struct RecordTable<Record> {
         return id
     }
 
-    /// The record of a run that is answered now, once. It counts no more; its place it loses, or keeps until it is
-    /// removed.
+    /// Returns the record of a run that now has its result, once. The run no longer counts. It loses its slot, or keeps
+    /// it until it is removed.
     mutating func answer(_ id: TransferID, keepsPlace: (Record) -> Bool) -> Record? {
         guard let index = index(of: id), places[index].next != Self.answered,
             let record = places[index].record.take()
@@ -63,7 +63,7 @@ struct RecordTable<Record> {
         UInt32(truncatingIfNeeded: id >> 32) & lastGeneration
     }
 
-    /// Lets go of a record, answered or not.
+    /// Removes a record, with or without a result.
     @discardableResult
     mutating func remove(_ id: TransferID) -> Record? {
         guard let index = index(of: id), let record = places[index].record.take() else { return nil }
@@ -85,30 +85,30 @@ struct RecordTable<Record> {
 
     subscript(id: TransferID) -> Record? { index(of: id).flatMap { places[$0].record } }
 
-    /// All records, those of answered runs too. O(places).
+    /// All records, including those of runs with a result. O(slots).
     var all: [Record] { places.compactMap(\.record) }
 }
 
-/// When all runs were cancelled, or all of a tag: for those that were answered then, or before the cancel came to them,
-/// and that a task was about to go on with, where nobody finds them.
+/// A log of `cancelAll` calls, for runs that had a response at the time but whose task was about to continue, so that
+/// the call could not find them.
 struct CancelLog {
     private var recent: [(number: UInt32, tag: String?)] = []
-    /// Of the last one; 0 = there was none.
+    /// The number of the last call; 0 if there was none.
     private(set) var number: UInt32 = 0
 
-    /// More of them nobody makes in the moment that a task takes to go on.
+    /// There are never more calls in the time that a task takes to continue.
     private static let most = 64
-    /// So many will not come.
+    /// This number is never reached.
     private static let last = UInt32.max
 
-    /// All runs are cancelled, or those of a tag.
+    /// Notes that all runs, or those with a tag, were cancelled.
     mutating func note(_ tag: String?) {
         if number < Self.last { number += 1 }
         if recent.count == Self.most { recent.removeFirst() }
         recent.append((number, tag))
     }
 
-    /// Whether a run of this tag was meant after the one of that number.
+    /// Whether a run with this tag was cancelled after the call with that number.
     func covers(_ tag: String?, since earlier: UInt32) -> Bool {
         recent.contains { $0.number > earlier && ($0.tag == nil || $0.tag == tag) }
     }

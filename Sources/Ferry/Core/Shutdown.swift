@@ -2,30 +2,30 @@ import Dispatch
 import FerryTransport
 import Synchronization
 
-/// Somebody who waits for the agent to become idle. Its members change under the lock of the core only.
+/// A task that waits for the agent to become idle. Its members change only under the core's lock.
 final class ShutdownWaiter: @unchecked Sendable {
-    /// No more patience for what runs, and none for callbacks.
+    /// The grace period is over, for runs and for callbacks.
     fileprivate var isOver = false
     fileprivate var continuation: UnsafeContinuation<Void, Never>?
 }
 
-/// What is to be done after the lock was left, now that nothing runs.
+/// What to do after releasing the lock, now that nothing is active.
 struct IdleAction {
     fileprivate var keep: AgentCore?
     fileprivate var waiters: [UnsafeContinuation<Void, Never>] = []
 
-    /// Wakes who waits, and lets go of the core, which may be its end.
+    /// Resumes the waiting tasks, and releases the core, which may deallocate it.
     consuming func act() {
         for waiter in waiters { waiter.resume() }
     }
 }
 
 extension AgentCore.State {
-    /// Whether a run may begin in the grace: a part of what is in flight may, a member of a group or a run of a
-    /// refresh.
+    /// Whether a run may start in the grace period: only a part of what is active may, a member of a group or a request
+    /// of a token refresh.
     func letsIn(_ isPart: Bool) -> Bool { isPart && !isOver }
 
-    /// Looks whether all is done, and what follows.
+    /// Checks whether everything has ended, and what to do then.
     mutating func becameIdle() -> IdleAction {
         var action = IdleAction()
         if table.count > 0 || !controls.isEmpty { return action }
@@ -43,7 +43,7 @@ extension AgentCore.State {
 }
 
 extension AgentCore {
-    /// Returns when the agent takes no more runs, or the task is cancelled.
+    /// Returns when the agent refuses new runs, or when the task is cancelled.
     func awaitClose() async {
         let waiter = ShutdownWaiter()
         await withTaskCancellationHandler {
@@ -65,7 +65,7 @@ extension AgentCore {
         }
     }
 
-    /// It takes no more runs.
+    /// Refuses new runs from now on.
     private func close() {
         let waiters = state.withLock { state in
             state.isClosed = true
@@ -98,13 +98,13 @@ extension AgentCore {
             endGrace(of: waiter)
         }
         timer.cancel()
-        // Nothing is in flight any more that a refresh could be for.
+        // No active run is left that a refresh could be for.
         state.withLock { $0.isOver = true }
         transport.shutdown()
         await cache?.close()
     }
 
-    /// What still runs is answered with `shutdown` by the transport; the waiter wakes when the last answer is there.
+    /// The transport ends the remaining runs with `shutdown`; the waiter is resumed after the last result.
     private func endGrace(of waiter: ShutdownWaiter) {
         state.withLock { state in
             waiter.isOver = true
@@ -114,7 +114,7 @@ extension AgentCore {
         for control in state.withLock({ Array($0.controls.values) }) { control.end(.shutdown) }
         tokens?.shutDown()
         transport.shutdown()
-        // After their members: those end with the transport, and not with their group.
+        // After their members, which end with the transport and not with their group.
         for group in state.withLock({ Array($0.groups.values) }) { group.end(.shutdown) }
     }
 }

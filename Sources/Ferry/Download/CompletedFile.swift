@@ -2,18 +2,18 @@ import Cxattr
 import FerryJSON
 import Glibc
 
-/// A file that an earlier download has completed, and the validator that the server gave for it.
+/// A file that an earlier download has completed, and the validator that the server sent for it.
 ///
-/// The validator stands in an extended attribute of the file (xattr(7)), together with the file's length and
-/// modification time: a file that was written to since is not taken for the server's.
+/// The validator is in an extended attribute of the file (xattr(7)), together with the file's length and modification
+/// time, so that a file that was modified since is not taken for the server's.
 struct CompletedFile: Sendable, Equatable {
-    /// In its directory.
+    /// The name in its directory.
     var name: String
     var length: Int64
     var validator: ResumeValidator
 
-    /// The last of `name`, `name-1` and so on that a download of this URL has completed and that `isWanted`; only
-    /// `name` itself unless it `isNumbered`. May wait for the disk.
+    /// The last of `name`, `name-1` and so on that a download of this URL has completed and that `isWanted`. Only
+    /// `name` itself is checked unless it `isNumbered`. May wait for the disk.
     static func find(
         _ name: String, in directory: OpenDirectory, url: String, isNumbered: Bool,
         where isWanted: (CompletedFile, _ descriptor: Int32) -> Bool
@@ -35,22 +35,22 @@ struct CompletedFile: Sendable, Equatable {
         return last
     }
 
-    /// Notes on an open file that it is complete. Nothing where the file system has no such attributes, or no room for
-    /// this one.
+    /// Marks an open file as complete. Has no effect if the file system does not support such attributes or has no room
+    /// for this one.
     static func mark(_ descriptor: Int32, url: String, _ validator: ResumeValidator) {
         guard let bytes = CompletionMark(of: descriptor, url: url, validator)?.bytes else { return }
         _ = fsetxattr(descriptor, CompletionMark.attribute, bytes, bytes.count, 0)
     }
 
-    /// Older versions of one file that are looked at.
+    /// The maximum number of older versions of a file to look at.
     private static let mostOfAName = 100
 }
 
-/// What the attribute says.
+/// The content of the attribute.
 private struct CompletionMark {
     static let attribute = "user.ferry.download"
     private static let version = 1
-    /// Bytes; ext4 has room for about 4,000 of all attributes of a file.
+    /// The maximum size in bytes; ext4 has room for about 4,000 bytes for all attributes of a file.
     private static let most = 3_000
 
     let urlDigest: String
@@ -59,7 +59,7 @@ private struct CompletionMark {
     /// Seconds and nanoseconds.
     private let modified: [Int]
 
-    /// That of a download which ends now; `nil` when the file cannot be looked at.
+    /// The mark of a download that ends now; `nil` if the file cannot be examined.
     init?(of descriptor: Int32, url: String, _ validator: ResumeValidator) {
         var status = stat()
         if fstat(descriptor, &status) != 0 { return nil }
@@ -69,7 +69,7 @@ private struct CompletionMark {
         modified = Self.modified(status)
     }
 
-    /// That of an earlier one; `nil` when the file has none, or was changed since.
+    /// The mark of an earlier download; `nil` if there is none, or if the file was modified since.
     init?(of descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -81,7 +81,7 @@ private struct CompletionMark {
         self = mark
     }
 
-    /// `nil` when they are too many.
+    /// `nil` if it exceeds the maximum size.
     var bytes: [UInt8]? {
         let json = JSON(members: [
             ("version", JSON(Self.version)), ("urlDigest", JSON(urlDigest)), ("validator", validator.json),

@@ -2,11 +2,11 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Brings directories to the disk. Of those who want that of one directory at about the same time, one does it for all:
-/// a sync that begins after a file got its name covers it, so that those who come while one is under way share the
-/// next.
+/// Syncs directories to the disk. If several callers need a sync of the same directory at about the same time, one sync
+/// serves all of them: a sync that starts after a file got its name covers it, so callers that arrive during a sync
+/// share the next one.
 ///
-/// An error goes to each of those whose sync it was, and to no other.
+/// An error is reported to the callers of that sync, and to no others.
 final class DirectorySyncs: Sendable {
     typealias End = @Sendable (FileFault?) -> Void
 
@@ -18,15 +18,15 @@ final class DirectorySyncs: Sendable {
     /// For all agents of the process.
     static let shared = DirectorySyncs { fsync($0) == 0 ? 0 : errno }
 
-    /// Those who wait for the next sync of a directory, while one is under way.
+    /// The callers that wait for the next sync of a directory, during an active one.
     private let waiting = Mutex<[OpenDirectory.Identity: [Waiter]]>([:])
-    /// Brings the directory of a descriptor to the disk; 0, or the error.
+    /// Syncs the directory of a descriptor; returns 0 or the errno.
     private let sync: @Sendable (Int32) -> Int32
 
     init(_ sync: @escaping @Sendable (Int32) -> Int32) { self.sync = sync }
 
-    /// Calls `end` when what was done in the directory before this call is on the disk: on this thread, which may have
-    /// to wait for the disk, or on that of another who does it for both.
+    /// Calls `end` when the changes to the directory before this call are on disk. This happens on this thread, which
+    /// may wait for the disk, or on the thread of another caller that serves both.
     func sync(_ directory: OpenDirectory, then end: @escaping End) {
         let waiter = Waiter(directory: directory, end: end)
         let isFirst = waiting.withLock { waiting in
@@ -49,18 +49,18 @@ final class DirectorySyncs: Sendable {
         }
     }
 
-    /// By the descriptor that was opened first: an error is told once to each that was open when it came about
-    /// (fsync(2)).
+    /// Uses the descriptor that was opened first, because an error is reported once to each descriptor that was open
+    /// when it occurred (fsync(2)).
     private func serve(_ turn: [Waiter]) {
         guard let eldest = turn.min(by: { $0.directory.order < $1.directory.order })?.directory else { return }
         let error = sync(eldest.descriptor)
-        // Some file systems bring directories to the disk by themselves, and refuse to be asked for it.
+        // Some file systems sync directories themselves, and refuse the request.
         let isDone = error == 0 || error == EINVAL
         for waiter in turn { waiter.end(isDone ? nil : FileFault(waiter.directory.path, errno: error)) }
     }
 }
 
-/// The thread on which one download waits for the disk, so that none of those does that carry tasks.
+/// The thread on which one download waits for the disk, so that no thread of the task executor does.
 struct DiskQueue: Sendable {
     private let queue = DispatchQueue(label: "ferry.disk")
 
@@ -74,7 +74,7 @@ struct DiskQueue: Sendable {
         return try result.get()
     }
 
-    /// Likewise what ends later than it returns: `body` is given what is to be called then, once, on any thread.
+    /// The same for work that ends after it returns: `body` receives a closure to call then, once, on any thread.
     func run<Value: Sendable>(
         endingLater body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
     ) async throws(FileFault) -> Value {
@@ -84,7 +84,7 @@ struct DiskQueue: Sendable {
         return try result.get()
     }
 
-    /// Likewise what cannot fail.
+    /// The same for work that cannot fail.
     func settle(_ body: @escaping @Sendable () -> Void) async {
         await withCheckedContinuation { continuation in
             queue.async {
@@ -94,6 +94,6 @@ struct DiskQueue: Sendable {
         }
     }
 
-    /// Lets go of a part there, whenever the disk has time for it.
+    /// Closes a part file there, whenever the disk allows it.
     func close(_ part: PartFile) { queue.async { withExtendedLifetime(part) {} } }
 }

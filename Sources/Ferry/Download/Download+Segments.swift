@@ -2,18 +2,18 @@ import FerryTransport
 import Synchronization
 
 extension Download {
-    /// Where a file is cut whose first piece has been asked for.
+    /// Divides a file whose first piece was requested into segments.
     func segments(of total: Int64, first: Int64) -> [DownloadMetadata.Segment] {
         let rest = total - first
         let count = max(min(Int64(plan.options.segments), rest / plan.options.minimumSegmentSize), 1)
-        // The last ones are a byte longer, and no product is larger than the file.
+        // The last segments are one byte longer, and no product exceeds the size of the file.
         let (whole, over) = rest.quotientAndRemainder(dividingBy: count)
         func start(_ index: Int64) -> Int64 { first + index * whole + max(0, index - (count - over)) }
         return [DownloadMetadata.Segment(start: 0, end: first)]
             + (0..<count).map { DownloadMetadata.Segment(start: start($0), end: start($0 + 1)) }
     }
 
-    /// The next segment that nobody works at and that is not there; `nil` when there is none, or no segments.
+    /// The next segment that is neither complete nor being loaded; `nil` if there is none.
     func claimSegment() -> Int? {
         state.withLock { state in
             guard let segments = state.metadata.segments else { return nil }
@@ -23,12 +23,12 @@ extension Download {
         }
     }
 
-    /// Has others load the segments besides the lead's, once.
+    /// Starts helpers that load segments in parallel with the lead, once.
     func callHelpers(_ call: Call, _ control: RunControl, _ core: AgentCore) {
         let (metadata, resumedFrom, isFirst) = state.withLock { ($0.metadata, $0.resumedFrom, $0.helpers == nil) }
         guard isFirst else { return }
         meter.begin(at: metadata.received(0), resumedFrom: resumedFrom, total: metadata.total, isResumable: true)
-        // None for a file that is gone on with in one segment: the lead loads all of them, and at the rate for all.
+        // No helpers for a file that is resumed in one segment: the lead loads all of it, at the full rate.
         let controls = (1..<plan.options.segments).map { _ in RunControl(tag: call.tag, isRefresh: control.isRefresh) }
         state.withLock { $0.helperControls = controls }
         for helper in controls { control.adopt(helper) }
@@ -43,11 +43,11 @@ extension Download {
         state.withLock { $0.helpers = DownloadHelpers(work: work, clerk: clerk) }
     }
 
-    /// Whether others write to the part, too.
+    /// Whether helpers write to the part file, too.
     var hasHelpers: Bool { state.withLock { $0.helpers != nil } }
 
-    /// Nobody works at the file any more, and nothing of it is of use: begins it anew. False when that has happened
-    /// before.
+    /// No worker is active, and the data is of no use: restarts the download. Returns `false` if it was already
+    /// restarted.
     func beginAnew() -> Bool {
         if !restart() { return false }
         state.withLock { state in
@@ -57,10 +57,10 @@ extension Download {
         return true
     }
 
-    /// A segment is one of another file.
+    /// A segment belongs to another version of the file.
     func isOutdated() { state.withLock { $0.isOutdated = true } }
 
-    /// Until all segments are there; throws why one is not.
+    /// Waits until all segments are complete; throws the error of one that failed.
     func waitForHelpers() async throws(RequestError) {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
         await helpers.work.value
@@ -69,20 +69,20 @@ extension Download {
         state.withLock { $0.isComplete = $0.metadata.segments?.allSatisfy(\.isComplete) ?? false }
     }
 
-    /// Nobody works at the file any more.
+    /// Ends all helpers.
     func endHelpers() async {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
         for control in state.withLock({ $0.helperControls }) { control.end(.cancelled) }
         await helpers.work.value
-        // The clerk may wait for the disk.
+        // The clerk may be waiting for the disk.
         if state.withLock({ $0.isStuck }) { return helpers.clerk.cancel() }
         await helpers.dismissClerk()
     }
 
-    /// What one of them has failed with, the first.
+    /// The first error of a helper.
     var helperFault: RequestError? { state.withLock { $0.helperFault } }
 
-    /// One segment after another, until none is left.
+    /// Loads one segment after another, until none is left.
     private func loadSegments(
         _ call: Call, _ control: RunControl, of lead: RunControl, _ core: AgentCore
     ) async {
@@ -95,19 +95,19 @@ extension Download {
                     throw await worker.refusal(of: response, to: control, by: core)
                 }
             } catch {
-                // It cannot be had: none of the others is wanted any more.
+                // The segment failed, so the other workers are ended.
                 let others = state.withLock { state in
                     if state.helperFault == nil { state.helperFault = error }
                     return state.helperControls
                 }
                 for other in others { other.end(.cancelled) }
-                // Whatever it does now.
+                // Whatever it is doing.
                 return lead.breakOff()
             }
         }
     }
 
-    /// Once a second.
+    /// Runs once a second.
     private func keepAccount() async {
         while true {
             try? await Task.sleep(for: .seconds(1))
@@ -118,10 +118,10 @@ extension Download {
     }
 }
 
-/// Those who load segments beside the lead.
+/// The workers that load segments in parallel with the lead.
 struct DownloadHelpers: Sendable {
     var work: Task<Void, Never>
-    /// Writes down how far they are.
+    /// Saves their progress in the metadata file.
     var clerk: Task<Void, Never>
 
     func dismissClerk() async {
@@ -131,17 +131,17 @@ struct DownloadHelpers: Sendable {
 }
 
 extension Download {
-    /// Up to here a file comes in one piece, nearly always: its metadata would be written for nothing.
+    /// Files up to this size usually arrive in one piece: their metadata is not written.
     private static let small: Int64 = 256 * 1024
 
-    /// Bytes a second for one of those who load at once; 0 = no bound.
+    /// The rate limit of one of the parallel workers in bytes per second; 0 means no limit.
     func rate(for question: DownloadMachine.Question) -> UInt64 {
         guard let rate = plan.options.bytesPerSecond else { return 0 }
         let isInSegments = question.isFirst || state.withLock { $0.metadata.segments != nil }
         return UInt64(max(rate / (isInSegments ? plan.options.segments : 1), 1))
     }
 
-    /// What is missing, and by what it is known that it still belongs to what is there.
+    /// What is missing, and the validator of the data that exists.
     func question(segment index: Int?) -> DownloadMachine.Question {
         state.withLock { state in
             var question = DownloadMachine.Question(validator: state.metadata.validator, total: state.metadata.total)
@@ -151,7 +151,7 @@ extension Download {
             } else if question.validator != nil && plan.isGet {
                 question.offset = state.received
             }
-            // A server that has sent something else before does not serve pieces.
+            // A server that has sent a different version before does not serve ranges.
             if plan.options.segments > 1, plan.isGet, !question.isRanged, !state.hasRestarted {
                 question = DownloadMachine.Question(end: plan.options.minimumSegmentSize, isFirst: true)
             }
@@ -160,10 +160,10 @@ extension Download {
         }
     }
 
-    /// So many bytes more are in the part.
+    /// This many bytes were added to the part file.
     func count(_ more: Int64, segment: Int?) {
         state.withLock { state in
-            // The first one was asked for before there were any.
+            // The first segment was requested before there were segments.
             if let segment = segment ?? (state.metadata.segments == nil ? nil : 0) {
                 state.metadata.segments?[segment].written += more
             } else {
@@ -173,10 +173,10 @@ extension Download {
         meter.add(more)
     }
 
-    /// What was loaded is of no use. False when that has happened before.
+    /// The data is of no use. Returns `false` if the download was already restarted.
     func restart() -> Bool {
         state.withLock { state in
-            // Bytes of the old version may still come into the part.
+            // Bytes of the old version may still arrive in the part file.
             if state.hasRestarted || state.isStuck { return false }
             state.hasRestarted = true
             state.metadata = state.metadata.anew
@@ -185,7 +185,7 @@ extension Download {
         }
     }
 
-    /// All of the file is there.
+    /// The whole file is there.
     func isWhole(_ length: Int64) {
         let (isNews, resumedFrom) = state.withLock { state in
             state.isComplete = true
@@ -194,22 +194,23 @@ extension Download {
         if isNews { meter.begin(at: length, resumedFrom: resumedFrom, total: length, isResumable: true) }
     }
 
-    /// Throws when a file of this length is not wanted.
+    /// Throws if a file of this length is not wanted.
     func checkLength(_ total: Int64?, _ head: Response) throws(RequestError) {
         guard let total else { return }
         if let expected = plan.options.expectedLength, expected != total {
             throw RequestError(
-                .contentMismatch(.length), phase: .body, message: "the file has \(total) bytes, and not \(expected)",
+                .contentMismatch(.length), phase: .body,
+                message: "expected \(expected) bytes, but the file has \(total)",
                 response: head)
         }
         if let most = plan.most, most < total {
             throw RequestError(
-                .responseTooLarge, phase: .body, message: "the file has \(total) bytes, and \(most) are the most",
+                .responseTooLarge, phase: .body, message: "the file has \(total) bytes, more than the limit of \(most)",
                 response: head)
         }
     }
 
-    /// The server still has the complete file that is here.
+    /// The server still has the version of the complete local file.
     func isUnchanged() {
         let length = state.withLock { state in
             guard let file = state.completed else { preconditionFailure("no complete file was asked for") }
@@ -219,8 +220,8 @@ extension Download {
         meter.begin(at: length, resumedFrom: length, total: length, isResumable: true)
     }
 
-    /// Whether the file of this answer is here already: the server may have left the condition out of account, or only
-    /// now have said what the file is called.
+    /// Whether the file of this response is already there: the server may have ignored the condition, or only now have
+    /// sent the name of the file.
     func isUnchanged(_ head: Response, total: Int64?) async throws(RequestError) -> Bool {
         let (place, hasRestarted) = state.withLock { ($0.place, $0.hasRestarted) }
         guard plan.options.skipsUnchanged, plan.isGet, let place, !hasRestarted,
@@ -241,16 +242,16 @@ extension Download {
         return true
     }
 
-    /// What an answer with the beginning of a file is good for.
+    /// How a response with the beginning of the file can be used.
     enum Beginning {
         case whole
-        /// It is the first segment.
+        /// As the first segment.
         case segments
-        /// It is a piece to which no other can be added.
+        /// Not at all, because nothing can be appended to the piece.
         case nothing
     }
 
-    /// The file begins with this answer: the part is emptied, and what is to be known of it is written down.
+    /// The file begins with this response: empties the part file, and writes the metadata.
     func begin(_ head: Response, length: Int64?, total: Int64?) async throws(RequestError) -> Beginning {
         let part = self.part
         let (place, isFresh, known) = state.withLock { ($0.place, $0.isFresh, $0.metadata) }
@@ -267,12 +268,12 @@ extension Download {
         let metadata = fresh
         let isNoted =
             metadata.validator != nil && (metadata.segments != nil || total.map { $0 > Self.small } ?? true)
-        // Of most files that are small there is nothing to do.
+        // For most small files there is nothing to do.
         if !isFresh || isNoted {
             try await onDisk(.body) { () throws(FileFault) in
                 if !isFresh {
-                    // In this order: whoever finds the part after a kill must not take it for what the old metadata
-                    // speak of, least of all when it has its full length again, and nothing in it.
+                    // In this order: whoever finds the part file after a kill must not combine it with the old
+                    // metadata, in particular when it has its full length again but no content.
                     try part.removeMetadata()
                     self.state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
                     try part.setLength(0, isDurable: true)
@@ -292,7 +293,7 @@ extension Download {
         return metadata.segments == nil ? .whole : .segments
     }
 
-    /// Takes back what has come last.
+    /// Discards the latest bytes.
     func takeBack(to offset: Int64, by count: Int64, segment: Int?) async throws(RequestError) {
         let part = part
         self.count(-count, segment: segment)
@@ -302,7 +303,7 @@ extension Download {
 }
 
 extension Response {
-    /// Whether parts of it can be asked for later, as far as the server says.
+    /// Whether ranges of it can be requested later, according to the server.
     fileprivate var canBeResumed: Bool {
         !headers.isBodyEncoded && !headers.values(of: "Accept-Ranges").contains { equalNames($0, "none") }
     }

@@ -1,49 +1,49 @@
 import FerryTransport
 import Synchronization
 
-/// One download: the part that is there, what is known of it, and who works at it. Its answers come by way of a run
-/// like any other run's; what they mean is decided by `DownloadMachine`.
+/// One download: its part file, the metadata, and its workers. Its responses arrive through a run like any other.
+/// `DownloadMachine` decides what they mean.
 final class Download: Sendable {
     struct State {
         /// `nil` before it was opened.
         var part: PartFile?
         var place: DownloadPlan.Place?
-        /// Of the file as it is loaded now.
+        /// The metadata of the version that is being loaded.
         var metadata: DownloadMetadata
-        /// Whether another run can go on with the part.
+        /// Whether another run can resume from the part file.
         var isKept = false
-        /// Whether the part is for this run to throw away: it is of its making, or nobody could go on with it. One that
-        /// is of another request, or that was not asked for, stays until there is something to put in its place.
+        /// Whether this run may delete the part file: it created it, or no run could resume from it. A part file of
+        /// another request, or one that was not requested, stays until there is data to replace it.
         var isOurs = false
-        /// Whether the part was empty when it was opened, with no metadata beside it, and nothing was written since.
+        /// Whether the part file was empty and without metadata when it was opened, and nothing was written since.
         var isFresh = false
-        /// Whether the metadata stands on the disk. That of a small file is written down only when its run fails:
-        /// should its process die, the file is loaded anew.
+        /// Whether the metadata is on disk. That of a small file is written only if its run fails; if the process dies,
+        /// the file is loaded again.
         var isNoted = false
-        /// Bytes from the start on, of a part that is not in segments.
+        /// The number of bytes from the start, for a part file without segments.
         var received: Int64 = 0
         var resumedFrom: Int64 = 0
-        /// One that is in its place already, and that the server may still have.
+        /// A complete file in its place that the server may still have.
         var completed: CompletedFile?
         var isUnchanged = false
         var isComplete = false
         var hasRestarted = false
-        /// Segments that somebody works at, or has.
+        /// The segments that a worker is loading or has loaded.
         var claimed: Set<Int> = []
         var helpers: DownloadHelpers?
-        /// Theirs, known before the first of them begins: it may fail at once.
+        /// The controls of the helpers, known before the first one starts, because it may fail at once.
         var helperControls: [RunControl] = []
-        /// What one of them has failed with, the first.
+        /// The first error of a helper.
         var helperFault: RequestError?
-        /// The disk has not taken in time what was written: a write is still under way when the run has ended. It holds
-        /// the lock until it returns, so that no other run writes to the part meanwhile.
+        /// The disk has not finished writing in time: a write is still active although the run has ended. It holds the
+        /// lock until it returns, so that no other run writes to the part file in the meantime.
         var isStuck = false
-        /// One of all that load segments was given bytes of another file.
+        /// One of the workers received bytes of another version.
         var isOutdated = false
-        /// Whose bodies go to the part now.
+        /// The runs whose bodies are being written to the part file.
         var pouring: [StreamRun] = []
         var isPaused = false
-        /// Those of them that were paused: their servers may have hung up on them.
+        /// Those of them that were paused: their servers may have closed the connection.
         var paused: [StreamRun] = []
     }
 
@@ -58,7 +58,7 @@ final class Download: Sendable {
         state = Mutex(State(metadata: DownloadMetadata(url: plan.url)))
     }
 
-    /// From the first answer to the file in its place. The answer is the last one, for what was measured.
+    /// From the first response until the file is in its place. Returns the last response, for its metrics.
     func carry(
         _ call: Call, _ control: RunControl, after first: Answer, by core: AgentCore
     ) async -> (answer: Answer, file: Result<DownloadedFile, RequestError>) {
@@ -68,7 +68,7 @@ final class Download: Sendable {
             meter.end()
         }
         var answer = first
-        // One for all runs, whenever each of them begins, and for what is done with the file in the end.
+        // One for all transfers, whenever they start, and for the end of the file.
         var call = call
         call.groupDeadline = call.end(from: .now)
         let deadline = call.groupDeadline
@@ -85,7 +85,7 @@ final class Download: Sendable {
         }
     }
 
-    /// Until all bytes are there. The answer is the last one, before this and after it.
+    /// Loads until all bytes are there. Returns the last response.
     private func load(
         _ call: Call, _ control: RunControl, by core: AgentCore, _ answer: inout Answer
     ) async throws(RequestError) -> Response {
@@ -98,13 +98,13 @@ final class Download: Sendable {
                 if state.withLock({ $0.isComplete }) { return response }
                 throw await lead.refusal(of: response, to: control, by: core)
             } catch {
-                // What broke off the lead, if it was a helper that failed; the others fail when they are ended.
+                // The error of a helper that ended the lead; the other helpers fail because they are ended.
                 let (fault, isOutdated) = state.withLock { ($0.helperFault, $0.isOutdated) }
                 await endHelpers()
                 guard control.end == nil, isOutdated, beginAnew() else {
                     throw control.end == nil ? fault ?? error : error
                 }
-                // What was broken off has been sent, too.
+                // A transfer that was broken off was sent, too.
                 if case .arrived(let result, _) = answer { travel.leave(result) }
                 lead.beginAnew()
                 control.takeUp()
@@ -113,9 +113,9 @@ final class Download: Sendable {
         }
     }
 
-    // MARK: The part
+    // MARK: The part file
 
-    /// Opens the part, and finds out what of it can be gone on with.
+    /// Opens the part file, and finds out what can be resumed.
     private func open(unless hasEnded: @escaping @Sendable () -> Bool) async throws(RequestError) {
         let plan = plan
         try await onDisk(.preparing) { () throws(FileFault) in
@@ -125,7 +125,7 @@ final class Download: Sendable {
                 in: place.directory, part: names.part, metadata: names.metadata, target: place.name)
             let length = part.openedLength
             self.state.withLock { ($0.part, $0.place) = (part, place) }
-            // Without a part they say nothing.
+            // Without a part file the metadata has no meaning.
             if length == 0 { try part.removeMetadata() }
             let found = length > 0 ? try part.readMetadata() : nil
             let name = place.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
@@ -156,7 +156,7 @@ final class Download: Sendable {
         }
     }
 
-    /// Likewise what ends later than `body` returns.
+    /// The same for work that ends after `body` returns.
     func onDisk<Value: Sendable>(
         _ phase: RequestPhase,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
@@ -173,13 +173,13 @@ final class Download: Sendable {
         return part
     }
 
-    /// A run that failed keeps a part that another one can go on with, and nothing else.
+    /// A failed run keeps a part file that another run can resume from, and deletes any other.
     private func leaveBehind() async {
         let state = state.withLock { $0 }
         guard let part = state.part else { return }
         if state.isStuck {
             self.state.withLock { $0.part = nil }
-            // What this disk is asked for now may take for ever. Whoever comes next finds what was noted before.
+            // Further requests to this disk may take for ever. The next run finds the metadata that was saved before.
             return disk.close(part)
         }
         await disk.settle {
@@ -189,7 +189,7 @@ final class Download: Sendable {
             } else if state.isKept && (metadata.segments != nil || !state.isNoted) {
                 part.note(metadata)
             }
-            // The next run may begin as soon as this one is told of.
+            // The next run may start as soon as this one has ended.
             part.unlock()
         }
         self.state.withLock { $0.part = nil }
@@ -197,7 +197,7 @@ final class Download: Sendable {
 }
 
 extension DownloadMetadata {
-    /// Whether a part of this length can be the one that is spoken of, and be gone on with for this URL.
+    /// Whether a part file of this length matches the metadata, and can be resumed for this URL.
     fileprivate func isOf(url: String, length: Int64) -> Bool {
         isOf(url: url) && validator != nil
             && (segments == nil ? length <= total ?? .max : length == total)
@@ -205,7 +205,7 @@ extension DownloadMetadata {
 }
 
 extension Download {
-    /// All bytes are here: looks whether they are the right ones, and puts the file in its place.
+    /// All bytes are there: checks them, and moves the file to its place.
     func conclude(
         _ response: Response, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> DownloadedFile {
@@ -232,7 +232,7 @@ extension Download {
                 throw RequestError(failure, of: response.result, url: response.url, origin: response.origin)
             }
             if let expected = options.expectedLength, expected != length {
-                throw mismatch(.length, "the file has \(length) bytes, and not \(expected)", response)
+                throw mismatch(.length, "expected \(expected) bytes, but the file has \(length)", response)
             }
             throw mismatch(.sha256, "the file's SHA-256 is \(digest ?? "unknown")", response)
         }
@@ -242,15 +242,15 @@ extension Download {
             response: response)
     }
 
-    /// That of a file target as it was given.
+    /// For a file target, the path as it was given.
     private func path(of name: String, _ place: DownloadPlan.Place) -> String {
         if case .file(let given) = plan.target { given } else { place.path(of: name) }
     }
 
-    /// The name is `nil` of one that is not in its place.
+    /// The name is `nil` if the file is not in its place.
     private typealias End = (length: Int64, digest: String?, name: String?)
 
-    /// Puts the part in its place if it is the right one. Where waiting for the disk does no harm.
+    /// Moves the part file to its place if its content is right. Call it where waiting for the disk does no harm.
     private func place(
         _ part: PartFile, as name: String, replaces: Bool, _ response: Response, unless hasEnded: () -> Bool,
         then end: @escaping @Sendable (Result<End, FileFault>) -> Void
@@ -268,7 +268,7 @@ extension Download {
                 CompletedFile.mark(part.descriptor, url: plan.url, validator)
             }
             let taken = try part.place(as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted })
-            // It is the file now, also if the disk refuses its name.
+            // From here on it is the file, even if the disk refuses its name.
             state.withLock { $0.part = nil }
             part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, taken))) }
         } catch {
@@ -276,12 +276,12 @@ extension Download {
         }
     }
 
-    /// What the server tells the version of the file by; `nil` when it does not say so for certain.
+    /// The validator of the file's version; `nil` if the server sent no strong one.
     private func validator(behind response: Response) -> ResumeValidator? {
         state.withLock { $0.metadata.validator } ?? (response.status == 200 ? ResumeValidator(response.headers) : nil)
     }
 
-    /// What came is not to be gone on with.
+    /// The response cannot be combined with the part file.
     private func mismatch(
         _ measure: RequestError.Code.FileMeasure, _ message: String, _ response: Response
     ) -> RequestError {
@@ -291,12 +291,12 @@ extension Download {
 }
 
 extension ContinuousClock.Instant? {
-    /// Whether it has passed; never, where there is none.
+    /// Whether the deadline has passed; never without one.
     fileprivate var isOver: Bool { map { $0 <= .now } ?? false }
 }
 
 extension Download {
-    /// Leaves the sockets unread.
+    /// Stops reading the sockets.
     func pause() {
         state.withLock { state in
             state.isPaused = true
@@ -305,7 +305,7 @@ extension Download {
         }
     }
 
-    /// Reads them again.
+    /// Reads the sockets again.
     func resume() {
         state.withLock { state in
             state.isPaused = false
@@ -315,7 +315,7 @@ extension Download {
 
     var isPaused: Bool { state.withLock { $0.isPaused } }
 
-    /// Sends the body of a run to the part. Under the lock, so that a pause comes behind it or is seen here.
+    /// Writes the body of a run to the part file. Under the lock, so that a pause comes after it or is seen here.
     func pour(_ run: StreamRun, to sink: TransferSink) {
         state.withLock { state in
             state.pouring.append(run)
@@ -327,7 +327,7 @@ extension Download {
         }
     }
 
-    /// The body of a run has ended. Whether it was paused meanwhile.
+    /// The body of a run has ended. Returns whether it was paused in the meantime.
     func hasPoured(_ run: StreamRun) -> Bool {
         state.withLock { state in
             state.pouring.removeAll { $0 === run }
@@ -337,7 +337,7 @@ extension Download {
         }
     }
 
-    /// Whether a run that was paused may have broken off because that took long, and the rest can be asked for.
+    /// Whether a paused run may have failed because of the pause, so that the rest can be requested.
     func excusesPause(_ failure: TransferFailure) -> Bool {
         switch failure.code {
         case .connectionReset, .incompleteBody, .http2Stream: state.withLock { $0.metadata.validator != nil }

@@ -1,28 +1,28 @@
 import FerryJSON
 
-/// What is known of a part, so that another run, of this process or another, can go on with it.
+/// The metadata of a part file, with which another run, of this process or another, can resume.
 struct DownloadMetadata: Sendable, Equatable {
-    /// A piece of a file that is loaded in several at once.
+    /// A piece of a file that is loaded in several pieces at once.
     struct Segment: Sendable, Equatable {
         var start: Int64
-        /// The first byte that is not its own.
+        /// The first byte after the segment.
         var end: Int64
-        /// Bytes from its start on that are certainly there.
+        /// The number of bytes from its start that are certainly there.
         var written: Int64 = 0
 
         var isComplete: Bool { start + written >= end }
     }
 
-    /// For who looks at it: without the values of the query, which may be secret.
+    /// For people who look at the file: without query values, which may be secret.
     var url: String
-    /// By which it is told whether a part is of this URL.
+    /// Identifies the URL of the part file.
     var urlDigest: String
     var validator: ResumeValidator?
-    /// Of the whole file; `nil` when the server did not say.
+    /// The size of the whole file; `nil` if the server did not say.
     var total: Int64?
-    /// What a directory target will be called.
+    /// The future name in a directory target.
     var name: String?
-    /// `nil` of a part that is written from its start to its end: then its length says how far it is.
+    /// `nil` for a part file that is written from start to end: then its length is the progress.
     var segments: [Segment]?
 
     init(url: String) {
@@ -30,16 +30,16 @@ struct DownloadMetadata: Sendable, Equatable {
         urlDigest = SHA256.hexadecimal(of: Array(url.utf8))
     }
 
-    /// From a file's bytes; `nil` when they are of another version, or no metadata at all.
+    /// From the bytes of a metadata file; `nil` if they have another version or are not metadata.
     init?(_ bytes: [UInt8]) {
         guard let json = try? JSON(parsing: bytes), let found = try? Self(json: json), found.isSound else { return nil }
         self = found
     }
 
-    /// Whether it speaks of a part of this URL.
+    /// Whether it belongs to a part file of this URL.
     func isOf(url: String) -> Bool { urlDigest == SHA256.hexadecimal(of: Array(url.utf8)) }
 
-    /// Of the same URL, and nothing else is known.
+    /// Metadata of the same URL without anything else.
     var anew: DownloadMetadata {
         var metadata = self
         (metadata.validator, metadata.total, metadata.name, metadata.segments) = (nil, nil, nil, nil)
@@ -57,7 +57,7 @@ struct DownloadMetadata: Sendable, Equatable {
         return JSON(members: members).bytes(pretty: true)
     }
 
-    /// Segments follow one another from the first byte to the last.
+    /// Whether the segments are contiguous, from the first byte to the last.
     private var isSound: Bool {
         if let name, SafeFileName.safe(name) != name { return false }
         if let validator, !validator.isSound { return false }
@@ -72,12 +72,12 @@ struct DownloadMetadata: Sendable, Equatable {
         return end == total
     }
 
-    /// Bytes that are there, of a part of this length.
+    /// The number of bytes that are there, for a part file of this length.
     func received(_ length: Int64) -> Int64 { segments.map { $0.reduce(0) { $0 + $1.written } } ?? length }
 }
 
 extension DownloadMetadata: JSONConvertible {
-    /// Of the form of all that is here.
+    /// The version of the format.
     private static let version = 1
 
     init(json: JSON) throws {

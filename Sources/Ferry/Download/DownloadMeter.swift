@@ -1,35 +1,35 @@
 import Dispatch
 import Synchronization
 
-/// How far a download has come.
+/// The progress of a download.
 public struct DownloadProgress: Sendable, Hashable {
-    /// Bytes of the file that are on the disk, those of earlier runs included.
+    /// The number of bytes of the file on disk, including those of earlier runs.
     public let received: Int64
 
-    /// Bytes that it will have; `nil` while, or as, that is not known.
+    /// The size of the file in bytes; `nil` if it is unknown.
     public let total: Int64?
 
-    /// Bytes a second over the last seconds; 0 before anything is known.
+    /// The rate of the last seconds in bytes per second; 0 before it is known.
     public let rate: Double
 
-    /// How many bytes were there when the run began.
+    /// The number of bytes that were there when the run started.
     public let resumedFrom: Int64
 
-    /// Whether another run could go on from here if this one ended now.
+    /// Whether another run could resume from here if this one ended now.
     public let isResumable: Bool
 
-    /// From 0 to 1; `nil` while it is not known how much there is.
+    /// The fraction from 0 to 1; `nil` if the size is unknown.
     public var fraction: Double? {
         total.map { $0 == 0 ? 1 : min(Double(received) / Double($0), 1) }
     }
 
-    /// The time that is left if it goes on like this; `nil` while that cannot be said.
+    /// The estimated remaining time; `nil` if it is unknown.
     public var remaining: Duration? {
         guard let total, rate > 0 else { return nil }
         return .seconds(Double(max(total - received, 0)) / rate)
     }
 
-    /// Progress of its parts, for tests of what shows it.
+    /// Creates a progress value, to test code that shows it.
     public init(received: Int64, total: Int64?, rate: Double, resumedFrom: Int64, isResumable: Bool) {
         self.received = received
         self.total = total
@@ -39,26 +39,26 @@ public struct DownloadProgress: Sendable, Hashable {
     }
 }
 
-/// The progress of one download as it changes: never more often than every 100 milliseconds, and the last one always.
-/// A reader that is slower gets the latest. It ends with the run.
+/// The progress of one download as it changes: at most every 100 milliseconds, and always the last one. A slower reader
+/// gets the latest value. The sequence ends with the run.
 public struct DownloadProgressUpdates: AsyncSequence, Sendable {
-    /// How far it has come.
+    /// The progress.
     public typealias Element = DownloadProgress
-    /// None.
+    /// The sequence does not throw.
     public typealias Failure = Never
 
     private let stream: AsyncStream<DownloadProgress>
 
     init(_ stream: AsyncStream<DownloadProgress>) { self.stream = stream }
 
-    /// Begins with what comes next.
+    /// Starts with the next change.
     public func makeAsyncIterator() -> AsyncStream<DownloadProgress>.Iterator { stream.makeAsyncIterator() }
 }
 
-/// Counts what of one download is on the disk, and reports it now and then.
+/// Counts the bytes of one download on disk, and reports them.
 ///
-/// A report says what is so when it runs: while one is on its way no other follows, so a queue that is blocked gets one
-/// and not many. The one at the end is never left out.
+/// A report has the state at the time when it runs. While one is queued no other is added, so a blocked queue gets one
+/// report and not many. The report at the end is always made.
 final class DownloadMeter: Sendable {
     typealias Report = @Sendable (DownloadProgress) -> Void
 
@@ -68,24 +68,24 @@ final class DownloadMeter: Sendable {
         var resumedFrom: Int64 = 0
         var isResumable = false
         var rate = RateEstimate()
-        /// When the last report was given out, in nanoseconds.
+        /// When the last report was queued, in nanoseconds.
         var reported: UInt64 = 0
         var isReporting = false
-        /// A report will be made when the next one may be.
+        /// A timer will make a report when the next one is permitted.
         var isTimed = false
         var hasEnded = false
         var listeners: [AsyncStream<DownloadProgress>.Continuation] = []
     }
 
-    /// A report that is to be made now.
+    /// A report to make now.
     private struct Due {
         var progress: DownloadProgress
         var listeners: [AsyncStream<DownloadProgress>.Continuation]
-        /// No other one is on its way to the queue.
+        /// No other report is queued.
         var isFirst: Bool
     }
 
-    /// Nanoseconds between two reports.
+    /// The minimum time between two reports, in nanoseconds.
     static let interval: UInt64 = 100_000_000
 
     private let state = Mutex(State())
@@ -99,7 +99,7 @@ final class DownloadMeter: Sendable {
 
     var progress: DownloadProgress { state.withLock { $0.progress(Self.now) } }
 
-    /// What changes from here on. A run that has ended gives its last state.
+    /// The changes from here on. If the run has ended, only its last state.
     var updates: DownloadProgressUpdates {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadProgress.self, bufferingPolicy: .bufferingNewest(1))
@@ -115,7 +115,7 @@ final class DownloadMeter: Sendable {
         return DownloadProgressUpdates(stream)
     }
 
-    /// So much is there as it begins, or begins anew; of that so much is from earlier runs.
+    /// Starts or restarts the count with this many bytes, of which some are from earlier runs.
     func begin(at count: Int64, resumedFrom: Int64, total: Int64?, isResumable: Bool, now: UInt64 = DownloadMeter.now) {
         tell(now) { state in
             state.received = count
@@ -127,7 +127,7 @@ final class DownloadMeter: Sendable {
         }
     }
 
-    /// So much more is there.
+    /// Adds bytes.
     func add(_ count: Int64, now: UInt64 = DownloadMeter.now) {
         var wait: UInt64?
         tell(now) { state in
@@ -140,7 +140,7 @@ final class DownloadMeter: Sendable {
             }
             return now >= due
         }
-        // What comes now may be the last for long.
+        // This change may be the last for a long time.
         guard let wait else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(wait))) { [weak self] in
             self?.tell(Self.now) { state in
@@ -150,7 +150,7 @@ final class DownloadMeter: Sendable {
         }
     }
 
-    /// No count follows. Nothing is told of a run that never came to a file.
+    /// The count is final. Nothing is reported for a run that never reached a file.
     func end(now: UInt64 = DownloadMeter.now) {
         var listeners: [AsyncStream<DownloadProgress>.Continuation] = []
         tell(now) { state in
@@ -197,7 +197,7 @@ extension DownloadMeter.State {
     }
 }
 
-/// Bytes a second over the last seconds, from counts that come now and then.
+/// Estimates the rate of the last seconds in bytes per second, from irregular counts.
 struct RateEstimate: Sendable {
     private struct Sample {
         var time: UInt64
@@ -206,11 +206,11 @@ struct RateEstimate: Sendable {
 
     private var samples: [Sample] = []
 
-    /// Nanoseconds that are looked back over, and between two counts that are kept.
+    /// The time to look back, and the minimum time between two samples, in nanoseconds.
     static let window: UInt64 = 5_000_000_000
     static let spacing: UInt64 = 100_000_000
 
-    /// Begins anew: what was counted before was no progress.
+    /// Restarts: earlier counts were not progress.
     mutating func begin(_ count: Int64, now: UInt64) { samples = [Sample(time: now, count: count)] }
 
     mutating func count(_ count: Int64, now: UInt64) {
@@ -220,7 +220,7 @@ struct RateEstimate: Sendable {
         while samples.count > 2, samples[1].time + Self.window <= now { samples.removeFirst() }
     }
 
-    /// With so many bytes at this moment.
+    /// The rate with this count at this time.
     func rate(_ count: Int64, now: UInt64) -> Double {
         guard let first = samples.first, now > first.time else { return 0 }
         return Double(max(count - first.count, 0)) * 1e9 / Double(now - first.time)

@@ -1,9 +1,9 @@
 import FerryTransport
 import Glibc
 
-/// What of a download is settled before it begins, whatever the type of its request.
+/// The settings of a download that are fixed before it starts, independent of the type of its request.
 struct DownloadPlan: Sendable {
-    /// Where it goes, taken apart: a directory, and a name in it if that is known.
+    /// The target: a directory, and the name in it if that is known.
     struct Place: Sendable {
         var directory: String
         var name: String?
@@ -26,16 +26,16 @@ struct DownloadPlan: Sendable {
 
     let target: DownloadTarget
     let options: DownloadOptions
-    /// Of the request, without a fragment: what a part belongs to.
+    /// The URL of the request without a fragment, which identifies a part file.
     let url: String
-    /// Only what is got can be got in parts (RFC 9110, 14.2).
+    /// Only GET supports ranges (RFC 9110, 14.2).
     let isGet: Bool
-    /// Bytes of the file; `nil` = no bound.
+    /// The maximum size of the file in bytes; `nil` means no limit.
     let most: Int64?
-    /// Whether the request's validation accepts a file as a whole.
+    /// Whether the request's validation accepts status 200.
     private let acceptsOK: Bool
-    /// Throws where the request's validation does not accept the content type, or, unless that is known to be right,
-    /// the status.
+    /// Throws if the request's validation does not accept the content type, or the status unless that is known to be
+    /// right.
     private let check: @Sendable (Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) -> Void
 
     init<R: Request>(
@@ -57,8 +57,8 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The statuses whose body is the file (RFC 9110, 15.3; RFC 3229, 10.4.1). That of 201 or 202 is about the request,
-    /// and 204 and 205 have none.
+    /// The statuses whose body is the file (RFC 9110, 15.3; RFC 3229, 10.4.1). The body of 201 or 202 is about the
+    /// request, and 204 and 205 have none.
     private static let statusesOfFiles: Set<Int> = [200, 203, 206, 226]
 
     private static func checkIsFile(_ head: Response, _ own: StatusValidation?) throws(RequestError) {
@@ -69,18 +69,18 @@ struct DownloadPlan: Sendable {
             response: head)
     }
 
-    /// Throws for options that make no sense.
+    /// Throws if the options are invalid.
     func checkOptions() throws(RequestError) {
         let isDigest = options.sha256.map(SHA256.isHexadecimal) ?? true
         guard isDigest, (options.expectedLength ?? 0) >= 0, (options.bytesPerSecond ?? 1) > 0, options.segments > 0,
             options.minimumSegmentSize > 0
         else {
             throw RequestError(
-                preparing: .invalidRequest, message: "the options of the download make no sense", url: url)
+                preparing: .invalidRequest, message: "the download options are invalid", url: url)
         }
     }
 
-    /// The file of an earlier run that may be what this one is to load; `nil` unless that is asked for.
+    /// The file of an earlier run that this one may not need to load; `nil` unless that option is set.
     func completed(
         _ name: String, in directory: OpenDirectory, isNumbered: Bool, unless hasEnded: () -> Bool = { false },
         where isWanted: (CompletedFile) -> Bool
@@ -95,8 +95,8 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// Why the status or the type of an answer is not a file's; `nil` when they are. Who accepts 200 need not know of
-    /// the 206 that comes in its place.
+    /// Why the status or the type of a response is not that of a file; `nil` if it is. A request that accepts 200 also
+    /// accepts the 206 that replaces it.
     func refusal(of head: Response, bodyLength: Int64?, to question: DownloadMachine.Question) -> RequestError? {
         do throws(RequestError) {
             try check(head, bodyLength, head.status == 206 && question.isRanged && acceptsOK)
@@ -107,23 +107,23 @@ struct DownloadPlan: Sendable {
     }
 }
 
-/// Decides what an answer means for a download: what was asked and what came in, what to do out. Knows neither network
-/// nor disk.
+/// Decides what a response means for a download: takes the request and the response, and returns what to do. It does no
+/// networking and uses no disk.
 enum DownloadMachine {
-    /// What was asked for.
+    /// What was requested.
     struct Question: Sendable, Equatable {
-        /// Bytes that are here; 0 without a part.
+        /// The number of bytes that exist; 0 without a part file.
         var offset: Int64 = 0
-        /// Where the piece ends that was asked for, that byte left out; `nil` for the rest of the file.
+        /// The end of the requested range, exclusive; `nil` for the rest of the file.
         var end: Int64?
-        /// Whether it is for the first piece of a file of which nothing is known: the answer says how long it is, and
-        /// whether the server serves pieces at all.
+        /// Whether it requests the first piece of an unknown file: the response tells its size, and whether the server
+        /// supports ranges.
         var isFirst = false
-        /// What went along as `If-Range`.
+        /// The validator that was sent as `If-Range`.
         var validator: ResumeValidator?
-        /// What the file's length was when it began; `nil` when that was not known.
+        /// The size of the file when it was started; `nil` if it was unknown.
         var total: Int64?
-        /// Of a complete file that is here, which went along as `If-None-Match` or `If-Modified-Since`.
+        /// The validator of a complete local file, which was sent as `If-None-Match` or `If-Modified-Since`.
         var complete: ResumeValidator?
 
         /// Whether a `Range` was sent.
@@ -137,33 +137,33 @@ enum DownloadMachine {
     }
 
     enum Action: Sendable, Equatable {
-        /// Its body belongs in the file from this offset on. `length` is how much of it there must be.
+        /// Write the body to the file from this offset. `length` is the required number of bytes.
         case take(from: Int64, length: Int64?, total: Int64?)
-        /// All of it is here.
+        /// The file is complete.
         case complete
-        /// The complete file that is here is the server's.
+        /// The complete local file is still that of the server.
         case unchanged
-        /// It is not what was asked for: ask for the whole file.
+        /// It is not what was requested: request the whole file.
         case restart(Mismatch)
-        /// Nor would that help.
+        /// Requesting the whole file would not help either.
         case fail(Mismatch)
-        /// It is no part of a file; the run's policies have the say.
+        /// It is not a part of a file; the policies of the run decide.
         case other
     }
 
     /// Why a part cannot be used.
     enum Mismatch: String, Sendable {
-        case unreadable = "the answer does not say which bytes came"
-        case otherRange = "other bytes came than were asked for"
-        case otherTotal = "the file's length is another one now"
-        case otherVersion = "the file is another one now"
-        case encoded = "a part of an encoded file came"
-        case contradiction = "the range of the answer is not the length of its body"
-        case unsatisfiable = "the server has no such bytes"
-        case ignoredRange = "the server sent the whole file for a piece of it"
+        case unreadable = "the response has no valid Content-Range"
+        case otherRange = "the response has a different range than requested"
+        case otherTotal = "the size of the file has changed"
+        case otherVersion = "the file has changed"
+        case encoded = "the response is a part of an encoded file"
+        case contradiction = "the Content-Range does not match the length of the body"
+        case unsatisfiable = "the server does not have the requested range"
+        case ignoredRange = "the server sent the whole file instead of a range"
     }
 
-    /// `isAccepted` is what the request's validation says of the status and the content type.
+    /// `isAccepted` is whether the request's validation accepts status and content type.
     static func answered(
         status: Int, _ headers: Headers, contentLength: Int64?, to question: Question, isAccepted: Bool
     ) -> Action {
@@ -174,12 +174,12 @@ enum DownloadMachine {
         guard isAccepted, !(300..<400).contains(status) else { return .other }
         if status == 206 { return part(headers, contentLength, question) }
         if question.end != nil && !question.isFirst { return .restart(.ignoredRange) }
-        // Decoded on its way, so that its length is not the file's.
+        // A body that is decoded does not have the size of the file.
         let length = headers.isBodyEncoded ? nil : contentLength
         return .take(from: 0, length: length, total: length)
     }
 
-    /// There is nothing behind the last byte: then the file is whole, if it is still the same.
+    /// There is nothing after the last byte: the file is complete if it is still the same.
     private static func unsatisfiable(_ headers: Headers, _ question: Question) -> Action {
         guard question.end == nil, let range = range(headers), range.bytes == nil, let total = range.total,
             total == question.offset, total == question.total ?? total,
@@ -194,14 +194,14 @@ enum DownloadMachine {
         if question.validator?.isContradicted(by: headers) == true { return mismatch(.otherVersion) }
         if let known = question.total, let total = range.total, known != total { return mismatch(.otherTotal) }
         guard let total = range.total ?? question.total else { return mismatch(.unreadable) }
-        // The first piece is asked for without knowing that there is so much.
+        // The first piece is requested without knowing whether the file is that long.
         let end = question.isFirst ? question.end.map { min($0, total) } : question.end
         guard bytes.lowerBound == question.offset, bytes.upperBound + 1 == end ?? total else {
             return mismatch(.otherRange)
         }
         if headers.isBodyEncoded { return mismatch(.encoded) }
         let length = Int64(bytes.count)
-        // Who contradicts himself is not to be believed the next time either.
+        // A response that contradicts itself is not worth another attempt.
         if let contentLength, contentLength != length { return .fail(.contradiction) }
         return .take(from: question.offset, length: length, total: total)
     }
@@ -213,18 +213,18 @@ enum DownloadMachine {
 }
 
 extension Headers {
-    /// Whether the body is encoded, by what the server says of it.
+    /// Whether the body is encoded, according to the server.
     var isBodyEncoded: Bool { values(of: "Content-Encoding").contains { !equalNames($0, "identity") } }
 }
 
 /// A `Content-Range` of bytes (RFC 9110, 14.4).
 struct ContentRange: Sendable, Equatable {
-    /// What came, the last byte included; `nil` where nothing could be given, as with 416.
+    /// The range of the body, inclusive; `nil` if there is none, as with 416.
     let bytes: ClosedRange<Int64>?
-    /// Of the whole; `nil` where the server does not say.
+    /// The size of the whole file; `nil` if the server does not say.
     let total: Int64?
 
-    /// Reads `bytes 5-9/10`, `bytes 5-9/*` and `bytes */10`. Anything else, and what contradicts itself, is `nil`.
+    /// Parses `bytes 5-9/10`, `bytes 5-9/*` and `bytes */10`. `nil` for anything else, and if it contradicts itself.
     init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, equalNames(String(words[0]), "bytes") else { return nil }
@@ -252,14 +252,14 @@ struct ContentRange: Sendable, Equatable {
     }
 }
 
-/// By what a server tells whether a file is still the one of which a part is here. Only a strong validator will do: a
-/// weak one lets bytes differ (RFC 9110, 13.1.5).
+/// Identifies the version of a file of which a part exists. Only a strong validator is used, because a weak one allows
+/// bytes to differ (RFC 9110, 13.1.5).
 enum ResumeValidator: Sendable, Hashable {
     case entityTag(String)
     case lastModified(String)
 
-    /// What an answer has of it. A date counts where there is no tag at all, and only when the file was a minute old at
-    /// the time of the answer: what was changed twice within a second has one date (RFC 9110, 8.8.2.2).
+    /// The validator in a response. A date is used only if there is no tag, and if the file was at least a minute old
+    /// at the time of the response, because two changes within a second have the same date (RFC 9110, 8.8.2.2).
     init?(_ headers: Headers) {
         let tags = headers.values(of: "ETag")
         if !tags.isEmpty {
@@ -282,7 +282,7 @@ enum ResumeValidator: Sendable, Hashable {
         }
     }
 
-    /// The field by which a server is asked whether it still has this version (RFC 9110, 13.1.2 and 13.1.3).
+    /// The field with which to ask whether the server still has this version (RFC 9110, 13.1.2 and 13.1.3).
     var condition: (name: String, value: String) {
         switch self {
         case .entityTag(let tag): ("If-None-Match", tag)
@@ -290,7 +290,7 @@ enum ResumeValidator: Sendable, Hashable {
         }
     }
 
-    /// Whether it is one that an answer can have brought in; what stands on a disk may be anything.
+    /// Whether a response can have contained it; a file on disk may contain anything.
     var isSound: Bool {
         switch self {
         case .entityTag(let tag): Self.isStrong(tag)
@@ -300,7 +300,7 @@ enum ResumeValidator: Sendable, Hashable {
         }
     }
 
-    /// Whether an answer says that it is of another version. One that says nothing does not.
+    /// Whether a response has a different validator. A response without one does not contradict.
     func isContradicted(by headers: Headers) -> Bool {
         switch self {
         case .entityTag(let tag): headers.values(of: "ETag").contains { $0 != tag }

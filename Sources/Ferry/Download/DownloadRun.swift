@@ -2,32 +2,35 @@ public import Dispatch
 import FerryTransport
 
 extension NetworkAgent {
-    /// Downloads a file, and returns when it is whole, on the disk and in its place.
+    /// Downloads a file, and returns when the complete file is on disk and in its place.
     ///
     ///     let file = try await agent.download(Image(id: "1.jpg"), to: .directory(path)) { print($0.fraction ?? 0) }
     ///
-    /// The bytes go to a part file beside the target, with a small file of metadata. A run that is cancelled, fails, or
-    /// dies with its process leaves them, and another run of the same request to the same target, by any agent, asks
-    /// for the rest (RFC 9110, 14): only where the server has given a strong validator, and only if by its answer the
-    /// file is still the same; else it begins anew. What is at the target stays until the new file is complete; in a
-    /// directory nothing is replaced.
+    /// The bytes go to a part file beside the target, with a small metadata file. A run that is cancelled, fails, or
+    /// dies with its process leaves both, and another run of the same request to the same target, by any agent,
+    /// requests the rest (RFC 9110, 14). It resumes only if the server sent a strong validator, and if according to the
+    /// response the file is still the same; otherwise it restarts. An existing file at the target stays until the new
+    /// file is complete. In a directory no existing file is replaced.
     ///
-    /// Only the statuses 200, 203, 206 and 226 come with a file. Any other one is `invalidStatusCode`, also where the
-    /// configuration accepts it, and what is at the target stays; unless the request's own
-    /// ``Request/statusValidation`` names it: by ``StatusValidation/codes(_:)``, ``StatusValidation/custom(_:)`` or
-    /// ``StatusValidation/any``, or, outside of 200 to 299, by ``StatusValidation/range(_:)``.
+    /// Only the statuses 200, 203, 206 and 226 come with a file. Any other status is `invalidStatusCode`, even if the
+    /// configuration accepts it, and the target stays unchanged. The request's own
+    /// ``Request/statusValidation`` can accept further statuses if it names them: with ``StatusValidation/codes(_:)``,
+    /// ``StatusValidation/custom(_:)`` or ``StatusValidation/any``, or, outside of 200 to 299, with
+    /// ``StatusValidation/range(_:)``.
     ///
-    /// Redirects, retries, adapters, the authenticator and observers have their part in it as in any run; status and
-    /// content type are checked, the value and the completion hooks are left out. What is not accepted throws, with the
-    /// first 4,096 bytes of its body, and no file is made of it. The body is asked for and kept as it is; where a
-    /// server compresses nevertheless, it is decoded, and cannot be resumed. A bound is only the request's own
-    /// ``Request/maxBodyBytes``. `Range`, `If-Range` and `Accept-Encoding` are the download's to set, and
-    /// with ``DownloadOptions/skipsUnchanged`` `If-None-Match` and `If-Modified-Since`.
+    /// Redirects, retries, adapters, the authenticator and observers work as in any run. Status and content type are
+    /// checked; the value and the completion hooks are not used. A response that is not accepted throws an error with
+    /// the first 4,096 bytes of its body, and creates no file. The body is requested without compression and stored
+    /// unchanged; if a server compresses nevertheless, the body is decoded and cannot be resumed. The size is limited
+    /// only by the request's own
+    /// ``Request/maxBodyBytes``. The download itself sets `Range`, `If-Range` and `Accept-Encoding`, and with
+    /// ``DownloadOptions/skipsUnchanged`` `If-None-Match` and `If-Modified-Since`.
     ///
-    /// Of two runs to one target at once, in any processes, the second fails with `fileIO` and `EBUSY`.
+    /// If two runs, in any processes, download to the same target at once, the second one fails with `fileIO` and
+    /// `EBUSY`.
     ///
-    /// `progress` is told when it begins, then at most every 100 milliseconds, and at the end, on a serial queue of the
-    /// run's own, all of it before this returns; but a run that is cancelled, shut down or timed out does not wait for
+    /// `progress` is called at the start, then at most every 100 milliseconds, and at the end, on a serial queue of the
+    /// run. All reports are made before this returns. A run that is cancelled, shut down or timed out does not wait for
     /// a report that blocks. Cancelling the task cancels the run.
     public nonisolated(nonsending) func download<R: Request>(
         _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
@@ -62,8 +65,8 @@ extension NetworkAgent {
         return try file.get()
     }
 
-    /// Starts a download; its result comes by `completion`, once, on `queue`, or on the configuration's callback queue,
-    /// and so does its progress. Else as ``download(_:to:options:progress:)``.
+    /// Starts a download. `completion` is called once with the result, and `progress` with the progress, on `queue`, or
+    /// on the configuration's callback queue. Otherwise like ``download(_:to:options:progress:)``.
     @discardableResult
     public func download<R: Request>(
         _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
@@ -73,8 +76,8 @@ extension NetworkAgent {
         start(request, to: target, options, on: queue, receiver: .closure(completion)) { _ in progress }
     }
 
-    /// Starts a download; result and progress go to `delegate`, on `queue`, or on the configuration's callback queue.
-    /// The delegate is held weakly: when it is gone, they go nowhere.
+    /// Starts a download. Result and progress go to `delegate`, on `queue`, or on the configuration's callback queue.
+    /// The delegate is held weakly: if it no longer exists, they are discarded.
     @discardableResult
     public func download<R: Request>(
         _ request: R, to target: DownloadTarget, options: DownloadOptions = DownloadOptions(),
@@ -112,7 +115,7 @@ extension NetworkAgent {
             let run = made(snapshot.transfer.url, snapshot, control)
             core.handOver(run, to: control)
         } catch {
-            // The same way as any other result.
+            // Delivered like any other result.
             core.refuse(made(error.url, nil, nil), error)
         }
         return handle.made
@@ -125,8 +128,7 @@ extension Result where Success == DownloadedFile, Failure == RequestError {
 
 /// The run of one download whose result goes to a closure or a delegate.
 ///
-/// `file` is written by the task that carries it and on the processing queue, and read on the callback queue, one after
-/// another.
+/// `file` is written by the task that carries it and on the processing queue, and later read on the callback queue.
 final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     enum Receiver {
         case closure(@Sendable (Result<DownloadedFile, RequestError>) -> Void)
@@ -139,7 +141,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     private let request: R
     private let servers: Servers
-    /// The request as it was at the start; `nil` of one that cannot be sent.
+    /// The request as read at the start; `nil` if it cannot be sent.
     private let snapshot: RequestSnapshot?
     private let download: Download
     private var receiver: Receiver?
@@ -176,7 +178,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
         if file == nil, case .refused(let error) = answer { file = .failure(error) }
-        // One that was refused before it began has not ended it.
+        // A run that was refused before it started has not ended it.
         download.meter.end()
         guard let file else { preconditionFailure("a download ended without a file or an error") }
         RunEnd.process(request, file, answer, url: url, watch, by: core)

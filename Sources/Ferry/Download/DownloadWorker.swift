@@ -1,10 +1,10 @@
 import FerryTransport
 import Synchronization
 
-/// Loads a file, or a segment of it: what one run of a download does. It asks for what is missing, and when an
-/// answer has come through all policies of the run it decides what becomes of its body.
+/// Loads a file or segments of it: the work of one run of a download. It requests what is missing. When a response has
+/// passed the policies of the run, it decides what happens to its body.
 final class DownloadWorker: BodyCarrier {
-    /// The transfer that was sent last.
+    /// The latest transfer.
     private struct Current: Sendable {
         var run: StreamRun
         var question: DownloadMachine.Question
@@ -12,14 +12,14 @@ final class DownloadWorker: BodyCarrier {
     }
 
     private let download: Download
-    /// Of the run as a whole; helpers follow it as the lead does.
+    /// The record of the whole run, for helpers as for the lead.
     private let call: Call
     private let current = Mutex<Current?>(nil)
-    /// The segment it works at; of the lead `nil` until the file is in segments.
+    /// Its current segment; `nil` for the lead until the file is in segments.
     private let segment: Mutex<Int?>
     private let isLead: Bool
 
-    /// The one that leads, or the one that helps with a segment.
+    /// Creates the lead, or a helper for a segment.
     init(_ download: Download, _ call: Call, segment: Int? = nil) {
         self.download = download
         self.call = call
@@ -27,7 +27,7 @@ final class DownloadWorker: BodyCarrier {
         isLead = segment == nil
     }
 
-    // MARK: There
+    // MARK: Requests
 
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {
         let index = segment.withLock { segment in
@@ -48,11 +48,11 @@ final class DownloadWorker: BodyCarrier {
         current.withLock { $0.take() }?.run.abandon(expecting: result.contentLength)
     }
 
-    // MARK: Back
+    // MARK: Responses
 
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {
         let current = current.withLock { $0 }
-        // Without one it came from no network, and nobody has asked for a part.
+        // Without one, the response did not come from the network, and no range was requested.
         let question = current?.question ?? DownloadMachine.Question()
         let length = Self.contentLength(head, current)
         let action = DownloadMachine.answered(
@@ -78,11 +78,11 @@ final class DownloadWorker: BodyCarrier {
                     current?.run.abandon(expecting: head.result.contentLength)
                     return .ended(head.result)
                 }
-                // One that sends the whole file instead is the only one who does, and may do so as fast as all of them.
+                // A response with the whole file has no helpers, and may use the full rate.
                 if question.isFirst && head.status != 206 && download.plan.options.bytesPerSecond != nil {
                     return try restart(.ignoredRange, head)
                 }
-                // Nor is what comes from no network cut.
+                // A response that did not come from the network is not cut either.
                 if head.status == 206 && length != total && current?.run.isWhole ?? true {
                     return try restart(.otherRange, head)
                 }
@@ -101,7 +101,7 @@ final class DownloadWorker: BodyCarrier {
         current.map { $0.run.contentLength(head) } ?? head.result.contentLength
     }
 
-    /// Asks for the whole file, once. Where others write to the part, that is for after them.
+    /// Requests the whole file, once. If helpers write to the part file, this has to wait for their end.
     private func restart(_ why: DownloadMachine.Mismatch, _ head: Response) throws(RequestError) -> TakenBody {
         if download.hasHelpers {
             download.isOutdated()
@@ -149,7 +149,7 @@ final class DownloadWorker: BodyCarrier {
         return taken
     }
 
-    /// Has the body written, all of it or as much as comes. Whether it was paused meanwhile.
+    /// Writes the body, or as much of it as arrives. Returns whether it was paused in the meantime.
     private func pour(
         _ body: Body, _ current: Current, of control: RunControl, by core: AgentCore
     ) async throws(RequestError) -> (result: TransferResult, wasPaused: Bool) {
@@ -173,7 +173,7 @@ final class DownloadWorker: BodyCarrier {
         guard let failure = result.failure else { return try end(body, count: current.count.value, result) }
         if isLead, let fault = download.helperFault { throw fault }
         if failure.code == .bodyTooLarge && body.length != nil {
-            // More came than the head said: what came of it is not to be trusted either.
+            // More bytes arrived than announced, so what arrived before is not trusted either.
             try await download.takeBack(to: body.offset, by: current.count.value, segment: segment.withLock { $0 })
             throw mismatch(.contradiction, body.head)
         }
@@ -190,13 +190,13 @@ final class DownloadWorker: BodyCarrier {
         return .ended(result)
     }
 
-    // MARK: Faults
+    // MARK: Errors
 
     private func mismatch(_ why: DownloadMachine.Mismatch, _ head: Response) -> RequestError {
         RequestError(.resumeMismatch, message: why.rawValue, response: head)
     }
 
-    /// Why an answer is not a file: its status, or its type.
+    /// The error for a response that is not a file, because of its status or type.
     func refusal(of response: Response, to control: RunControl, by core: AgentCore) async -> RequestError {
         let current = current.withLock { $0 }
         let error =
@@ -204,28 +204,28 @@ final class DownloadWorker: BodyCarrier {
                 of: response, bodyLength: Self.contentLength(response, current),
                 to: current?.question ?? DownloadMachine.Question())
             ?? RequestError(
-                .invalidStatusCode(response.status), message: "the status \(response.status) is not a file's",
+                .invalidStatusCode(response.status), message: "the status \(response.status) does not come with a file",
                 response: response)
         guard let run = current?.run, !run.isWhole else { return error }
-        // Its body may be long in coming.
+        // Its body may take a long time.
         return await control.read(of: run, by: core) { await run.explained(error, response) }
             ?? control.error(behind: response, countsAttempts: true)
     }
 }
 
-/// How much of one body is in its file. On the loop's thread, and read when the body has ended.
+/// Counts the bytes of one body in its file. Updated on the event loop's thread, and read when the body has ended.
 private final class WrittenCount: Sendable {
     private let total = Atomic<Int64>(0)
 
     var value: Int64 { total.load(ordering: .acquiring) }
 
-    /// How much more it is now.
+    /// The number of additional bytes.
     func grow(to count: Int64) -> Int64 { count - total.exchange(count, ordering: .acquiringAndReleasing) }
 }
 
 extension TransferRequest {
-    /// Asks for a part of a file as it is, if a part is there already. What the request says of ranges and encodings is
-    /// the download's to say.
+    /// Requests a range of a file if a part of it exists. The download sets ranges and encodings; those of the request
+    /// are ignored.
     fileprivate mutating func ask(_ question: DownloadMachine.Question, rate: UInt64) {
         responseBody = .held
         maxBodyBytes = 0

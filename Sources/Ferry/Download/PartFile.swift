@@ -1,23 +1,23 @@
 import Glibc
 import Synchronization
 
-/// The part of a file beside its target, locked: no other run, of this process or another, writes to it meanwhile.
+/// The part file beside the target. It is locked: no other run, of this process or another, writes to it at the same
+/// time.
 ///
-/// All that is done to files is done here, below one open directory: no name is a path, no symbolic link is followed,
-/// and a file that has other names is not written to. Every function may wait for the disk.
+/// All file operations are here, below one open directory: no name is a path, no symbolic link is followed, and a file
+/// with several names is not written to. Every function may wait for the disk.
 final class PartFile: Sendable {
-    /// Open as long as this lives; it may be read and written.
+    /// Open for reading and writing as long as this object exists.
     let descriptor: Int32
-    /// Its bytes when it was opened.
+    /// The size when it was opened.
     let openedLength: Int64
     let directory: OpenDirectory
     let part: String
     let metadata: String
 
-    /// Opens it, empty when there is none yet. Throws, with nothing made, where it could not take the place of
-    /// `target`.
+    /// Opens or creates the part file. Throws, without creating anything, if it could not replace `target`.
     init(in directoryPath: String, part: String, metadata: String, target: String?) throws(FileFault) {
-        // As a C string it would end there, and be the path of another one.
+        // A C string would end at the NUL, and be the path of another file.
         if directoryPath.utf8.contains(0) { throw FileFault(directoryPath, errno: EINVAL) }
         directory = try OpenDirectory(directoryPath)
         if let target { try Self.check(target, in: directory.descriptor, path: directoryPath) }
@@ -32,7 +32,7 @@ final class PartFile: Sendable {
         _ name: String, in directory: Int32, path: String
     ) throws(FileFault) -> (descriptor: Int32, length: Int64) {
         while true {
-            // Not blocking, or a FIFO in its place would hold the caller; with a regular file it means nothing.
+            // Non-blocking, because opening a FIFO would block the caller. It has no effect on a regular file.
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
             let descriptor = openat(directory, name, flags, 0o666)
             if descriptor < 0 { throw FileFault(path) }
@@ -48,7 +48,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Its length from then on; `nil` when it is not, or no longer, what the name stands for.
+    /// Locks it and returns its size; `nil` if the name no longer refers to it.
     private static func lock(
         _ descriptor: Int32, as name: String, in directory: Int32, path: String
     ) throws(FileFault) -> Int64? {
@@ -56,26 +56,26 @@ final class PartFile: Sendable {
         var named = stat()
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             if errno == EWOULDBLOCK { throw FileFault(path, errno: EBUSY, words: "another download writes to it") }
-            // Some file systems have no locks: there nobody is warned.
+            // Some file systems have no locks: there the file is not protected.
             if errno != ENOLCK && errno != EOPNOTSUPP { throw FileFault(path) }
         }
         if fstat(descriptor, &opened) != 0 { throw FileFault(path) }
         guard opened.st_mode & S_IFMT == S_IFREG else {
             throw FileFault(path, errno: EINVAL, words: "not a regular file")
         }
-        // Who held the lock before may have put it in its place meanwhile.
+        // The previous holder of the lock may have moved it to its place in the meantime.
         guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == opened.st_ino,
             named.st_dev == opened.st_dev
         else { return nil }
         if opened.st_nlink == 1 { return Int64(opened.st_size) }
-        // It has another name somewhere, and what is there is not to be touched.
+        // It has another name somewhere, whose content must not change.
         if unlinkat(directory, name, 0) != 0 { throw FileFault(path) }
         return nil
     }
 
     var partPath: String { directory.path + "/" + part }
 
-    // MARK: What is there
+    // MARK: Reading
 
     func length() throws(FileFault) -> Int64 {
         var status = stat()
@@ -83,8 +83,8 @@ final class PartFile: Sendable {
         return Int64(status.st_size)
     }
 
-    /// What is known of it; `nil` when there is nothing to go by. Throws what cannot be read just now: the part may be
-    /// as good as ever.
+    /// The metadata; `nil` if there is none that can be used. Throws if it cannot be read at the moment, because the
+    /// part file may still be good.
     func readMetadata() throws(FileFault) -> DownloadMetadata? {
         let path = directory.path + "/" + metadata
         let file = openat(directory.descriptor, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
@@ -105,16 +105,16 @@ final class PartFile: Sendable {
         return DownloadMetadata(bytes)
     }
 
-    // MARK: Changing it
+    // MARK: Writing
 
-    /// Empties it, or sets it to a length, or cuts it back. On the disk when this returns, if `isDurable`: bytes of one
-    /// version must never be found beside the metadata of another.
+    /// Empties, extends or truncates the file. If `isDurable`, this is on disk when it returns: bytes of one version
+    /// must never be found beside the metadata of another.
     func setLength(_ length: Int64, isDurable: Bool = false) throws(FileFault) {
         if ftruncate(descriptor, off_t(length)) != 0 { throw FileFault(partPath) }
         if isDurable && fsync(descriptor) != 0 { throw FileFault(partPath) }
     }
 
-    /// Writes the metadata, in the place of older ones in one step.
+    /// Writes the metadata and replaces an older one in one step.
     func write(_ content: DownloadMetadata) throws(FileFault) {
         let fresh = metadata + "~"
         let path = directory.path + "/" + metadata
@@ -131,8 +131,8 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Writes down how far its segments are; what they have is on the disk before. Where that fails, what stands there
-    /// is older, and still true.
+    /// Saves the progress of the segments, after syncing their data. If this fails, the older metadata on disk is still
+    /// valid.
     func note(_ content: DownloadMetadata) {
         do throws(FileFault) {
             if fdatasync(descriptor) != 0 { return }
@@ -140,10 +140,10 @@ final class PartFile: Sendable {
         } catch {}
     }
 
-    /// Nothing is known of it any more. True to its name also after a crash: before other bytes are written.
+    /// Deletes the metadata. It is called before other bytes are written, so that it is gone even after a crash.
     func removeMetadata() throws(FileFault) {
         var status = stat()
-        // Mostly there is none, and to look does not hold up others in the directory.
+        // Usually there is none, and checking does not delay other work in the directory.
         if fstatat(directory.descriptor, metadata, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT { return }
         if unlinkat(directory.descriptor, metadata, 0) == 0 {
             if fsync(directory.descriptor) != 0 { throw FileFault(directory.path) }
@@ -152,7 +152,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Writes bytes that are in memory.
+    /// Writes bytes from memory.
     func write(_ bytes: [UInt8], at offset: Int64) throws(FileFault) {
         try writeAll(bytes, to: descriptor, at: offset, path: partPath)
     }
@@ -169,9 +169,9 @@ final class PartFile: Sendable {
         }
     }
 
-    // MARK: Its end
+    // MARK: End
 
-    /// Throws what could not be replaced: a directory, a device, a pipe. Whether it is a link to one is looked at, too.
+    /// Throws if the target cannot be replaced: a directory, a device, a pipe, also behind a symbolic link.
     static func check(_ name: String, in directory: Int32, path: String) throws(FileFault) {
         var status = stat()
         if fstatat(directory, name, &status, 0) != 0 { return }
@@ -182,21 +182,21 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Brings the directory to the disk, together with others who want that of the same one.
+    /// Syncs the directory, together with other callers of the same one.
     func syncDirectory(then end: @escaping @Sendable (FileFault?) -> Void) {
         DirectorySyncs.shared.sync(directory, then: end)
     }
 
-    /// Throws it away.
+    /// Deletes it.
     func remove() {
         unlinkat(directory.descriptor, metadata, 0)
         unlinkat(directory.descriptor, part, 0)
     }
 
-    /// Lets others at it, from here on and not from when the last reference goes.
+    /// Releases the lock now rather than with the last reference.
     func unlock() { _ = flock(descriptor, LOCK_UN) }
 
-    /// The SHA-256 of all of an open file; `nil` when `goesOn` said no.
+    /// The SHA-256 of a whole open file; `nil` if `goesOn` returned `false`.
     static func sha256(
         _ descriptor: Int32, _ path: String, while goesOn: () -> Bool
     ) throws(FileFault) -> String? {
@@ -216,9 +216,9 @@ final class PartFile: Sendable {
 }
 
 extension PartFile {
-    /// The part is the file from here on: its bytes on the disk, under its name, which is on the disk when the
-    /// directory is. What has the name gives way if it `replaces`; else the file gets the first that is free of
-    /// `x.txt`, `x-1.txt` and so on. Returns the name.
+    /// Turns the part file into the file: syncs its bytes and gives it its name, which is on disk after a sync of the
+    /// directory. An existing file is replaced if `replaces`; otherwise the file gets the first free name of `x.txt`,
+    /// `x-1.txt` and so on. Returns the name.
     func place(as name: String, replaces: Bool, hasMetadata: Bool) throws(FileFault) -> String {
         if fsync(descriptor) != 0 { throw FileFault(partPath) }
         var taken = name
@@ -235,17 +235,17 @@ extension PartFile {
                 taken = SafeFileName.numbered(name, number)
             }
         }
-        // What is left of the metadata after a crash here says nothing without a part.
+        // After a crash here, the remaining metadata has no effect without a part file.
         if hasMetadata { unlinkat(directory.descriptor, metadata, 0) }
         unlock()
         return taken
     }
 
-    /// Gives the part a name, unless something has it: looked at and done in one step, whoever else is about it.
+    /// Gives the part file a name unless that is taken, as one atomic step.
     private func take(_ name: String) throws(FileFault) -> Bool {
         let directory = directory.descriptor
         if linkat(directory, part, directory, name, 0) == 0 {
-            // A part that is left after a crash here is known by its second name, and put away.
+            // After a crash here, the remaining part file is recognised by its second name, and deleted.
             unlinkat(directory, part, 0)
             return true
         }
@@ -254,7 +254,7 @@ extension PartFile {
         case EPERM, EOPNOTSUPP, EMLINK, ENOSYS: break
         default: throw FileFault(self.directory.path + "/" + name)
         }
-        // Where a file has one name only, an empty one keeps the place.
+        // If the file system allows only one name per file, an empty file reserves the name.
         let empty = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
         if empty < 0 && errno == EEXIST { return false }
         if empty >= 0 { close(empty) }
@@ -264,7 +264,7 @@ extension PartFile {
         throw fault
     }
 
-    /// So many files of one name are enough.
+    /// The maximum number of files with one name.
     private static let mostOfAName = 9_999
 }
 

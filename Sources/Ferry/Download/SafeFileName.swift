@@ -1,21 +1,21 @@
-/// The name of a file in a directory of ours, made of what a server or a URL calls it.
+/// The name of a local file, derived from the name in a response or a URL.
 enum SafeFileName {
-    /// What stands behind the name of a part, and of what is known of it.
+    /// The suffixes of the part file and of its metadata file.
     static let partSuffix = ".ferry-part"
     static let metadataSuffix = ".ferry-meta"
 
-    /// Bytes of a name that every file system takes.
+    /// The maximum length in bytes that every file system supports.
     private static let most = 255
     private static let longestExtension = 16
 
-    /// The server's name if there is one that can be used, then the URL's last component, then `download`.
+    /// The server's name if it is usable, then the URL's last component, then `download`.
     static func name(contentDisposition: String?, url: String) -> String {
         contentDisposition.flatMap(ContentDisposition.fileName).flatMap(safe) ?? lastComponent(url).flatMap(safe)
             ?? "download"
     }
 
-    /// One name, of this directory: no path, no hidden file, nothing that cannot be seen, and not too long. `nil` when
-    /// nothing is left of it.
+    /// A safe name in a directory: no path, no hidden file, no invisible characters, and not too long. `nil` if nothing
+    /// is left of it.
     static func safe(_ name: String) -> String? {
         let last = name.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? []
         var scalars = Array(last).filter { !$0.isInvisible }
@@ -26,16 +26,16 @@ enum SafeFileName {
         var safe = String(String.UnicodeScalarView(scalars))
         if safe.isEmpty { return nil }
         safe = shortened(safe, to: most)
-        // Where it is cut, such a one may be the last again.
+        // After shortening, such a character may be the last again.
         while let last = safe.unicodeScalars.last, isNoEnd(last) { safe.unicodeScalars.removeLast() }
-        // A file of the server's must not pass for one of ours.
+        // A server's file must not look like one of these.
         for suffix in [partSuffix, metadataSuffix, metadataSuffix + "~"] where safe.hasSuffix(suffix) {
             return shortened(safe, to: most - 1) + "_"
         }
         return safe
     }
 
-    /// The name for a file when there is one of this name already, and others with smaller numbers: `x-1.txt`.
+    /// The name if there are already files with this name and with smaller numbers: `x-1.txt`.
     static func numbered(_ name: String, _ number: Int) -> String {
         let mark = "-\(number)"
         let name = shortened(name, to: most - mark.utf8.count)
@@ -43,14 +43,14 @@ enum SafeFileName {
         return name.dropLast(ending.count) + mark + ending
     }
 
-    /// Its extension, with the dot, if it has one.
+    /// The extension with its dot, if there is one.
     private static func ending(of name: String) -> String {
         guard let dot = name.lastIndex(of: "."), dot != name.startIndex, name[dot...].utf8.count <= longestExtension
         else { return "" }
         return String(name[dot...])
     }
 
-    /// Cut in front of the extension, and never within a character.
+    /// Shortened before the extension, and never within a character.
     private static func shortened(_ name: String, to limit: Int) -> String {
         if name.utf8.count <= limit { return name }
         let ending = ending(of: name)
@@ -69,9 +69,9 @@ enum SafeFileName {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    // MARK: Names of ours
+    // MARK: Names of part files
 
-    /// The names of the part and of its metadata beside a file.
+    /// The names of the part file and of its metadata file.
     static func part(of name: String) -> (part: String, metadata: String) {
         let longest = most - metadataSuffix.utf8.count - 1
         let stem =
@@ -80,15 +80,16 @@ enum SafeFileName {
         return (stem + partSuffix, stem + metadataSuffix)
     }
 
-    /// Likewise where the file's own name is not known yet: of its URL.
+    /// The same if the file's own name is not known yet, derived from its URL.
     static func part(ofURL url: String) -> (part: String, metadata: String) {
         part(of: String(SHA256.hexadecimal(of: Array(url.utf8)).prefix(32)))
     }
 }
 
-/// The name that a server gives a file (RFC 6266), as it stands there: nothing in it is to be trusted.
+/// The name that a server gives a file (RFC 6266), unchecked.
 enum ContentDisposition {
-    /// The name in a `Content-Disposition` field: `filename*` (RFC 8187) before `filename`. `nil` without one.
+    /// The name in a `Content-Disposition` field: `filename*` (RFC 8187) takes precedence over `filename`. `nil` if
+    /// there is none.
     static func fileName(_ field: String) -> String? {
         var reader = FieldReader(field)
         _ = reader.token()
@@ -111,7 +112,7 @@ enum ContentDisposition {
     }
 }
 
-/// Reads parameters of a header field; what does not fit is skipped up to the next semicolon.
+/// Parses parameters of a header field; invalid ones are skipped up to the next semicolon.
 private struct FieldReader {
     private var rest: Substring
 
@@ -136,7 +137,7 @@ private struct FieldReader {
         return token.isEmpty ? nil : String(token)
     }
 
-    /// A token, or a string in quotes (RFC 9110, 5.6.4), which may hold anything.
+    /// A token or a quoted string (RFC 9110, 5.6.4), which may contain anything.
     mutating func value() -> String? {
         skipBlanks()
         guard rest.first == "\"" else {
@@ -152,7 +153,7 @@ private struct FieldReader {
                 text.append(character)
                 continue
             }
-            // Some browsers of old sent paths of Windows here: a quote is escaped, a path is not.
+            // Some old browsers sent Windows paths here: a quote is escaped, a path separator is not.
             if let next = rest.first, next == "\"" || next == "\\" {
                 text.append(rest.removeFirst())
             } else {

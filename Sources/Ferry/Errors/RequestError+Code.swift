@@ -1,5 +1,5 @@
 extension RequestError {
-    /// What happened. An open set: leave room for codes that come later.
+    /// The reason of an error. The set is open: further codes may be added.
     ///
     ///     switch error.code {
     ///     case .timeout(.connect): retryLater()       // no connection in time
@@ -9,8 +9,8 @@ extension RequestError {
     ///     }
     ///     if error.is(.invalidStatusCode(404)) { return nil }
     ///
-    /// A code without its finer cause matches every cause, by `~=` and ``RequestError/is(_:)``; `==` compares all of
-    /// it.
+    /// With `~=` and ``RequestError/is(_:)``, a code without a detail matches every detail. `==` compares code and
+    /// detail.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         enum Word: String, Sendable, CaseIterable {
             case invalidURL, unsupportedScheme, invalidRequest, addressForbidden, dns, connect, proxy, tls
@@ -38,10 +38,10 @@ extension RequestError {
             self.cause = cause
         }
 
-        /// The bare word, like `incompleteBody`.
+        /// The name of the code without its detail, like `incompleteBody`.
         public var name: String { word.rawValue }
 
-        /// The finer cause in words, like `connect` of `timeout(.connect)`; `nil` where there is none.
+        /// The name of the detail, like `connect` of `timeout(.connect)`; `nil` if there is none.
         public var detail: String? {
             switch cause {
             case .none: nil
@@ -53,13 +53,13 @@ extension RequestError {
             }
         }
 
-        /// `timeout(connect)`
+        /// Code and detail, like `timeout(connect)`.
         public var description: String { detail.map { "\(name)(\($0))" } ?? name }
 
-        /// Matches an error of this code, and of this finer cause if the pattern has one.
+        /// Matches an error with this code, and with this detail if the pattern has one.
         public static func ~= (pattern: Code, error: RequestError) -> Bool { pattern ~= error.code }
 
-        /// Matches a code likewise.
+        /// Matches a code, and its detail if the pattern has one.
         public static func ~= (pattern: Code, code: Code) -> Bool {
             if pattern.word != code.word { return false }
             if case .numbers(let range) = pattern.cause, case .number(let number) = code.cause {
@@ -72,271 +72,272 @@ extension RequestError {
             Code(word, .word(detail.rawValue))
         }
 
-        /// The text is no URL.
+        /// The text is not a valid URL.
         public static var invalidURL: Code { Code(.invalidURL) }
-        /// Neither http nor https, or no scheme at all.
+        /// The scheme is not http or https, or is missing.
         public static var unsupportedScheme: Code { Code(.unsupportedScheme) }
-        /// The request cannot be sent as it is.
+        /// The request is invalid.
         public static var invalidRequest: Code { Code(.invalidRequest) }
-        /// Likewise, because of this part.
+        /// The request is invalid because of this part.
         public static func invalidRequest(_ part: RequestPart) -> Code { made(.invalidRequest, part) }
         /// The address policy forbids the address.
         public static var addressForbidden: Code { Code(.addressForbidden) }
-        /// The name was not found.
+        /// The name could not be resolved.
         public static var dns: Code { Code(.dns) }
-        /// Likewise, for this cause.
+        /// The name could not be resolved, with this detail.
         public static func dns(_ fault: DNSFault) -> Code { made(.dns, fault) }
-        /// No connection.
+        /// The connection could not be established.
         public static var connect: Code { Code(.connect) }
-        /// Likewise, for this cause.
+        /// The connection could not be established, with this detail.
         public static func connect(_ fault: ConnectFault) -> Code { made(.connect, fault) }
-        /// The proxy refused.
+        /// The proxy failed or refused.
         public static var proxy: Code { Code(.proxy) }
-        /// Likewise, for this cause.
+        /// The proxy failed or refused, with this detail.
         public static func proxy(_ fault: ProxyFault) -> Code { made(.proxy, fault) }
-        /// No trust.
+        /// The TLS handshake failed.
         public static var tls: Code { Code(.tls) }
-        /// Likewise, for this cause.
+        /// The TLS handshake failed, with this detail.
         public static func tls(_ fault: TLSFault) -> Code { made(.tls, fault) }
-        /// It took too long.
+        /// A timeout or deadline has passed.
         public static var timeout: Code { Code(.timeout) }
-        /// Likewise, in this part.
+        /// This timeout has passed.
         public static func timeout(_ part: TimeoutPart) -> Code { Code(.timeout, .timeout(part)) }
-        /// The peer broke the connection.
+        /// The peer reset the connection.
         public static var connectionReset: Code { Code(.connectionReset) }
-        /// The peer closed the connection before a whole head came.
+        /// The peer closed the connection before a complete head arrived.
         public static var connectionClosed: Code { Code(.connectionClosed) }
         /// The body ended early.
         public static var incompleteBody: Code { Code(.incompleteBody) }
-        /// Likewise; `expected` is `nil` where no length was announced.
+        /// The body ended early; `expected` is `nil` if no length was announced.
         public static func incompleteBody(expected: Int64?, got: Int64) -> Code {
             Code(.incompleteBody, .lengths(expected, got))
         }
-        /// The answer breaks the rules of HTTP.
+        /// The response violates HTTP.
         public static var malformedResponse: Code { Code(.malformedResponse) }
-        /// Likewise, in this part.
+        /// This part of the response violates HTTP.
         public static func malformedResponse(_ part: ResponsePart) -> Code { made(.malformedResponse, part) }
-        /// The head is larger than allowed.
+        /// The head is larger than the limit.
         public static var headersTooLarge: Code { Code(.headersTooLarge) }
-        /// Likewise, by this measure.
+        /// The head is larger than this limit.
         public static func headersTooLarge(_ measure: HeadMeasure) -> Code { made(.headersTooLarge, measure) }
-        /// The body is larger than allowed.
+        /// The body is larger than the limit.
         public static var responseTooLarge: Code { Code(.responseTooLarge) }
         /// The compressed body is damaged.
         public static var contentDecoding: Code { Code(.contentDecoding) }
-        /// Likewise, in this way.
+        /// The compressed body is damaged in this way.
         public static func contentDecoding(_ fault: DecodingFault) -> Code { made(.contentDecoding, fault) }
-        /// More redirects than allowed.
+        /// There are more redirects than the policy allows.
         public static var tooManyRedirects: Code { Code(.tooManyRedirects) }
-        /// A redirect that is not followed.
+        /// The redirect is not allowed.
         public static var redirectForbidden: Code { Code(.redirectForbidden) }
-        /// Likewise, for this cause.
+        /// The redirect is not allowed, for this reason.
         public static func redirectForbidden(_ fault: RedirectFault) -> Code { made(.redirectForbidden, fault) }
         /// The body cannot be sent a second time.
         public static var bodyNotReplayable: Code { Code(.bodyNotReplayable) }
-        /// The stream of HTTP/2 was ended.
+        /// The HTTP/2 stream was reset.
         public static var http2Stream: Code { Code(.http2Stream) }
-        /// Likewise, with this error code.
+        /// The HTTP/2 stream was reset with this error code.
         public static func http2Stream(_ fault: HTTP2Fault) -> Code { made(.http2Stream, fault) }
-        /// What came is not the rest of what is there.
+        /// The response does not continue the partial file.
         public static var resumeMismatch: Code { Code(.resumeMismatch) }
-        /// The file that was downloaded is not the one that was expected.
+        /// The downloaded file is not the expected one.
         public static var contentMismatch: Code { Code(.contentMismatch) }
-        /// Likewise, by this measure.
+        /// The downloaded file is not the expected one, by this measure.
         public static func contentMismatch(_ measure: FileMeasure) -> Code { made(.contentMismatch, measure) }
-        /// A file could not be written or read.
+        /// A file could not be read or written.
         public static var fileIO: Code { Code(.fileIO) }
-        /// The source of the body failed.
+        /// The source of the upload failed.
         public static var uploadSource: Code { Code(.uploadSource) }
         /// The status was not accepted.
         public static var invalidStatusCode: Code { Code(.invalidStatusCode) }
-        /// Likewise, this one.
+        /// This status was not accepted.
         public static func invalidStatusCode(_ status: Int) -> Code { Code(.invalidStatusCode, .number(status)) }
-        /// Any of these, as `catch .invalidStatusCode(500...599)` has it. A pattern: no error has this code itself.
+        /// A pattern for any of these statuses, as in `catch .invalidStatusCode(500...599)`. No error has this code
+        /// itself.
         public static func invalidStatusCode(_ statuses: ClosedRange<Int>) -> Code {
             Code(.invalidStatusCode, .numbers(statuses))
         }
-        /// The body is of a content type that was not asked for.
+        /// The content type of the body is not accepted.
         public static var invalidContentType: Code { Code(.invalidContentType) }
         /// The body is not JSON.
         public static var invalidJSON: Code { Code(.invalidJSON) }
-        /// The body is not as its schema says.
+        /// The body does not match its schema.
         public static var schemaMismatch: Code { Code(.schemaMismatch) }
-        /// The body could not be made into the value.
+        /// The value could not be created from the body.
         public static var decoding: Code { Code(.decoding) }
-        /// The application's own code threw.
+        /// The application's own code threw an error.
         public static var applicationError: Code { Code(.applicationError) }
-        /// The cache had no answer, and the network was not to be asked.
+        /// There is no usable response in the cache, and the network must not be used.
         public static var notCached: Code { Code(.notCached) }
-        /// Likewise, for this reason.
+        /// There is no usable response in the cache, for this reason, and the network must not be used.
         public static func notCached(_ miss: CacheMiss) -> Code { made(.notCached, miss) }
         /// The run was cancelled.
         public static var cancelled: Code { Code(.cancelled) }
         /// The agent has been shut down.
         public static var shutdown: Code { Code(.shutdown) }
-        /// As many runs wait as may.
+        /// The request queue is full.
         public static var queueFull: Code { Code(.queueFull) }
-        /// Out of memory, or the system or libcurl refused what they must not refuse; see the message.
+        /// Memory ran out, or a system or libcurl call failed unexpectedly; see the message.
         public static var internalError: Code { Code(.internalError) }
     }
 }
 
 extension RequestError {
-    /// Whether this is what happened. A code without its finer cause stands for every cause: `error.is(.timeout)`,
+    /// Whether the error has this code. A code without a detail matches every detail: `error.is(.timeout)`,
     /// `error.is(.timeout(.deadline))`, `error.is(.invalidStatusCode(500...599))`.
     public func `is`(_ code: Code) -> Bool { code ~= self.code }
 }
 
 extension RequestError.Code {
-    /// The part of a request that cannot be sent.
+    /// The invalid part of a request.
     public enum RequestPart: String, Sendable, Hashable, CaseIterable {
-        /// Not a token.
+        /// The method is not a token.
         case method
-        /// Not a token.
+        /// The name of a header field is not a token.
         case headerName
-        /// A control character other than a tab.
+        /// The value of a header field has a control character other than a tab.
         case headerValue
-        /// A `Content-Length` that is not the body's, or a `Transfer-Encoding`.
+        /// A `Content-Length` that is not that of the body, or a `Transfer-Encoding`.
         case framing
-        /// Not JSON.
+        /// The arguments cannot be JSON.
         case arguments
-        /// Cannot be encoded.
+        /// The body cannot be encoded.
         case body
     }
 
-    /// Why a name was not found.
+    /// Why a name could not be resolved.
     public enum DNSFault: String, Sendable, Hashable, CaseIterable {
-        /// There is none.
+        /// The name does not exist.
         case notFound
-        /// The servers could not say.
+        /// The name servers could not answer.
         case temporary
-        /// Any other cause.
+        /// Any other reason.
         case failed
     }
 
-    /// Why there is no connection.
+    /// Why a connection could not be established.
     public enum ConnectFault: String, Sendable, Hashable, CaseIterable {
-        /// Nobody listens.
+        /// No server listens on the port.
         case refused
-        /// No way there.
+        /// There is no route to the address.
         case unreachable
-        /// Any other cause.
+        /// Any other reason.
         case failed
     }
 
-    /// Why a proxy is of no use.
+    /// Why a proxy could not be used.
     public enum ProxyFault: String, Sendable, Hashable, CaseIterable {
-        /// It wants other credentials, or any (407).
+        /// The proxy requires (other) credentials (407).
         case authRequired
-        /// It does not lead there: its status is the error's.
+        /// The proxy refused the connection; the error has its status.
         case refused
-        /// Its name was not found, or nobody listens.
+        /// The proxy's name could not be resolved, or it does not accept connections.
         case unreachable
-        /// It broke off, or its SOCKS reply said no.
+        /// The proxy closed the connection, or refused in its SOCKS reply.
         case handshake
-        /// What the configuration says of it makes no sense.
+        /// The proxy configuration is invalid.
         case configuration
     }
 
-    /// Why a stream of HTTP/2 was ended: its error code (RFC 9113, section 7).
+    /// The error code of an HTTP/2 stream (RFC 9113, 7).
     public enum HTTP2Fault: String, Sendable, Hashable, CaseIterable {
-        /// Certainly not processed.
+        /// The request was certainly not processed.
         case refused
-        /// The server lost interest.
+        /// The server no longer needs the stream.
         case cancel
         /// The server failed.
         case `internal`
         /// The server wants fewer requests.
         case enhanceYourCalm
-        /// Any other code.
+        /// Any other error code.
         case other
     }
 
-    /// Why there is no trust.
+    /// Why a TLS handshake failed.
     public enum TLSFault: String, Sendable, Hashable, CaseIterable {
-        /// The certificate is of another time.
+        /// The certificate has expired or is not yet valid.
         case expired
-        /// The certificate is another host's.
+        /// The certificate is for another host.
         case hostname
-        /// No known authority stands behind it.
+        /// The certificate is not signed by a trusted authority.
         case untrusted
-        /// None of the pinned keys.
+        /// The server's key is not one of the pinned keys.
         case pinMismatch
-        /// No agreement, or no TLS.
+        /// The two sides could not agree, or the server does not use TLS.
         case handshake
-        /// Our own files or options cannot be used.
+        /// The client's own files or options cannot be used.
         case configuration
     }
 
-    /// What took too long.
+    /// The phase in which a timeout passed.
     public enum TimeoutPart: String, Sendable, Hashable, CaseIterable {
-        /// Its wait in the queue.
+        /// The wait in the queue.
         case queue
-        /// The look-up of the name.
+        /// The name lookup.
         case dns
-        /// The connection.
+        /// The connect.
         case connect
         /// The TLS handshake.
         case tls
-        /// The sending: the peer does not read.
+        /// Sending the request: the peer does not read.
         case write
-        /// The head of the answer.
+        /// Waiting for the head of the response.
         case responseHead
-        /// The body: nothing came for the idle time.
+        /// Reading the body: no byte arrived for the idle time.
         case read
         /// The rate was too low for too long.
         case lowSpeed
         /// The exchange as a whole.
         case total
-        /// Everything, the queue included.
+        /// The whole run, including the queue.
         case deadline
     }
 
-    /// The part of an answer that breaks the rules.
+    /// The part of a response that violates HTTP.
     public enum ResponsePart: String, Sendable, Hashable, CaseIterable {
-        /// The first line.
+        /// The status line.
         case statusLine
         /// A header field.
         case header
         /// A `Content-Length`.
         case length
-        /// Two lengths that differ.
+        /// Two different lengths.
         case conflictingLength
         /// A `Transfer-Encoding`.
         case transferEncoding
         /// The chunks.
         case chunk
-        /// A field after the body.
+        /// A trailer field.
         case trailer
-        /// Another protocol, which nobody asked for.
+        /// A switch to a protocol that was not requested.
         case upgrade
     }
 
-    /// What of a head was too much.
+    /// The limit that a head exceeded.
     public enum HeadMeasure: String, Sendable, Hashable, CaseIterable {
-        /// Its bytes.
+        /// The size in bytes.
         case bytes
-        /// Answers before the answer (1xx).
+        /// The number of informational responses (1xx).
         case informational
     }
 
-    /// Why a redirect is not followed.
+    /// Why a redirect is not allowed.
     public enum RedirectFault: String, Sendable, Hashable, CaseIterable {
-        /// Neither to http nor to https.
+        /// The target is neither http nor https.
         case scheme
         /// From https to http.
         case downgrade
         /// The rule of the policy refused it.
         case policy
-        /// It points to what is no URL, or to two places at once.
+        /// The target is not a valid URL, or there are two targets.
         case invalidLocation
     }
 
-    /// What of a downloaded file is not as expected.
+    /// The property of a downloaded file that is not as expected.
     public enum FileMeasure: String, Sendable, Hashable, CaseIterable {
-        /// Its length.
+        /// The length.
         case length
-        /// Its SHA-256.
+        /// The SHA-256.
         case sha256
     }
 
@@ -344,7 +345,7 @@ extension RequestError.Code {
     public enum DecodingFault: String, Sendable, Hashable, CaseIterable {
         /// It ends early.
         case truncated
-        /// It is wrong.
+        /// It is invalid.
         case corrupt
     }
 }

@@ -1,7 +1,7 @@
 package import FerryTransport
 
 extension RequestError {
-    /// What the transport refused, before anything was sent.
+    /// An error of the transport before anything was sent.
     init(_ failure: TransferFailure, url: String) {
         var facts = Facts(code: Code(failure), phase: .preparing)
         facts.url = Redaction.url(url, isBroken: failure.code == .invalidURL)
@@ -11,7 +11,7 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// A transfer that ended badly.
+    /// The error of a transfer that failed.
     init(_ failure: TransferFailure, of result: TransferResult, url: String, origin: ResponseOrigin? = nil) {
         var code = Code(failure)
         if failure.code == .incompleteBody {
@@ -29,7 +29,7 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// An answer that was not accepted, as a whole or, in the phase `body`, by what its head announced.
+    /// A response that was not accepted, either complete or, in the phase `body`, because of its head.
     package init(
         _ code: Code, phase: RequestPhase = .processing, message: String, cause: (any Error)? = nil, response: Response,
         body: [UInt8]? = nil
@@ -49,7 +49,7 @@ extension RequestError {
         self.init(facts)
     }
 
-    /// A fault of Ferry's own, before anything was handed over.
+    /// An error that Ferry found before anything was handed to the transport.
     init(preparing code: Code, message: String, url: String = "", isBroken: Bool = false, cause: (any Error)? = nil) {
         var facts = Facts(code: code, phase: .preparing)
         facts.url = Redaction.url(url, isBroken: isBroken)
@@ -58,11 +58,12 @@ extension RequestError {
         self.init(facts)
     }
 
-    static func queueFull(url: String) -> RequestError {
-        RequestError(preparing: .queueFull, message: "as many runs wait as may", url: url)
+    static func queueFull(limit: Int?, url: String) -> RequestError {
+        let bound = limit.map { " (limit \(max($0, 0)))" } ?? ""
+        return RequestError(preparing: .queueFull, message: "the request queue is full\(bound)", url: url)
     }
 
-    /// The cancel of a run that was about to end with this: what is known of it stays true.
+    /// The cancel of a run that was about to end with this error; it keeps what is known of the run.
     var cancelled: RequestError {
         var facts = facts
         let failure = TransferFailure(.cancelled)
@@ -71,7 +72,7 @@ extension RequestError {
         return RequestError(facts)
     }
 
-    /// libcurl's words, or ours where it had none.
+    /// libcurl's message, or Ferry's if libcurl has none.
     private static func words(_ failure: TransferFailure) -> String {
         failure.message.isEmpty ? Code(failure).sentence : failure.message
     }
@@ -95,7 +96,7 @@ extension RequestPhase {
 }
 
 extension RequestError.Code {
-    /// The core's code and detail in the words of the public face.
+    /// The public code for the code and detail of the core.
     package init(_ failure: TransferFailure) {
         let detail = failure.detail
         self =
@@ -166,34 +167,34 @@ extension RequestError.Code {
 }
 
 extension RequestError.Code {
-    /// What happened, for the faults that the core finds without libcurl's having words for them.
+    /// The message of errors that the core finds itself and for which libcurl has no message.
     var sentence: String {
         switch word {
-        case .invalidURL: "this is not a URL"
-        case .unsupportedScheme: "only http and https are carried"
-        case .invalidRequest: "the request cannot be sent as it is"
+        case .invalidURL: "not a valid URL"
+        case .unsupportedScheme: "the scheme is not http or https"
+        case .invalidRequest: "the request is invalid"
         case .addressForbidden: "the address policy forbids the address"
-        case .dns: "the name was not found"
-        case .connect: "there is no connection"
-        case .proxy: "the proxy refused"
-        case .tls: "there is no trust"
+        case .dns: "the name could not be resolved"
+        case .connect: "the connection could not be established"
+        case .proxy: "the proxy refused the connection"
+        case .tls: "the server's certificate could not be verified"
         case .timeout: timeoutSentence
-        case .connectionReset: "the peer broke the connection"
-        case .connectionClosed: "the peer closed the connection before a whole head came"
+        case .connectionReset: "the peer reset the connection"
+        case .connectionClosed: "the peer closed the connection before a complete head arrived"
         case .incompleteBody: "the body ended early"
-        case .malformedResponse: "the answer breaks the rules of HTTP"
-        case .headersTooLarge: "the head is larger than allowed"
-        case .responseTooLarge: "the body is larger than allowed"
+        case .malformedResponse: "the response violates HTTP"
+        case .headersTooLarge: "the head is larger than the limit"
+        case .responseTooLarge: "the body is larger than the limit"
         case .contentDecoding: "the compressed body is damaged"
-        case .fileIO: "a file could not be written or read"
+        case .fileIO: "a file could not be read or written"
         case .uploadSource: "the source of the body failed"
         case .bodyNotReplayable: "the body cannot be sent a second time"
-        case .http2Stream: "the stream of HTTP/2 was ended"
+        case .http2Stream: "the HTTP/2 stream was reset"
         case .cancelled: "the run was cancelled"
         case .shutdown: "the agent has been shut down"
-        case .internalError: "out of memory, or the system refused"
+        case .internalError: "out of memory, or a system call failed"
         case .tooManyRedirects: "too many redirects"
-        case .redirectForbidden: "the redirect is not followed"
+        case .redirectForbidden: "the redirect is not allowed"
         case .resumeMismatch: "the response does not continue the partial download"
         case .contentMismatch: "the file is not the expected one"
         case .invalidStatusCode: "the status was not accepted"
@@ -208,18 +209,18 @@ extension RequestError.Code {
     }
 
     private var timeoutSentence: String {
-        guard case .timeout(let part) = cause else { return "it took too long" }
+        guard case .timeout(let part) = cause else { return "the timeout has passed" }
         return switch part {
-        case .queue: "it waited too long for its turn"
-        case .dns: "looking up the name took too long"
-        case .connect: "connecting took too long"
-        case .tls: "the TLS handshake took too long"
-        case .write: "the peer has stopped reading"
-        case .responseHead: "no answer came in time"
-        case .read: "the body has stopped coming"
-        case .lowSpeed: "the rate was too low for too long"
+        case .queue: "the deadline passed in the queue"
+        case .dns: "the name lookup timed out"
+        case .connect: "the connect timed out"
+        case .tls: "the TLS handshake timed out"
+        case .write: "the peer stopped reading the request"
+        case .responseHead: "no response arrived in time"
+        case .read: "the peer stopped sending the body"
+        case .lowSpeed: "the transfer rate was too low for too long"
         case .deadline: "the deadline has passed"
-        case .total: "it took too long"
+        case .total: "the timeout has passed"
         }
     }
 }

@@ -1,4 +1,4 @@
-/// The one error of Ferry: a code to match, the phase it happened in, and the truth underneath.
+/// The error type of Ferry: a code to match, the phase in which it happened, and the underlying error.
 ///
 ///     do throws(RequestError) {
 ///         try await agent.send(UserInfo(id: 7))
@@ -11,65 +11,64 @@
 ///         }
 ///     }
 ///
-/// ``is(_:)`` asks for one code. A code is matched, not taken apart: no `let` can stand in these patterns. What it
-/// carries is a member of the error, as ``status`` is.
+/// ``is(_:)`` tests for one code. Codes are patterns without associated values, so they cannot bind with `let`; details
+/// are members of the error, like ``status``.
 ///
-/// Nothing in it is secret: the URL has neither user, password nor the values of its query, and no header value and no
-/// body stands in its text. ``response`` alone carries what the server sent.
+/// An error contains no secrets: the URL has no user, password or query values, and the text has no header values and
+/// no body. Only ``response`` has what the server sent.
 public struct RequestError: Error, Sendable {
-    /// What happened, with its finer cause.
+    /// The reason, with its detail.
     public var code: Code { storage.facts.code }
 
     /// How far the run had come.
     public var phase: RequestPhase { storage.facts.phase }
 
-    /// The URL, redacted; of a URL that is none the text that failed.
+    /// The redacted URL, or the text that is not a valid URL.
     public var url: String { storage.facts.url }
 
-    /// A sentence of what happened.
+    /// A sentence that describes the error.
     public var message: String { storage.facts.message }
 
-    /// libcurl's `CURLcode`; 0 when libcurl had no part in it.
+    /// libcurl's `CURLcode`; 0 if libcurl was not involved.
     public var curlCode: Int { Int(storage.facts.curlCode) }
 
-    /// The system's error number; 0 when there was none.
+    /// The system's error number; 0 if there is none.
     public var errno: Int { Int(storage.facts.errno) }
 
-    /// What lies beneath: a `JSONSyntaxError` with its offset (`invalidJSON`), a `JSONMismatch` (`schemaMismatch`,
-    /// `decoding`), a `DecodingError` (`decoding`), what the application's own code threw (`applicationError`), the
-    /// `RequestError` of a refresh that brought no token.
+    /// The underlying error: a `JSONSyntaxError` with its offset (`invalidJSON`), a `JSONMismatch` (`schemaMismatch`,
+    /// `decoding`), a `DecodingError` (`decoding`), the error of the application's own code (`applicationError`), or
+    /// the `RequestError` of a failed token refresh.
     public var cause: (any Error)? { storage.facts.cause }
 
-    /// Bytes of the request that were sent, head and body, in all attempts.
+    /// The number of bytes sent, head and body, in all attempts.
     public var bytesSent: UInt64 { storage.facts.bytesSent }
 
-    /// Bytes that were received, head and body, before decoding: of the answer, and of those before it that were not
-    /// the last.
+    /// The number of bytes received, head and body before decoding, of all responses.
     public var bytesReceived: UInt64 { storage.facts.bytesReceived }
 
-    /// How often the request was tried: sent, or begun to be sent, or an attempt that failed before a connection stood.
-    /// One that was cancelled, or forbidden by the ``AddressPolicy``, before that does not count.
+    /// The number of attempts: those that sent the request or began to, and those that failed before a connection was
+    /// established. An attempt that was cancelled, or forbidden by the ``AddressPolicy``, before that does not count.
     public var attempts: Int { storage.facts.attempts }
 
-    /// Whether a server may have acted on the request, in this attempt or in one before it.
+    /// Whether a server may have processed the request, in this or an earlier attempt.
     public var mayHaveBeenProcessed: Bool { storage.facts.mayHaveBeenProcessed }
 
-    /// The redirects that were followed before it failed, in their order.
+    /// The redirects that were followed, in order.
     public var redirects: [Redirect] { storage.facts.redirects }
 
-    /// What the server answered, where a whole answer came: `invalidStatusCode`, and faults of processing.
+    /// The server's response, if a complete one arrived: with `invalidStatusCode` and errors of processing.
     public var response: RejectedResponse? { storage.facts.response }
 
-    /// The status of the answer, where a whole one came.
+    /// The status of the response, if a complete one arrived.
     public var status: Int? { response?.status }
 
-    /// Status, headers and the first bytes of an answer that was not accepted.
+    /// Status, header fields and the first bytes of a response that was not accepted.
     public struct RejectedResponse: Sendable {
         /// The status code.
         public let status: Int
         /// The header fields.
         public let headers: Headers
-        /// The first 4,096 bytes of the body at most.
+        /// The first bytes of the body, at most 4,096.
         public let body: [UInt8]
 
         static let most = 4096
@@ -89,13 +88,13 @@ public struct RequestError: Error, Sendable {
         var mayHaveBeenProcessed = false
         var redirects: [Redirect] = []
         var response: RejectedResponse?
-        /// Code of the application's made it in the place of an answer: it says nothing of the host.
+        /// Made by code of the application instead of a response, so it does not count for the health of the host.
         var isOfApplication = false
-        /// For observers; `nil` of a run that never left.
+        /// The metrics for observers; `nil` for a run that was never sent.
         var measured: RequestMetrics?
-        /// In groups, outermost first.
+        /// The position in nested groups, outermost first.
         var groupPath: [GroupPlace] = []
-        /// What the others of a batch had brought.
+        /// The values of the members of a batch that had succeeded.
         var finished: (@Sendable () -> [Int: any Sendable])?
 
         mutating func measure(_ metrics: RequestMetrics) {
@@ -104,7 +103,7 @@ public struct RequestError: Error, Sendable {
         }
     }
 
-    /// On the heap, so that what may throw it stays small.
+    /// On the heap, so that a typed error stays small.
     private final class Storage: Sendable {
         let facts: Facts
         init(_ facts: Facts) { self.facts = facts }
@@ -116,7 +115,7 @@ public struct RequestError: Error, Sendable {
 
     var facts: Facts { storage.facts }
 
-    /// An error of the application's own making, for ``Request/value(from:)`` and for tests.
+    /// Creates an error of the application, for ``Request/value(from:)`` and for tests.
     public init(_ code: Code, phase: RequestPhase = .processing, message: String = "") {
         self.init(Facts(code: code, phase: phase, message: message))
     }
@@ -137,12 +136,12 @@ extension RequestError: CustomStringConvertible {
     }
 }
 
-// All ways to turn it into text: the default of each would show what the server sent.
+// All conversions to text are defined here, because the defaults would show what the server sent.
 extension RequestError: CustomDebugStringConvertible, CustomReflectable {
-    /// The same line.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Without what the server sent.
+    /// The members without what the server sent.
     public var customMirror: Mirror {
         Mirror(self, children: ["code": code, "phase": phase, "url": url, "message": message])
     }
@@ -150,25 +149,25 @@ extension RequestError: CustomDebugStringConvertible, CustomReflectable {
 
 /// How far a run had come.
 public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
-    /// Nothing was handed over yet.
+    /// The request was not yet handed to the transport.
     case preparing
-    /// It waited for its turn.
+    /// The request was waiting in the queue.
     case queued
-    /// The name was looked up.
+    /// The name was being resolved.
     case dns
-    /// A connection was made.
+    /// The connection was being established.
     case connect
-    /// TLS was negotiated.
+    /// The TLS handshake was in progress.
     case tls
-    /// The request was sent.
+    /// The request was being sent.
     case send
-    /// It was sent, and nothing of the answer came.
+    /// The request was sent, and no byte of the response had arrived.
     case waitingHead
-    /// The head of the answer came.
+    /// The head of the response was arriving.
     case head
-    /// The body came.
+    /// The body was arriving.
     case body
-    /// All had come, and was validated and decoded.
+    /// The response was complete, and was being validated and decoded.
     case processing
 
     /// Its name.
@@ -176,10 +175,10 @@ public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension RequestError.RejectedResponse: CustomStringConvertible, CustomReflectable {
-    /// How much there is; never what.
-    public var description: String { "\(status), \(headers.count) header fields, \(body.count) bytes of the body" }
+    /// Status and sizes, without content.
+    public var description: String { "\(status), \(headers.count) header fields, \(body.count) body bytes" }
 
-    /// Likewise.
+    /// Status and sizes, without content.
     public var customMirror: Mirror {
         Mirror(self, children: ["status": status, "headers": headers.count, "body": body.count])
     }

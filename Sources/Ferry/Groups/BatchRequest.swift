@@ -1,14 +1,15 @@
-/// Several requests, batches or chains at once, as one run with one result.
+/// Several requests, batches or chains that run at once, as one run with one result.
 ///
 ///     let (me, orders) = try await agent.send(BatchRequest(UserInfo(id: 7), Orders(of: 7)))
 ///     let users = try await agent.send(BatchRequest(ids.map(UserInfo.init), .collectAll, atMost: 8))
 ///
-/// The values come in the order given, typed as a tuple or as an array. By default the first failure cancels the rest
-/// and fails the batch; ``RequestError/failedIndex`` says which member it was, and ``RequestError/finished`` holds what
-/// the others had brought. With `.collectAll` there is a `Result` for each. An empty batch succeeds at once.
+/// The values are a tuple or an array in the given order. By default the first failure cancels the rest and fails the
+/// batch;
+/// ``RequestError/failedIndex`` is the index of the failed member, and ``RequestError/finished`` has the values of the
+/// others. With `.collectAll` there is a `Result` for each member. An empty batch succeeds at once.
 ///
-/// Members are runs of their own, with their own observers and hooks; they wait for their turn as any other, and
-/// `limit` says how many of the batch may be under way at once. The default is all of them.
+/// Members are runs of their own, with their own observers and hooks. They wait in the queue like other runs. `limit`
+/// is the maximum number of members that run at once; by default all of them do.
 public struct BatchRequest<Value: Sendable>: RequestGroup {
     var settings = GroupSettings()
     private let count: Int
@@ -26,22 +27,22 @@ public struct BatchRequest<Value: Sendable>: RequestGroup {
     }
 }
 
-/// The way a batch takes failures by default: the first cancels the rest.
+/// The default mode of a batch: the first failure cancels the rest.
 public struct FailFast: Sendable {
-    /// The first failure cancels the rest and is the batch's.
+    /// The first failure cancels the rest, and is the failure of the batch.
     public static var failFast: FailFast { FailFast() }
 }
 
-/// The other way: a result for each member, whatever becomes of the others.
+/// The other mode of a batch: each member has its own result.
 public struct CollectAll: Sendable {
-    /// Failures of members are results like any other; the batch itself fails only when it is ended as a whole.
+    /// Each member has its own result, also if others fail. The batch itself fails only if it is ended as a whole.
     public static var collectAll: CollectAll { CollectAll() }
 }
 
 // MARK: Tuples
 
 extension BatchRequest {
-    /// Members of different types; the values come as a tuple.
+    /// Creates a batch of members with different types. The values are a tuple.
     public init<each Item: Runnable>(_ items: repeat each Item, atMost limit: Int = .max)
     where Value == (repeat (each Item).Value) {
         let members = members(repeat each items)
@@ -49,13 +50,13 @@ extension BatchRequest {
             let run = await BatchRun.run(of: members.count, atMost: limit, .failFast, in: group, by: core) {
                 members[$0]
             }
-            // One for each item, in their order.
+            // One for each item, in order.
             var values = try run.values().makeIterator()
             return run.made((repeat values.next()!.open(as: (each Item).Value.self)))
         }
     }
 
-    /// Members of different types; their results come as a tuple.
+    /// Creates a batch of members with different types. The results are a tuple.
     public init<each Item: Runnable>(_ items: repeat each Item, mode: CollectAll, atMost limit: Int = .max)
     where Value == (repeat Result<(each Item).Value, RequestError>) {
         let members = members(repeat each items)
@@ -63,7 +64,7 @@ extension BatchRequest {
             let run = await BatchRun.run(of: members.count, atMost: limit, .collectAll, in: group, by: core) {
                 members[$0]
             }
-            // One for each item, in their order.
+            // One for each item, in order.
             var results = try run.results().makeIterator()
             return run.made((repeat opened(results.next()!, as: (each Item).Value.self)))
         }
@@ -82,22 +83,22 @@ private func opened<Value: Sendable>(
     result.map { $0.open() }
 }
 
-// `any Runnable` does not conform to `Runnable`, so arrays of one type and arrays of existentials are told apart. A
-// literal of one type is an array of that type.
+// `any Runnable` does not conform to `Runnable`, so arrays of one type and arrays of existentials need separate
+// methods. A literal with one type is an array of that type.
 extension BatchRequest {
-    /// Members of one type, as many as there are.
+    /// Creates a batch of members with one type.
     public init<Item: Runnable>(_ items: [Item], _ mode: FailFast = .failFast, atMost limit: Int = .max)
     where Value == [Item.Value] {
         self.init(all: items.count, limit, { items[$0].groupMember.member }, { $0.open() })
     }
 
-    /// Members of one type; a result for each.
+    /// Creates a batch of members with one type. Each has its own result.
     public init<Item: Runnable>(_ items: [Item], _ mode: CollectAll, atMost limit: Int = .max)
     where Value == [Result<Item.Value, RequestError>] {
         self.init(each: items.count, limit, { items[$0].groupMember.member }, { $0.open() })
     }
 
-    /// Members of different types with values of one type.
+    /// Creates a batch of members with different types and one value type.
     @_disfavoredOverload
     public init<Element: Sendable>(
         _ items: [any Runnable<Element>], _ mode: FailFast = .failFast, atMost limit: Int = .max
@@ -105,20 +106,20 @@ extension BatchRequest {
         self.init(all: items.count, limit, { items[$0].groupMember.member }, { $0.open() })
     }
 
-    /// Members of different types with values of one type; a result for each.
+    /// Creates a batch of members with different types and one value type. Each has its own result.
     @_disfavoredOverload
     public init<Element: Sendable>(_ items: [any Runnable<Element>], _ mode: CollectAll, atMost limit: Int = .max)
     where Value == [Result<Element, RequestError>] {
         self.init(each: items.count, limit, { items[$0].groupMember.member }, { $0.open() })
     }
 
-    /// Members of any kind.
+    /// Creates a batch of any members.
     public init(mixed items: [any Runnable], _ mode: FailFast = .failFast, atMost limit: Int = .max)
     where Value == [any Sendable] {
         self.init(all: items.count, limit, { member(items[$0]) }, { $0.content })
     }
 
-    /// Members of any kind; a result for each.
+    /// Creates a batch of any members. Each has its own result.
     public init(mixed items: [any Runnable], _ mode: CollectAll, atMost limit: Int = .max)
     where Value == [Result<any Sendable, RequestError>] {
         self.init(each: items.count, limit, { member(items[$0]) }, { $0.content })
@@ -148,8 +149,8 @@ extension BatchRequest {
 private func member(_ item: some Runnable) -> Member { item.groupMember.member }
 
 extension NetworkAgent {
-    /// Sends several at once and waits for their values, a tuple in the order given. The first failure cancels the rest
-    /// and is thrown. The same as sending a ``BatchRequest``.
+    /// Sends several requests at once and returns their values as a tuple in the given order. The first failure cancels
+    /// the rest and is thrown. It is the same as sending a ``BatchRequest``.
     @discardableResult
     public nonisolated(nonsending) func send<each Item: Runnable>(
         batch items: repeat each Item, atMost limit: Int = .max
@@ -157,7 +158,8 @@ extension NetworkAgent {
         try await send(BatchRequest(repeat each items, atMost: limit))
     }
 
-    /// Sends several at once and waits for their values, in the order given. The first failure cancels the rest.
+    /// Sends several requests at once and returns their values in the given order. The first failure cancels the rest
+    /// and is thrown.
     @discardableResult
     public nonisolated(nonsending) func send<Item: Runnable>(
         batch items: [Item], _ mode: FailFast = .failFast, atMost limit: Int = .max
@@ -165,7 +167,7 @@ extension NetworkAgent {
         try await send(BatchRequest(items, mode, atMost: limit))
     }
 
-    /// Sends several at once and waits for the result of each, in the order given.
+    /// Sends several requests at once and returns a result for each, in the given order.
     @discardableResult
     public nonisolated(nonsending) func send<Item: Runnable>(
         batch items: [Item], _ mode: CollectAll, atMost limit: Int = .max
@@ -173,7 +175,8 @@ extension NetworkAgent {
         try await send(BatchRequest(items, mode, atMost: limit))
     }
 
-    /// Sends several of different types, with values of one type.
+    /// Sends several requests of different types with one value type at once and returns their values in the given
+    /// order. The first failure cancels the rest and is thrown.
     @discardableResult
     @_disfavoredOverload
     public nonisolated(nonsending) func send<Element: Sendable>(
@@ -182,7 +185,8 @@ extension NetworkAgent {
         try await send(BatchRequest(items, mode, atMost: limit))
     }
 
-    /// Sends several of different types, with values of one type, and waits for the result of each.
+    /// Sends several requests of different types with one value type at once and returns a result for each, in the
+    /// given order.
     @discardableResult
     @_disfavoredOverload
     public nonisolated(nonsending) func send<Element: Sendable>(

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// One run of a batch's members, whatever they are: the machine, and what they have brought.
+/// One run of a batch: the state machine, and the results of the members.
 ///
-/// A task for each member would cost more than all else that a batch does. So a few workers carry them, tasks of which
-/// each begins a transfer and does not wait for it; what is answered goes to whichever worker is free. Only what takes
-/// more than one transfer, an task, has a task of its own, a child of a worker's.
+/// A task for each member would cost more than everything else in a batch. So a few worker tasks carry the members: a
+/// worker starts a transfer and does not wait for it, and the result goes to any worker that is free. Only a member
+/// that takes more than one transfer has a task of its own, a child of a worker's.
 final class BatchRun: Sendable {
     let state: Mutex<BatchState>
     let core: AgentCore
     let group: GroupRun
     let member: @Sendable (Int) -> Member
-    /// How many tasks are under way.
+    /// The number of active tasks.
     let tasks = Atomic<Int>(0)
 
     init(
@@ -23,11 +23,11 @@ final class BatchRun: Sendable {
         self.member = member
     }
 
-    /// Runs all of them in the caller's task and children of that, to their end.
+    /// Runs all members to their end, in the caller's task and child tasks.
     nonisolated(nonsending) func run(byWorkers workers: Int) async {
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
-                // Not at once, as the first does not rest while there is anything to do.
+                // Not at once, because the first worker does not rest while there is work.
                 for _ in 1..<max(workers, 1) { group.addTask { await self.work() } }
                 await work()
             }
@@ -37,25 +37,25 @@ final class BatchRun: Sendable {
     }
 }
 
-// MARK: What it came to
+// MARK: Results
 
 extension BatchRun {
-    /// The result of each member, when all workers are at rest. None is without one: the batch is complete.
+    /// The result of each member, when all workers are done. Every member has one, because the batch is complete.
     func results() throws(RequestError) -> [Result<Box, RequestError>] {
         try conclude().members.map { $0.result! }
     }
 
-    /// The same where no member may fail: the value of each, likewise.
+    /// The values of all members, if none may fail.
     func values() throws(RequestError) -> [Box] {
         try conclude().members.map { member throws(RequestError) in try member.result!.get() }
     }
 
-    /// What is made of these.
+    /// The result of the batch with this value.
     func made(_ value: some Sendable) -> Made {
         Made(.of(value), isFromCache: state.withLock { $0.isFromCache })
     }
 
-    /// The state of one that is complete.
+    /// The state of a completed batch.
     private func conclude() throws(RequestError) -> BatchState {
         let (state, end) = self.state.withLock { state in
             if state.machine.end == nil { state.interrupt() }
@@ -83,14 +83,14 @@ private func finished(_ members: [BatchMember]) -> [Int: any Sendable] {
 }
 
 extension BatchRun {
-    /// Runs the members of a batch, to their end.
+    /// Runs the members of a batch to their end.
     nonisolated(nonsending) static func run(
         of count: Int, atMost limit: Int, _ mode: BatchMachine.Mode, in group: GroupRun, by core: AgentCore,
         _ member: @escaping @Sendable (Int) -> Member
     ) async -> BatchRun {
         let machine = BatchMachine(count: count, atMost: limit, mode: mode)
         let batch = BatchRun(machine, by: core, in: group, member)
-        // More than there are processors would have nothing to do: a worker never waits.
+        // More workers than processors would be idle, because a worker never waits.
         await batch.run(byWorkers: min(machine.limit, processorCount))
         return batch
     }
@@ -99,10 +99,11 @@ extension BatchRun {
 extension BatchRun: AnswerReading {
     typealias Work = BatchWorkQueue.Work
 
-    /// A task group looks for each child that ends among all others, so many tasks are children of several groups.
+    /// A task group searches all its children for each child that ends, so a large number of tasks is divided among
+    /// several groups.
     private static var tasksOfGroup: Int { 128 }
 
-    /// One worker, until all is done and its tasks have ended.
+    /// Runs one worker, until there is no work and its tasks have ended.
     nonisolated(nonsending) func work(from first: Work? = nil, groups: Int = 1) async {
         await withDiscardingTaskGroup { children in
             var next = first
@@ -125,7 +126,7 @@ extension BatchRun: AnswerReading {
         }
     }
 
-    // MARK: What there is to do
+    // MARK: Work
 
     private nonisolated(nonsending) func next(after last: Work?) async -> Work? {
         switch state.withLock({ $0.next(after: last) }) {
@@ -134,7 +135,7 @@ extension BatchRun: AnswerReading {
         case .rest: break
         }
         #if FERRY_TSAN
-        // The sanitizer does not see that who resumes a continuation comes before who was resumed.
+        // For the sanitizer, which does not see that resuming a continuation orders the two threads.
         defer { state.withLock { _ in } }
         #endif
         return await withUnsafeContinuation { worker in
@@ -155,7 +156,7 @@ extension BatchRun: AnswerReading {
         state.withLock { $0.work.push(work) }?.resume(returning: work)
     }
 
-    /// [the loop's thread, or the worker's that begins it]
+    /// [event loop, or the worker that starts it]
     func answered(_ index: Int, _ answer: Answer) {
         let (worker, work): (BatchWorkQueue.Worker?, Work?) = state.withLock { state in
             switch state.members[index] {
@@ -171,7 +172,7 @@ extension BatchRun: AnswerReading {
         worker?.resume(returning: work)
     }
 
-    // MARK: How it is done
+    // MARK: Performing work
 
     private func begin(_ index: Int, _ children: inout DiscardingTaskGroup) {
         let member = member(index)
@@ -218,7 +219,7 @@ extension BatchRun: AnswerReading {
         }
     }
 
-    /// Runs something in a task of its own; what it brings comes to a worker again.
+    /// Runs a member in a task of its own; its result goes to a worker.
     private func send(
         _ index: Int, _ children: inout DiscardingTaskGroup,
         in task: @escaping @Sendable () async -> Result<Made, RequestError>
@@ -239,7 +240,7 @@ extension BatchRun: AnswerReading {
         if isUnwanted { BatchMember.ownTask(task).end(by: core, in: group) }
     }
 
-    // MARK: How it ends
+    // MARK: End
 
     private func ended(_ index: Int, _ made: Result<Made, RequestError>) {
         let (action, progress, workers) = state.withLock { state in
@@ -251,7 +252,7 @@ extension BatchRun: AnswerReading {
         for worker in workers { worker.resume(returning: nil) }
     }
 
-    /// Ends it from outside. Any thread.
+    /// Ends the batch from outside. Any thread.
     func interrupt() {
         let workers = state.withLock { state in
             state.interrupt()
@@ -261,7 +262,7 @@ extension BatchRun: AnswerReading {
         for worker in workers { worker.resume(returning: nil) }
     }
 
-    /// Ends what runs, once.
+    /// Ends the active members, once.
     private func endMembers() {
         let members = state.withLock { state in
             defer { state.isEnding = true }

@@ -1,33 +1,33 @@
-/// The life of a batch: events in, actions out, nothing else.
+/// The state machine of a batch: it takes events and returns actions.
 ///
-/// Members begin one after another, as many at once as may, so that one that waits costs nothing.
+/// Members start one after another, up to the limit, so that a waiting member costs nothing.
 struct BatchMachine: Sendable {
     enum Mode: Sendable { case failFast, collectAll }
 
-    /// What the batch came to.
+    /// How the batch has ended.
     enum End: Sendable, Equatable {
-        /// All members have ended; in fail-fast mode well.
+        /// All members have ended; in fail-fast mode, all have succeeded.
         case complete
         /// This member was the first to fail.
         case failed(Int)
-        /// It was ended from outside.
+        /// The batch was ended from outside.
         case interrupted
     }
 
     enum Action: Equatable {
-        /// The next may begin.
+        /// The next member may start.
         case goOn
-        /// The first reason not to go on: cancel what runs.
+        /// The first reason to stop: cancel the active members.
         case stop
     }
 
     let count: Int
     let mode: Mode
-    /// How many may be under way at once; no more than there are members.
+    /// The maximum number of active members, not more than there are members.
     let limit: Int
     private(set) var begun = 0
     private(set) var ended = 0
-    /// Why it goes no further.
+    /// Why it does not continue.
     private var stop: End?
 
     init(count: Int, atMost limit: Int, mode: Mode) {
@@ -38,20 +38,20 @@ struct BatchMachine: Sendable {
 
     var running: Int { begun - ended }
 
-    /// `nil` while members run, or may still begin.
+    /// `nil` while members are active or may still start.
     var end: End? {
         if running > 0 { return nil }
         return stop ?? (ended == count ? .complete : nil)
     }
 
-    /// The member that begins now; `nil` when none may.
+    /// The member that starts now; `nil` if none may.
     mutating func next() -> Int? {
         if stop != nil || begun == count || running == limit { return nil }
         begun += 1
         return begun - 1
     }
 
-    /// A member has ended. `interrupted` when that was because the whole batch was ended.
+    /// A member has ended. `interrupted` means that the whole batch was ended.
     mutating func ended(_ index: Int, well: Bool, interrupted: Bool = false) -> Action {
         precondition(running > 0 && index < begun, "a member ended that does not run")
         ended += 1
@@ -60,7 +60,7 @@ struct BatchMachine: Sendable {
         return stop(by: .failed(index))
     }
 
-    /// The batch is ended from outside; nothing when it has ended.
+    /// Ends the batch from outside; has no effect if it has ended.
     mutating func interrupt() -> Action { end == nil ? stop(by: .interrupted) : .stop }
 
     private mutating func stop(by reason: End) -> Action {
@@ -69,30 +69,30 @@ struct BatchMachine: Sendable {
     }
 }
 
-/// What a batch knows of its members, and what follows from that.
+/// The state of the members, and the resulting work.
 struct BatchState {
     typealias Queue = BatchWorkQueue
 
-    /// What a worker does that asks.
+    /// What a worker does next.
     enum Next {
         case work(Queue.Work)
         case rest
-        /// All is done.
+        /// There is no work left.
         case leave
     }
 
     private(set) var machine: BatchMachine
     var members: [BatchMember]
     var work = Queue()
-    /// A worker begins a member; another waits with the next, so that they begin in their order.
+    /// A worker is starting a member; others wait with the next, so that members start in order.
     private var isBeginning = false
-    /// What runs is being ended.
+    /// The active members are being ended.
     var isEnding = false
-    /// By somebody outside.
+    /// It was ended from outside.
     private var isCancelled = false
-    /// Whether all that have ended brought what was kept; `nil` while none of them says.
+    /// Whether all results so far came from a cache; `nil` while that is unknown.
     private(set) var isFromCache: Bool?
-    /// What ended it from outside.
+    /// The error with which it was ended from outside.
     private(set) var interruption: RequestError?
 
     init(_ machine: BatchMachine) {
@@ -102,13 +102,13 @@ struct BatchState {
 
     var progress: GroupProgress { GroupProgress(finished: machine.ended, total: machine.count) }
 
-    /// It is ended from outside.
+    /// Ends the batch from outside.
     mutating func interrupt() {
         isCancelled = true
         _ = machine.interrupt()
     }
 
-    /// What there is for a worker, which has done `last`.
+    /// The next work of a worker that has done `last`.
     mutating func next(after last: Queue.Work?) -> Next {
         if case .begin = last { isBeginning = false }
         if let work = work.pop() { return .work(work) }
@@ -138,15 +138,15 @@ struct BatchState {
         }
     }
 
-    /// Those that rest, when there is nothing more to come.
+    /// The resting workers, when no more work will arrive.
     mutating func freeWorkers() -> [Queue.Worker] {
         machine.end == nil ? [] : work.takeResting()
     }
 }
 
-/// Where a member of a batch stands.
+/// The state of a member of a batch.
 enum BatchMember: Sendable {
-    /// What is under way with no task of its own.
+    /// An active transfer without a task of its own.
     struct Transfer: Sendable {
         let request: MemberRequest
         let run: AwaitedRun
@@ -156,24 +156,24 @@ enum BatchMember: Sendable {
     enum OwnTask: Sendable {
         /// A request that takes more than one transfer.
         case control(RunControl)
-        /// A group, or a request that asks the cache.
+        /// A group, or a request that uses the cache.
         case task(RunningTask)
     }
 
     case waiting
     case beginning
-    /// Answered before its beginning was over.
+    /// The result arrived during the start.
     case answered(Answer)
     case transfer(Transfer)
     case ownTask(OwnTask)
     case ended(Result<Box, RequestError>)
 
-    /// What it came to; `nil` before its end.
+    /// The result; `nil` before the end.
     var result: Result<Box, RequestError>? {
         if case .ended(let result) = self { result } else { nil }
     }
 
-    /// Ends what runs of it. A transfer that ends with the agent is told so by the transport.
+    /// Ends the active part of a member. The transport notifies a transfer that ends with the agent.
     func end(by core: AgentCore, in group: GroupRun) {
         switch self {
         case .transfer(let transfer): if group.ending != .shutdown { core.cancel(transfer.run) }
@@ -184,23 +184,23 @@ enum BatchMember: Sendable {
     }
 }
 
-/// What there is to do for the workers of a batch, and the workers that have nothing to do.
+/// The work for the workers of a batch, and the workers without work.
 struct BatchWorkQueue {
-    /// What a worker does, without waiting for anything.
+    /// Work that a worker does without waiting.
     enum Work: Sendable {
         case begin(Int)
-        /// Make the value of an answer, or find that there is more to do for it.
+        /// Create the value of a response, or find out that the run continues.
         case settle(Int, BatchMember.Transfer, Answer)
-        /// Take what the task of a member has brought.
+        /// Take the result of a member's task.
         case take(Int, Result<Made, RequestError>)
     }
 
-    /// A worker that rests is given its next work, or `nil` when all is done.
+    /// A resting worker, which is resumed with its next work, or with `nil` when all is done.
     typealias Worker = UnsafeContinuation<Work?, Never>
 
-    /// In the order it came.
+    /// In the order of arrival.
     private var arriving: [Work] = []
-    /// What came before that, the next last.
+    /// Earlier work, with the next item last.
     private var leaving: [Work] = []
     private var resting: [Worker] = []
 
@@ -212,7 +212,7 @@ struct BatchWorkQueue {
         return leaving.popLast()
     }
 
-    /// The worker that is to be given it; it waits in line when all are busy.
+    /// Adds work and returns the worker to resume; the work waits if all workers are busy.
     mutating func push(_ work: Work) -> Worker? {
         if let worker = resting.popLast() { return worker }
         arriving.append(work)

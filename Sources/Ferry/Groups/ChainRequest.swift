@@ -1,17 +1,18 @@
-/// Requests, batches and chains one after another, as one run with one result: each step is made of the value before.
+/// Requests, batches and chains that run one after another, as one run with one result. Each step is created from the
+/// value before.
 ///
 ///     let receipt = try await agent.send(                                       // A → (B and C) → D
 ///         ChainRequest(SignUp(name: "kim"))
 ///             .then { BatchRequest(UserInfo(id: $0.id), Orders(of: $0.id)) }
 ///             .then { user, orders in Pay(user: user, orders: orders) })
 ///
-/// A step that returns a chain adds that one's steps in its place, while the chain runs; one that returns `nil` of an
+/// A step that returns a chain is replaced by that chain's steps while the chain runs. A step that returns `nil` of an
 /// optional type runs nothing. The first failure ends the chain: later steps never start, and
-/// ``RequestError/failedIndex`` and ``RequestError/failedStep`` say which one it was. What a closure throws is
-/// `applicationError`, unless it is a `RequestError` already.
+/// ``RequestError/failedIndex`` and ``RequestError/failedStep`` identify the failed step. An error thrown by a closure
+/// becomes `applicationError`, unless it is a `RequestError`.
 ///
-/// Closures run in the chain's task, not on an actor of their own making. When the chain is cancelled or its deadline
-/// passes they are cancelled, and waited for: one that does not look at its cancellation holds up the result.
+/// Closures run in the chain's task, on no actor. When the chain is cancelled or its deadline passes, an active closure
+/// is cancelled and waited for: a closure that ignores cancellation delays the result.
 public struct ChainRequest<Value: Sendable>: RequestGroup {
     var settings = GroupSettings()
     private let links: ChainLinks
@@ -21,31 +22,31 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
         self.settings = settings
     }
 
-    /// A chain of one step, to be gone on with.
+    /// Creates a chain with one step, to which you can add further steps.
     public init<First: Runnable>(_ first: First, name: String? = nil) where Value == First.Value {
         self.init(
             ChainLinks(first: Box.of(()), links: [.step(name: name) { _ in first.groupMember.member }]))
     }
 
-    /// A chain that begins with a value.
+    /// Creates a chain that starts with a value.
     public init(value: Value) { self.init(ChainLinks(first: Box.of(value), links: [])) }
 
-    /// The chain with one more step, made of the value so far. `name` stands in the error if it fails; the default is
-    /// the type of its request.
+    /// Adds a step that is created from the current value. If it fails, the error has the `name`; the default is the
+    /// type of its request.
     public func then<Next: Runnable>(
         _ name: String? = nil, _ step: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Next
     ) -> ChainRequest<Next.Value> {
         adding(.step(name: name) { try await step($0.open(as: Value.self)).groupMember.member })
     }
 
-    /// The chain with another value made of the one so far.
+    /// Replaces the current value by another one that is computed from it.
     public func map<Mapped: Sendable>(
         _ transform: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Mapped
     ) -> ChainRequest<Mapped> {
         adding(.map { Box.of(try await transform($0.open(as: Value.self))) })
     }
 
-    /// The chain with a look at the value so far, before the next step starts. What it throws fails the chain.
+    /// Calls a closure with the current value before the next step starts. If it throws, the chain fails.
     public func onValue(_ look: nonisolated(nonsending) @escaping @Sendable (Value) async throws -> Void)
         -> ChainRequest<Value>
     {
@@ -58,7 +59,7 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
         return ChainRequest<Other>(links, settings)
     }
 
-    /// The chain as one run; or, when nothing is said of it as a whole, as steps of the chain that it is a step of.
+    /// The chain as one run. If the chain has no settings of its own, it becomes steps of the chain that contains it.
     public var groupMember: GroupMember<Value> {
         let links = links
         let body = GroupBody(kind: .chain, settings: settings, total: links.steps) { core, group throws(RequestError) in
@@ -68,23 +69,23 @@ public struct ChainRequest<Value: Sendable>: RequestGroup {
     }
 }
 
-/// A link of a chain, with the types of the values taken off.
+/// A type-erased link of a chain.
 enum ChainLink: Sendable, ChainLinkKind {
-    /// What is made of the value so far, in the task of the chain: a change of executors would cost more than most of
-    /// them.
+    /// Computes the next thing from the current value, in the task of the chain, because a change of executors would
+    /// cost more than most computations.
     typealias Making<Result> = nonisolated(nonsending) @Sendable (Box) async throws -> Result
 
-    /// What is to be run next, made of the value so far.
+    /// The next run, created from the current value.
     case step(name: String?, Making<Member>)
     /// Another value.
     case map(Making<Box>)
-    /// A look at the value.
+    /// A call with the value.
     case look(Making<Void>)
 
     var isStep: Bool { if case .step = self { true } else { false } }
 }
 
-/// The links of a chain, and the value that the first of them gets.
+/// The links of a chain, and the value with which the first one starts.
 struct ChainLinks: Sendable {
     var first: Box
     var links: [ChainLink]

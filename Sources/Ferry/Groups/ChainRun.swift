@@ -1,4 +1,4 @@
-/// A chain under way: the machine, and the value so far.
+/// An active chain: the state machine, and the current value.
 struct ChainRun {
     /// Runs the links of a chain one after another, in the caller's task.
     nonisolated(nonsending) static func run(
@@ -19,7 +19,7 @@ struct ChainRun {
     private let group: GroupRun
     private var value: Box
     private var isFromCache: Bool?
-    /// Of the step that runs or ran last: the name it was given, and what it turned out to be.
+    /// The given name and the type of the current or latest step.
     private var name: String?
     private var label: MemberLabel?
 
@@ -31,9 +31,9 @@ struct ChainRun {
 
     private var made: Made { Made(value, isFromCache: isFromCache) }
 
-    /// What is to be done next; `nil` at the end.
+    /// The next link; `nil` at the end.
     private mutating func next() throws(RequestError) -> ChainLink? {
-        // A callback may have ended the chain, or the task, or all of the agent.
+        // A callback may have ended the chain, the task or the whole agent.
         let refusal = group.refusal() ?? (Task.isCancelled ? RequestError(GroupRun.End.cancelled) : nil)
         if refusal != nil { _ = machine.interrupt() }
         defer { group.advance(to: GroupProgress(finished: machine.finished, total: machine.total)) }
@@ -76,7 +76,7 @@ struct ChainRun {
         return error.at(GroupPlace(kind: .chain, index: step, name: name ?? label?.description))
     }
 
-    /// Asks code of the application's.
+    /// Calls code of the application.
     private nonisolated(nonsending) func asked<Answer: Sendable>(
         _ question: nonisolated(nonsending) () async throws -> Answer
     ) async throws(RequestError) -> Answer {
@@ -88,44 +88,44 @@ struct ChainRun {
     }
 }
 
-/// What a chain is made of: steps, and what is done with their values.
+/// The links of a chain: steps, and what is done with their values.
 protocol ChainLinkKind {
-    /// Whether it is a step: something that is run, and counted.
+    /// Whether it is a step, that is, something that runs and is counted.
     var isStep: Bool { get }
 }
 
-/// The life of a chain: events in, actions out, nothing else.
+/// The state machine of a chain: it takes events and returns actions.
 struct ChainMachine<Link: ChainLinkKind> {
     enum Action {
-        /// Do this, then come again.
+        /// Perform this link, then call `next` again.
         case perform(Link)
-        /// All is done.
+        /// The chain has succeeded.
         case succeed
-        /// Nothing more is begun.
+        /// The chain has failed, and nothing more starts.
         case fail(step: Int)
-        /// It was ended from outside.
+        /// The chain was ended from outside.
         case stop
     }
 
     private enum State { case ready, working, ended }
 
     private var state = State.ready
-    /// The next last.
+    /// In reverse order: the next link is last.
     private var rest: [Link] = []
     private var stepsAhead = 0
-    /// How many steps have begun.
+    /// The number of steps that have started.
     private(set) var begun = 0
     private var isStepRunning = false
 
     init(_ links: [Link]) { push(links) }
 
-    /// The step that runs or ran last, from 0.
+    /// The index of the current or latest step, from 0.
     var step: Int { max(begun - 1, 0) }
 
-    /// Steps that have ended.
+    /// The number of steps that have ended.
     var finished: Int { begun - (isStepRunning ? 1 : 0) }
 
-    /// Steps as far as they are known.
+    /// The number of steps known so far.
     var total: Int { begun + stepsAhead }
 
     private mutating func push(_ links: [Link]) {
@@ -133,7 +133,7 @@ struct ChainMachine<Link: ChainLinkKind> {
         stepsAhead += links.count(where: \.isStep)
     }
 
-    /// To begin with, and when the link before has ended well.
+    /// Called at the start, and when the link before has succeeded.
     mutating func next() -> Action {
         if state == .ended { return .stop }
         isStepRunning = false
@@ -150,7 +150,7 @@ struct ChainMachine<Link: ChainLinkKind> {
         return .perform(link)
     }
 
-    /// The step that runs turned out to be these links: they stand in its place, before what was to follow.
+    /// The current step is a chain: its links replace the step.
     mutating func replaceStep(by links: [Link]) {
         precondition(state == .working && isStepRunning, "only a step that runs can turn out to be more")
         begun -= 1
@@ -158,14 +158,14 @@ struct ChainMachine<Link: ChainLinkKind> {
         push(links)
     }
 
-    /// The link that was performed has failed.
+    /// The current link has failed.
     mutating func fail() -> Action {
         if state != .working { return .stop }
         state = .ended
         return .fail(step: step)
     }
 
-    /// The chain is ended from outside. Later links never begin.
+    /// Ends the chain from outside. Later links never start.
     mutating func interrupt() -> Action {
         state = .ended
         return .stop

@@ -3,25 +3,25 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// How far a batch or chain has come.
+/// The progress of a batch or chain.
 public struct GroupProgress: Sendable, Hashable {
-    /// Members or steps that have ended, in whatever way.
+    /// The number of members or steps that have ended, successfully or not.
     public let finished: Int
-    /// All members; of a chain the steps as far as they are known: those that a step adds count from then on.
+    /// The number of all members. For a chain, the number of steps known so far; it grows when a step adds steps.
     public let total: Int
 
-    /// From 0 to 1; 1 when there is nothing to do.
+    /// The fraction from 0 to 1; 1 if there is nothing to do.
     public var fraction: Double { total == 0 ? 1 : Double(finished) / Double(total) }
 
-    /// So many of so many.
+    /// Creates a progress value.
     public init(finished: Int, total: Int) {
         self.finished = finished
         self.total = total
     }
 }
 
-/// Tells how far a group has come. While a report is on its way no other follows, so a queue that is blocked gets one
-/// and not many; the one after the last member is never left out.
+/// Reports the progress of a group. While a report is queued no other is added, so a blocked queue gets one report and
+/// not many. The report after the last member is always made.
 final class ProgressReporter: Sendable {
     private let isReporting = Atomic<Bool>(false)
     private let queue: DispatchQueue
@@ -32,7 +32,7 @@ final class ProgressReporter: Sendable {
         self.tell = tell
     }
 
-    /// `progress` is asked when the report is made.
+    /// `progress` is read when the report is made.
     func report(_ progress: @escaping @Sendable () -> GroupProgress) {
         if isReporting.exchange(true, ordering: .acquiringAndReleasing) { return }
         queue.async {
@@ -42,10 +42,10 @@ final class ProgressReporter: Sendable {
     }
 }
 
-/// The queue on which a run that a task waits for tells how far it is. Each such run has one of its own: code of the
-/// application's that blocks the processing queue, or the reports of another run, does not hold up this run's end.
+/// The queue on which an awaited run reports its progress. Each such run has its own, so that application code that
+/// blocks the processing queue or the reports of another run does not delay the end of this run.
 ///
-/// All of them share the threads of a global queue, so their number does not grow with that of the runs.
+/// All of them use the threads of a global queue, so the number of threads does not grow with the number of runs.
 final class ReportQueue: Sendable {
     let queue = DispatchQueue(label: "ferry.progress", target: .global())
     private let isClosed = Atomic<Bool>(false)
@@ -53,15 +53,15 @@ final class ReportQueue: Sendable {
     /// How long a run that was ended early waits for a report that does not return.
     private static let patience = Duration.milliseconds(100)
 
-    /// The same report, until the queue is closed.
+    /// The same report, but without effect after the queue was closed.
     func gated<Progress>(_ report: @escaping @Sendable (Progress) -> Void) -> @Sendable (Progress) -> Void {
         { [self] progress in
             if !isClosed.load(ordering: .acquiring) { report(progress) }
         }
     }
 
-    /// Returns when all that was reported so far has been told, and closes the queue. A run that was cancelled, shut
-    /// down or timed out has to end in time: it does not wait for a report that blocks.
+    /// Returns when all queued reports were made, and closes the queue. A run that was cancelled, shut down or timed
+    /// out has to end in time, so it does not wait for a report that blocks.
     func drain(endsInTime: Bool) async {
         let told = OneShot<Void>()
         queue.async { told.finish(()) }
@@ -78,7 +78,7 @@ final class ReportQueue: Sendable {
 }
 
 extension RequestError {
-    /// The run was ended by its user, the agent, or a clock.
+    /// Whether the run was ended by its user, the agent, or a clock.
     var isEarlyEnd: Bool {
         switch code {
         case .cancelled, .shutdown, .timeout: true
@@ -88,7 +88,7 @@ extension RequestError {
 }
 
 extension Answer {
-    /// Likewise.
+    /// Whether the run was ended by its user, the agent, or a clock.
     var isEarlyEnd: Bool {
         switch self {
         case .refused(let error): return error.isEarlyEnd
@@ -100,47 +100,48 @@ extension Answer {
     }
 }
 
-/// How much can be done at the same moment.
+/// The number of processors.
 let processorCount = max(ProcessInfo.processInfo.activeProcessorCount, 1)
 
-/// Where in a batch or chain something happened.
+/// A position in a batch or chain.
 public struct GroupPlace: Sendable, Hashable, CustomStringConvertible {
-    /// A batch or a chain.
+    /// Whether it is in a batch or in a chain.
     public let kind: RunInfo.Kind
-    /// The member of a batch, in the order given, or the step of a chain, in the order they ran; from 0.
+    /// The index of the member of a batch in the given order, or of the step of a chain in the order of execution, from
+    /// 0.
     public let index: Int
-    /// A step's name: the one given to ``ChainRequest/then(_:_:)``, else the type of its request. `nil` of a batch.
+    /// The name of a step: the one passed to ``ChainRequest/then(_:_:)``, or the type of its request. `nil` in a batch.
     public let name: String?
 
-    /// A place of its parts.
+    /// Creates a position.
     public init(kind: RunInfo.Kind, index: Int, name: String? = nil) {
         self.kind = kind
         self.index = index
         self.name = name
     }
 
-    /// Like `step 2 (Pay)` or `member 3`.
+    /// A description like `step 2 (Pay)` or `member 3`.
     public var description: String {
         kind == .chain ? "step \(index)" + (name.map { " (\($0))" } ?? "") : "member \(index)"
     }
 }
 
 extension RequestError {
-    /// Where in a batch or chain it happened, outermost first; empty for a request by itself, and when a group was
+    /// The positions in nested batches and chains, outermost first. Empty for a single request, and if a group was
     /// cancelled as a whole.
     public var groupPath: [GroupPlace] { facts.groupPath }
 
-    /// The member of the batch, or the step of the chain, that failed; `nil` for a request by itself.
+    /// The index of the failed member of the batch or step of the chain; `nil` for a single request.
     public var failedIndex: Int? { groupPath.first?.index }
 
-    /// The name of the step of the chain that failed; `nil` for a batch, or a request by itself.
+    /// The name of the failed step of the chain; `nil` for a batch or a single request.
     public var failedStep: String? { groupPath.first?.name }
 
-    /// What the other members of a fail-fast batch had brought when one failed, by their index. Of batches inside one
-    /// another the outermost's.
+    /// The values of the other members of a fail-fast batch that had succeeded, by index. With nested batches, those of
+    /// the outermost.
     public var finished: [Int: any Sendable] { facts.finished?() ?? [:] }
 
-    /// The same, as what failed a group.
+    /// The same error with the position in the group that it failed.
     func at(_ place: GroupPlace, finished: (@Sendable () -> [Int: any Sendable])? = nil) -> RequestError {
         var facts = facts
         facts.groupPath.insert(place, at: 0)
@@ -150,7 +151,7 @@ extension RequestError {
 }
 
 extension RequestError {
-    /// What a group that was ended from outside ends with, or a member that was to begin in it.
+    /// The error of a group that was ended from outside, or of a member that was to start in it.
     init(_ end: GroupRun.End, url: String = "") {
         let failure =
             switch end {
@@ -161,7 +162,7 @@ extension RequestError {
         self.init(failure, url: url)
     }
 
-    /// The failure of a group that was ended from outside: how it went remains true, why is the group's.
+    /// The error of a member in a group that was ended from outside: the reason is that of the group.
     func ended(by end: GroupRun.End) -> RequestError {
         switch end {
         case .cancelled: cancelled.ofWhole
@@ -170,7 +171,7 @@ extension RequestError {
         }
     }
 
-    /// Not of one member: the group was ended as a whole.
+    /// Without a position, because the group was ended as a whole.
     var ofWhole: RequestError {
         if facts.groupPath.isEmpty { return self }
         var facts = facts

@@ -2,16 +2,16 @@ import Dispatch
 import FerryTransport
 import Synchronization
 
-/// The record of one run of a batch or a chain. The agent keeps it until the run has ended.
+/// The record of one run of a batch or a chain. The agent retains it until the run has ended.
 final class GroupRun: Sendable {
-    /// Why it was ended before its time.
+    /// Why it was ended early.
     enum End: UInt8, Sendable {
         case cancelled = 1
         case shutdown
         case deadline
     }
 
-    /// Where the runs in a group end that was started, and not sent: as a started run does.
+    /// The queues of a started group, on which its runs end like started runs.
     struct Queues: Sendable {
         let processing: DispatchQueue
         let callback: DispatchQueue
@@ -19,32 +19,32 @@ final class GroupRun: Sendable {
 
     private struct Life {
         var machine = RunMachine()
-        /// While its members run.
+        /// Set while its members are active.
         var task: RunningTask?
         var progress: GroupProgress
         var isFromCache = false
-        /// From its start until its end.
+        /// The duration from its start to its end.
         var total: Duration?
     }
 
     private let life: Mutex<Life>
-    /// Outside of the lock, as every member looks at them.
+    /// Outside the lock, because every member reads it.
     private let end = Atomic<UInt8>(0)
     private let ownPriority: Atomic<Int>
     let number: UInt64
     let tag: String?
-    /// `nil` when nobody observes it.
+    /// `nil` if there are no observers.
     let watch: RunWatch?
-    /// The nearest of its own and of those of the groups around it.
+    /// The earliest deadline of the group and of the groups around it.
     let deadline: ContinuousClock.Instant?
     let start: ContinuousClock.Instant
-    /// The group it is a member of.
+    /// The group that contains it.
     let outer: GroupRun?
-    /// `nil` where a task awaits it: then its members end in that task.
+    /// `nil` if a task awaits it: then its members end in that task.
     let queues: Queues?
     private let reporter: ProgressReporter?
 
-    /// A group begins: who observes it is told.
+    /// A group starts: its observers are notified.
     init(
         _ body: GroupBody, in outer: GroupRun?, calling queue: DispatchQueue? = nil,
         reporter: ProgressReporter? = nil, by core: AgentCore
@@ -71,7 +71,7 @@ final class GroupRun: Sendable {
         watch?.willStart()
     }
 
-    // MARK: How it stands
+    // MARK: State
 
     var state: RunState { life.withLock { $0.machine.state } }
     var progress: GroupProgress { life.withLock { $0.progress } }
@@ -80,12 +80,12 @@ final class GroupRun: Sendable {
     /// Why it, or a group around it, was ended.
     var ending: End? { End(rawValue: end.load(ordering: .acquiring)) ?? outer?.ending }
 
-    /// Its own priority or that of the nearest group around it that has one.
+    /// Its own priority, or that of the nearest group around it that has one.
     var priority: RequestPriority? {
         RequestPriority(rawValue: ownPriority.load(ordering: .relaxed)) ?? outer?.priority
     }
 
-    /// Whether that is the priority of this group, which has one.
+    /// Whether its priority is that of the given group.
     func hasPriority(of group: GroupRun) -> Bool {
         if self === group { return true }
         return ownPriority.load(ordering: .relaxed) == Self.noPriority && outer?.hasPriority(of: group) == true
@@ -93,31 +93,31 @@ final class GroupRun: Sendable {
 
     private static let noPriority = Int.max
 
-    /// Of a group only the time is measured; what was sent and received is its members'.
+    /// For a group only the duration is measured; bytes are counted for its members.
     var metrics: RequestMetrics {
         var metrics = RequestMetrics()
         metrics.total = life.withLock { $0.total } ?? start.duration(to: .now)
         return metrics
     }
 
-    // MARK: What happens to it
+    // MARK: Events
 
-    /// So many members have ended. Any thread.
+    /// This many members have ended. Any thread.
     func advance(to progress: GroupProgress) {
         life.withLock { life in
-            // Members that end at once may come here in another order.
+            // Members that end at the same time may get here in another order.
             if progress.finished >= life.progress.finished { life.progress = progress }
         }
         reporter?.report { self.progress }
     }
 
-    /// Runs that are looked at after this, or handed over, see it.
+    /// Runs that read the priority later, or are submitted later, see it.
     func setPriority(_ priority: RequestPriority) {
         ownPriority.store(priority.rawValue, ordering: .relaxed)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
     }
 
-    /// [the task that carries its members] False when it was ended before.
+    /// [the task that carries its members] Returns `false` if it was already ended.
     func begin() -> Bool {
         let task = RunningTask()
         return life.withLock { life in
@@ -128,19 +128,19 @@ final class GroupRun: Sendable {
         }
     }
 
-    /// [the task that carries its members] They have ended.
+    /// [the task that carries its members] The members have ended.
     func done() { life.withLock { $0.task = nil } }
 
-    /// Ends it: what runs in it is cancelled, nothing more is begun. The first reason counts. Any thread.
+    /// Ends it: active members are cancelled, and nothing new starts. The first reason counts. Any thread.
     func end(_ reason: End) {
-        // Not cancelled with the lock held: handlers of the application's code run meanwhile.
+        // Not cancelled with the lock held, because cancellation handlers run application code.
         life.withLock { life in
             _ = end.compareExchange(expected: 0, desired: reason.rawValue, ordering: .acquiringAndReleasing)
             return life.task.take()
         }?.cancel()
     }
 
-    /// Somebody does not want it any more.
+    /// Cancels the group.
     func cancel() {
         switch life.withLock({ $0.machine.cancel() }) {
         case .stopTransfer: end(.cancelled)
@@ -148,7 +148,7 @@ final class GroupRun: Sendable {
         }
     }
 
-    /// Its result is known, but not handed over.
+    /// The result is known, but not delivered.
     func answered(isFromCache: Bool?) {
         life.withLock { life in
             life.machine.answered()
@@ -157,24 +157,24 @@ final class GroupRun: Sendable {
         }
     }
 
-    /// The result is about to be handed over.
+    /// The result is about to be delivered.
     func deliver(_ end: RunState) -> RunMachine.DeliverAction { life.withLock { $0.machine.deliver(end) } }
 }
 
 extension Run {
-    /// The group whose priority it has.
+    /// The group whose priority it inherits.
     var inherited: GroupRun? { inheritsPriority ? group : nil }
 }
 
 extension GroupRun {
-    /// Why nothing more may be begun in it; `nil` when it may.
+    /// Why nothing new may start in it; `nil` if it may.
     func refusal(url: String = "") -> RequestError? {
         if let ending { return RequestError(ending, url: url) }
         if let deadline, deadline <= .now { return RequestError(.deadline, url: url) }
         return nil
     }
 
-    /// Lets a member in: what holds for the group holds for its transfer too. The reason when it may not begin.
+    /// Admits a member: the settings of the group apply to its transfer. Returns the reason if it may not start.
     @inline(never)
     func admit<R: Request>(_ run: Run, _ transfer: inout TransferRequest, of request: R) -> RequestError? {
         run.group = self
@@ -189,7 +189,7 @@ extension GroupRun {
     }
 }
 
-// MARK: Its members
+// MARK: Members
 
 extension GroupRun {
     /// Runs it in the caller's task.
@@ -197,7 +197,7 @@ extension GroupRun {
         let refusal = core.enter(self)
         let result = await carry(body, refusal: refusal, by: core)
         await onQueue(queues?.callback) { [self] in
-            // A cancel that came after the result is nothing to one who awaits it.
+            // A cancel after the result has no effect on an awaited run.
             _ = deliver(RunState(result))
             RunEnd.deliver(watch, RunOutcome(result), metrics) {}
         }
@@ -205,13 +205,13 @@ extension GroupRun {
         return try result.get()
     }
 
-    /// Likewise, not on the caller's actor.
+    /// The same, not on the caller's actor.
     @concurrent
     func sendOffActor(_ body: GroupBody, by core: AgentCore) async throws(RequestError) -> Made {
         try await send(body, by: core)
     }
 
-    /// Runs the members. They run in a child of the caller's task, so that they can be ended without that.
+    /// Runs the members in a child of the caller's task, so that they can be ended separately.
     nonisolated(nonsending) func carry(
         _ body: GroupBody, refusal: RequestError?, by core: AgentCore
     ) async -> Result<Made, RequestError> {
@@ -224,7 +224,7 @@ extension GroupRun {
             tasks.addImmediateTask { await self.work(body, by: core) }
             if let deadline, body.kind == .chain {
                 tasks.addTask {
-                    // The transport ends a transfer itself, in time; this is for code that is asked between them.
+                    // The transport ends transfers at the deadline itself; this is for application code between them.
                     try? await Task.sleep(until: deadline + .milliseconds(50), clock: .continuous)
                     if !Task.isCancelled { self.end(.deadline) }
                     return nil
@@ -271,6 +271,6 @@ extension RunOutcome {
 }
 
 extension Request {
-    /// What says no more than the default takes its group's.
+    /// A default priority means that of the group.
     var inheritsPriority: Bool { priority == .normal }
 }

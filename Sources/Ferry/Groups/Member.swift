@@ -1,72 +1,71 @@
 import Dispatch
 
-/// What can be a member of a batch or a step of a chain: a request, a batch, a chain, or one of them that may be
-/// missing.
+/// What can be a member of a batch or a step of a chain: a request, a batch, a chain, or an optional one of these.
 ///
-/// Requests are runnable as they are. A type of one's own can stand for a group by handing its member on:
+/// All requests are runnable. Your own type can represent a group by returning that group's member:
 ///
 ///     struct Checkout: RequestGroup {
 ///         let cart: Cart
 ///         var groupMember: GroupMember<Receipt> { ChainRequest(Reserve(cart)).then { Pay($0) }.groupMember }
 ///     }
 public protocol Runnable<Value>: Sendable {
-    /// What it brings.
+    /// The type of the value.
     associatedtype Value: Sendable
 
-    /// How a group runs it. Ferry makes these; hand on that of another runnable.
+    /// How a group runs it. Ferry creates these values; return that of another runnable.
     var groupMember: GroupMember<Value> { get }
 }
 
 /// Several requests that are one run: a ``BatchRequest`` or a ``ChainRequest``.
 ///
-/// Like a request it is a description: immutable, and started as often as one likes, at once or in turn.
+/// Like a request it is an immutable description that can be started any number of times, also concurrently.
 public protocol RequestGroup<Value>: Runnable {}
 
 extension Request {
-    /// One run of this request, observed and counted as any other.
+    /// One run of this request, observed and counted like any other.
     public var groupMember: GroupMember<Value> {
-        // Of a hierarchy of classes the subclass.
+        // In a class hierarchy, the type of the subclass.
         GroupMember(Member(of: type(of: self), .request(.of(self))))
     }
 }
 
-/// A step that may have nothing to do: its value is then `nil`, at once.
+/// A step that may be empty: then its value is `nil`, at once.
 extension Optional: Runnable where Wrapped: Runnable {
-    /// What there is brings, or `nil`.
+    /// The value of the wrapped runnable, or `nil`.
     public typealias Value = Wrapped.Value?
 
-    /// What there is, or nothing.
+    /// The member of the wrapped runnable, or an empty one.
     public var groupMember: GroupMember<Wrapped.Value?> {
         self?.groupMember.map { .some($0) }
             ?? GroupMember(Member(of: Self.self, .work { _, _ throws(RequestError) in Made(.of(Wrapped.Value?.none)) }))
     }
 }
 
-/// How a group runs one of its members; made by what is ``Runnable``.
+/// How a group runs one of its members. It is created by ``Runnable`` types.
 public struct GroupMember<Value: Sendable>: Sendable {
     let member: Member
 
-    /// The box of what it brings is one of a `Value`.
+    /// The box of the member's value contains a `Value`.
     init(_ member: Member) { self.member = member }
 
-    /// The same, with another value made of its own.
+    /// The same member with its value transformed.
     func map<Other: Sendable>(_ change: @escaping @Sendable (Value) -> Other) -> GroupMember<Other> {
         GroupMember<Other>(member.map { Box.of(change($0.open(as: Value.self))) })
     }
 }
 
-/// A member of a group, with the type of its value taken off: what is generic asks the runtime for its types each time,
-/// which takes longer than a box.
+/// A type-erased member of a group. Generic code asks the runtime for its types each time, which takes longer than a
+/// box.
 struct Member: Sendable {
     typealias Work = nonisolated(nonsending) @Sendable (AgentCore, GroupRun) async throws(RequestError) -> Made
 
     enum Content: Sendable {
         case request(MemberRequest)
-        /// Nothing, or what is made of another member.
+        /// Nothing, or work derived from another member.
         case work(Work)
-        /// A run of its own, with runs in it.
+        /// A run of its own that contains runs.
         case group(GroupBody)
-        /// A chain that says nothing of itself as a whole: the chain it is a step of takes its links on.
+        /// A chain without settings of its own: the chain that contains it takes its links.
         case links(ChainLinks, GroupBody)
     }
 
@@ -78,7 +77,7 @@ struct Member: Sendable {
         self.content = content
     }
 
-    /// What stands in an error for a step that has no name.
+    /// The label of a step without a name, for errors.
     var label: MemberLabel {
         switch content {
         case .request, .work: .type(type)
@@ -86,7 +85,7 @@ struct Member: Sendable {
         }
     }
 
-    /// What it is as a run of its own. A request that stands for a group is one of a single member.
+    /// The member as a run of its own. A request that represents a group is a group with one member.
     var body: GroupBody {
         switch content {
         case .request, .work:
@@ -106,7 +105,7 @@ struct Member: Sendable {
         }
     }
 
-    /// The same, with another value made of its own.
+    /// The same member with its value transformed.
     func map(_ change: @escaping @Sendable (Box) -> Box) -> Member {
         if case .request(let request) = content { return Member(of: type, .request(request.map(change))) }
         return Member(
@@ -118,7 +117,8 @@ struct Member: Sendable {
     }
 }
 
-/// What a member is called. The text is made when an error needs it: the runtime takes half a microsecond for it.
+/// The label of a member. Its text is created when an error needs it, because the runtime takes half a microsecond for
+/// it.
 enum MemberLabel: Sendable, CustomStringConvertible {
     case type(any Any.Type)
     case kind(RunInfo.Kind)
@@ -131,10 +131,10 @@ enum MemberLabel: Sendable, CustomStringConvertible {
     }
 }
 
-/// What a member has brought.
+/// The result of a member.
 struct Made: Sendable {
     let value: Box
-    /// `nil` when nothing was asked for.
+    /// `nil` if nothing was requested.
     let isFromCache: Bool?
 
     init(_ value: Box, isFromCache: Bool? = nil) {
@@ -144,25 +144,25 @@ struct Made: Sendable {
 }
 
 extension Bool? {
-    /// A group is from the cache when all are that asked for something.
+    /// A group comes from the cache if all members that requested something do.
     mutating func addMember(isFromCache: Bool?) {
         guard let isFromCache else { return }
         self = (self ?? true) && isFromCache
     }
 }
 
-/// What a batch or a chain is to the agent.
+/// A batch or a chain as the agent sees it.
 struct GroupBody: Sendable {
     let kind: RunInfo.Kind
     let settings: GroupSettings
-    /// How many members it has, or steps as far as they are known.
+    /// The number of members, or of steps known so far.
     let total: Int
     let work: Member.Work
 }
 
-/// A value with its type taken off, for those who know the type by the way they came to it.
+/// A type-erased value, for code that knows its type from the context.
 ///
-/// Sendable because all there is of it is the constant of the one subclass, which is Sendable.
+/// Sendable because its only content is the constant of its one subclass, which is Sendable.
 class Box: @unchecked Sendable {
     fileprivate init() {}
 
@@ -171,8 +171,8 @@ class Box: @unchecked Sendable {
 
     static func of<Value: Sendable>(_ value: Value) -> Box { TypedBox(value) }
 
-    /// The value. Only debug builds look whether the type is right: a cast that asks the runtime costs as much as a
-    /// link of a chain.
+    /// The value. Only debug builds check the type, because a cast that asks the runtime costs as much as a link of a
+    /// chain.
     final func open<Value: Sendable>(as type: Value.Type = Value.self) -> Value {
         unsafeDowncast(self, to: TypedBox<Value>.self).value
     }
@@ -186,41 +186,41 @@ private final class TypedBox<Value: Sendable>: Box, @unchecked Sendable {
     override var content: any Sendable { value }
 }
 
-/// A request as a member of a group, with its type taken off.
+/// A type-erased request as a member of a group.
 ///
-/// Sendable because all there is of it are the constants of the one subclass, which are Sendable.
+/// Sendable because its only content are the constants of its one subclass, which are Sendable.
 class MemberRequest: @unchecked Sendable {
-    /// What its value is made into.
+    /// Transforms its value.
     fileprivate let change: (@Sendable (Box) -> Box)?
 
     fileprivate init(_ change: (@Sendable (Box) -> Box)?) { self.change = change }
 
     static func of<R: Request>(_ request: R) -> MemberRequest { MemberOfType(request, nil) }
 
-    /// Whether nobody but the transport needs to be asked for a first answer.
+    /// Whether only the transport is involved in a first response.
     func isTransfer(for core: AgentCore) -> Bool { hasType() }
 
-    /// Begins it; `reader` gets its answer, perhaps before this returns.
+    /// Starts it; `reader` gets its result, perhaps before this returns.
     func begin(by core: AgentCore, in group: GroupRun, answering reader: AnswerReader) -> AwaitedRun { hasType() }
 
-    /// Whether an answer is the last.
+    /// Whether a response is the last.
     func isSettled(_ answer: Answer, by core: AgentCore) -> Bool { hasType() }
 
-    /// Goes on to its last answer.
+    /// Continues to its last response.
     func goOn(_ run: AwaitedRun, _ control: RunControl, after answer: Answer, by core: AgentCore) async -> Answer {
         hasType()
     }
 
-    /// Makes its value of its last answer, and ends it.
+    /// Creates its value from its last response, and ends it.
     func conclude(_ answer: Answer, of run: AwaitedRun, by core: AgentCore) throws(RequestError) -> Made { hasType() }
 
-    /// Likewise on the queues of a started group. `done` gets the value on the callback queue.
+    /// The same on the queues of a started group. `done` gets the value on the callback queue.
     func conclude(
         _ answer: Answer, of run: AwaitedRun, on queues: GroupRun.Queues, by core: AgentCore,
         then done: @escaping @Sendable (Result<Made, RequestError>) -> Void
     ) { hasType() }
 
-    /// Likewise on the queues of the group, if it has some.
+    /// The same on the queues of the group, if it has any.
     final nonisolated(nonsending) func end(
         _ answer: Answer, of run: AwaitedRun, in group: GroupRun, by core: AgentCore
     ) async -> Result<Made, RequestError> {
@@ -232,12 +232,12 @@ class MemberRequest: @unchecked Sendable {
         }
     }
 
-    /// All of that in one task.
+    /// Does all of this in one task.
     nonisolated(nonsending) func send(by core: AgentCore, in group: GroupRun) async throws(RequestError) -> Made {
         hasType()
     }
 
-    /// The same, with another value made of its own.
+    /// The same request with its value transformed.
     func map(_ change: @escaping @Sendable (Box) -> Box) -> MemberRequest { hasType() }
 
     private func hasType() -> Never { preconditionFailure("a request has a type") }
@@ -296,12 +296,12 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
         if CacheStage.applies(to: request, in: core) {
             return made(try await CachedRun.send(request, request.cacheMode, in: group, by: core))
         }
-        // On no actor: what `NetworkAgent.send(_:)` does about actors has no part here.
+        // On no actor: what `NetworkAgent.send(_:)` does about actors does not matter here.
         let run = AwaitedRun.start(request, in: group, by: core)
         var answer = await withTaskCancellationHandler {
             await run.answer()
         } onCancel: {
-            // One that ends with the agent is told so by the transport.
+            // The transport notifies a run that ends with the agent.
             if group.ending != .shutdown { core.cancel(run) }
         }
         if !isSettled(answer, by: core) { answer = await run.goOn(request, after: answer, by: core) }

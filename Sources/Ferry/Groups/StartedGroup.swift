@@ -5,7 +5,7 @@ import Synchronization
 final class StartedGroup<G: RequestGroup>: RunHandle {
     private let run: GroupRun
     private let queue: DispatchQueue
-    /// All three until the result is delivered: what their closures hold may hold the run.
+    /// All three until the result is delivered, because their closures may hold the run.
     private let group: Mutex<G?>
     private let receiver: Mutex<Receiver<G.Value>?>
     private let core: Mutex<AgentCore?>
@@ -31,7 +31,7 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
         core.setPriority(priority, of: run)
     }
 
-    /// Hands the result over on the queue, then lets go of the record.
+    /// Delivers the result on the queue, then releases the record.
     func deliver(_ result: Result<Made, RequestError>, _ core: AgentCore) {
         queue.async {
             dispatchPrecondition(condition: .onQueue(self.queue))
@@ -75,11 +75,11 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
 }
 
 extension NetworkAgent {
-    /// Sends a batch or a chain and waits for its value. Cancelling the task cancels what runs in it.
+    /// Sends a batch or a chain and returns its value. Cancelling the task cancels the active members.
     ///
-    /// It runs in the caller's task and children of that, not on the caller's actor. `progress`, if there is one, is
-    /// told on a serial queue of the run's own whenever members have ended, all of it before this returns; but a run
-    /// that is cancelled, shut down or timed out does not wait for a report that blocks.
+    /// It runs in the caller's task and child tasks, not on the caller's actor. `progress` is called whenever members
+    /// have ended, on a serial queue of the run, and all reports are made before this returns. A run that is cancelled,
+    /// shut down or timed out does not wait for a report that blocks.
     @discardableResult
     public nonisolated(nonsending) func send<G: RequestGroup>(
         _ group: G, progress: (@Sendable (GroupProgress) -> Void)? = nil
@@ -102,9 +102,9 @@ extension NetworkAgent {
         return made.value.open()
     }
 
-    /// Starts a batch or a chain; its result comes by `completion`, once, on `queue`, or on the configuration's
-    /// callback queue when there is none. So does `progress`, whenever members have ended. A queue of one's own must be
-    /// serial for callbacks not to overlap.
+    /// Starts a batch or a chain. `completion` is called once with the result, and `progress` whenever members have
+    /// ended, on `queue`, or on the configuration's callback queue if `queue` is `nil`. If you pass a queue of your
+    /// own, make it serial so that callbacks do not overlap.
     @discardableResult
     public func start<G: RequestGroup>(
         _ group: G, on queue: DispatchQueue? = nil, progress: (@Sendable (GroupProgress) -> Void)? = nil,
@@ -113,8 +113,8 @@ extension NetworkAgent {
         start(group, on: queue, progress, .closure(completion))
     }
 
-    /// Starts a batch or a chain; its result goes to `delegate`, once, on `queue`, or on the configuration's callback
-    /// queue. The delegate is held weakly: when it is gone, the result goes nowhere.
+    /// Starts a batch or a chain. The result goes to `delegate` once, on `queue`, or on the configuration's callback
+    /// queue. The delegate is held weakly: if it no longer exists, the result is discarded.
     @discardableResult
     public func start<G: RequestGroup>(
         _ group: G, delegate: any RequestDelegate, on queue: DispatchQueue? = nil
@@ -132,22 +132,22 @@ extension NetworkAgent {
             body, in: nil, calling: queue, reporter: progress.map { ProgressReporter(on: queue, $0) }, by: core)
         let started = StartedGroup(group, run, on: queue, core: core, receiver: receiver)
         let refusal = core.enter(run)
-        // The one task that is not a child of another: a result that goes to a queue has no task to run in.
+        // The only task without a parent, because a result that goes to a queue has no task to run in.
         Task { [core] in started.deliver(await run.carry(body, refusal: refusal, by: core), core) }
         return RequestTask(run: started)
     }
 }
 
-/// The task that carries a group's members, so that the group can be ended without ending the task it was sent from.
+/// The task that carries a group's members, so that the group can be ended without ending the task that sent it.
 ///
-/// Sendable because all that is done with it is to cancel it, which any thread may. The runtime counts it as a
-/// reference to the task, so it may outlive that: one that has ended is not changed by a cancel. This does not hold for
-/// the task of an `async let`, whose memory is a piece of its parent's; so it is made in children of task groups only,
-/// which have memory of their own.
+/// Sendable because the only operation on it is to cancel it, which any thread may do. The runtime counts it as a
+/// reference to the task, so it may outlive the task; cancelling an ended task has no effect. This is not true for the
+/// task of an `async let`, whose memory is a part of its parent's, so it is created only in children of task groups,
+/// which have their own memory.
 struct RunningTask: @unchecked Sendable {
     private let task: UnsafeCurrentTask
 
-    /// The task that runs now; `nil` outside of any.
+    /// The current task; `nil` outside of a task.
     init?() {
         guard let task = withUnsafeCurrentTask(body: { $0 }) else { return nil }
         self.task = task

@@ -1,12 +1,11 @@
-/// An exchange as a command line of curl that makes the same one. Its text is without secrets unless they are asked
-/// for.
+/// An exchange as a curl command line. By default its text contains no secrets.
 struct CurlCommand: Sendable {
     enum Body: Sendable {
         case none
         case bytes([UInt8])
-        /// Of a range of its bytes, these alone.
+        /// A file, or only a range of its bytes.
         case file(path: String, range: Range<UInt64>? = nil)
-        /// Comes to the command by its standard input.
+        /// Read by the command from standard input.
         case input
         case multipart([Part])
     }
@@ -18,12 +17,12 @@ struct CurlCommand: Sendable {
             case input
         }
 
-        /// curl cannot be told a name with an equals sign in it; it becomes `%3D`.
+        /// curl does not accept a name with an equals sign, which becomes `%3D`.
         var name: String
         var content: Content
         var fileName: String?
         var contentType: String?
-        /// Further fields; curl has a word for them since 7.83.
+        /// Additional fields, which curl supports since 7.83.
         var headers = Headers()
     }
 
@@ -49,22 +48,21 @@ struct CurlCommand: Sendable {
         var pinnedKeys: [String] = []
         var isInsecure = false
         var requiresTLS13 = false
-        /// Answers a challenge of the server's.
+        /// Credentials for a challenge of the server.
         var digest: Credential?
-        /// Whether the body is decoded; the `Accept-Encoding` is then curl's.
+        /// Whether the body is decoded; curl then sets `Accept-Encoding`.
         var isCompressed = false
-        /// Redirects are followed when this is above 0.
+        /// Redirects are followed if this is above 0.
         var maxRedirects = 0
     }
 
     var method: HTTPMethod
     var url: String
-    /// All that is sent, but for the fields of the framing, and for those that `isCompressed` and a multipart body
-    /// bring.
+    /// All header fields, except those for framing, and those that `isCompressed` and a multipart body add.
     var headers: Headers
     var body: Body
     var options: Options
-    /// Header fields whose values are secret, besides those known to be.
+    /// The names of secret header fields, in addition to the well-known ones.
     var sensitiveHeaders: [String]
 
     init(
@@ -80,7 +78,7 @@ struct CurlCommand: Sendable {
     }
 }
 
-// All three ways to turn a value into text, so that none of them shows a secret.
+// All conversions to text are defined here, so that none of them shows a secret.
 extension CurlCommand: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     var description: String { text() }
     var debugDescription: String { text() }
@@ -88,14 +86,14 @@ extension CurlCommand: CustomStringConvertible, CustomDebugStringConvertible, Cu
 }
 
 extension CurlCommand {
-    /// One line for bash. Redacted, which is the default, it shows what is asked of whom: values of secret header
-    /// fields, of the query, of forms, and the body are `***`. Otherwise it makes the very same exchange.
+    /// The command as one line for bash. By default it is redacted: values of secret header fields, of the query and of
+    /// forms, and the body are `***`. Otherwise it makes exactly the same exchange.
     func text(redacted: Bool = true) -> String {
         var words = ["curl"]
         var source: String?
         appendMethod(to: &words)
         let shownURL = redacted ? Redaction.url(url) : url
-        // Otherwise curl takes these for lists and ranges, and works out the dots itself.
+        // Otherwise curl interprets these as lists and ranges, and removes dot segments itself.
         if url.utf8.contains(where: { $0 == 0x5B || $0 == 0x5D || $0 == 0x7B || $0 == 0x7D }) {
             words.append("--globoff")
         }
@@ -126,7 +124,7 @@ extension CurlCommand {
             case .bytes, .file, .multipart: .post
             }
         if method == implied { return }
-        // With `-X HEAD` it would wait for a body.
+        // With `-X HEAD` curl would wait for a body.
         if method == .head, case .none = body { return words.append("--head") }
         words += ["-X", ShellText.word(method.rawValue)]
     }
@@ -136,7 +134,7 @@ extension CurlCommand {
         if let timeout = options.connectTimeout { words += ["--connect-timeout", Self.seconds(timeout)] }
         if let timeout = options.totalTimeout { words += ["--max-time", Self.seconds(timeout)] }
         if let proxy = options.proxy {
-            // Nobody has parsed it: all before the last `@` may be a password.
+            // The text was not parsed: everything before the last `@` may be a password.
             words += ["--proxy", ShellText.quoted(redacted ? Redaction.url(proxy, isBroken: true) : proxy)]
         }
         if let path = options.unixSocket { words += ["--unix-socket", ShellText.word(path)] }
@@ -157,15 +155,15 @@ extension CurlCommand {
         if options.maxRedirects > 0 { words += ["--location", "--max-redirs", String(options.maxRedirects)] }
     }
 
-    /// What curl would add by itself is taken out unless it is wanted: a name with a colon and nothing behind it.
+    /// Fields that curl would add itself are removed unless they are wanted, by a name followed by a colon only.
     private func appendHeaders(to words: inout [String], _ redacted: Bool) {
         for field in headers {
             let isFraming = equalNames(field.name, "Content-Length") || equalNames(field.name, "Transfer-Encoding")
             if isFraming || (options.isCompressed && equalNames(field.name, "Accept-Encoding")) { continue }
-            // curl says which boundary it has chosen.
+            // curl adds the boundary that it has chosen.
             if case .multipart = body, equalNames(field.name, "Content-Type") { continue }
             let value = redacted ? Redaction.header(field.name, field.value, sensitive: sensitiveHeaders) : field.value
-            // A field with an empty value is sent only with this sign.
+            // curl sends a field with an empty value only with this sign.
             words += ["-H", ShellText.quoted(value.isEmpty ? field.name + ";" : "\(field.name): \(value)")]
         }
         for name in ["User-Agent", "Accept"] where !headers.contains(name) { words += ["-H", "'\(name):'"] }
@@ -173,7 +171,7 @@ extension CurlCommand {
         if mayExpect, !headers.contains("Expect") { words += ["-H", "'Expect:'"] }
     }
 
-    /// curl takes data for a form unless it is told otherwise.
+    /// curl sends data as a form unless there is a content type.
     private var hasDataType: Bool {
         switch body {
         case .bytes, .file: true
@@ -181,7 +179,7 @@ extension CurlCommand {
         }
     }
 
-    /// curl asks before it sends more than 1 MiB.
+    /// curl sends `Expect` before more than 1 MiB.
     private var mayExpect: Bool {
         switch body {
         case .none: false
@@ -197,12 +195,12 @@ extension CurlCommand {
             source = ShellText.printing(bytes)
             words += ["--data-binary", "@-"]
         } else {
-            // Not --data-binary, for which a leading @ is a file.
+            // Not --data-binary, which interprets a leading @ as a file.
             words += ["--data-raw", ShellText.quoted(bytes)]
         }
     }
 
-    /// Linux takes 128 KiB, in bytes of the word as the shell has read it.
+    /// The limit of Linux is 128 KiB per argument, in the bytes that the shell has read.
     private static let longestWord = 100_000
 
     private func appendPart(_ part: Part, to words: inout [String], _ redacted: Bool) {
@@ -222,7 +220,7 @@ extension CurlCommand {
             if redacted {
                 words += ["-F", ShellText.quoted("\(name)=\(Redaction.mark)\(suffix)")]
             } else if bytes.contains(0) || bytes.count > Self.longestWord {
-                // A pipe, as a file with a name of its own or as the plain contents.
+                // A pipe, as a file with a name of its own or as plain content.
                 let sign = part.fileName == nil ? "<" : "@"
                 let pipe = "<(\(ShellText.printing(bytes)))"
                 words += [
@@ -236,7 +234,7 @@ extension CurlCommand {
         }
     }
 
-    /// As curl reads a value in a form: in double quotes, where a backslash stands before those two.
+    /// The value in curl's form syntax: in double quotes, with a backslash before double quotes and backslashes.
     private static func formQuoted(_ text: String) -> String {
         String(decoding: formQuoted(Array(text.utf8)), as: UTF8.self)
     }
@@ -250,7 +248,7 @@ extension CurlCommand {
         return made + [0x22]
     }
 
-    /// A lone dash is standard input.
+    /// A single dash would be standard input.
     private static func filePath(_ path: String) -> String { path == "-" ? "./-" : path }
 
     private static func seconds(_ duration: Duration) -> String {

@@ -1,65 +1,65 @@
-/// What recent results say of a host, by scheme, name and port.
+/// The health of a host (scheme, name and port), according to recent runs.
 ///
-/// A host fails when it cannot be found or connected to, when TLS does not come about, when it breaks a connection or
-/// lets time pass. Any whole answer, an error status included, shows that it is reachable. What is not the host's
-/// doing, like a cancelled run, a full queue, a file that cannot be read, or what an adapter, an interceptor or the
-/// refresh of a token throws, says nothing of it; nor does an answer of an interceptor's or of the cache's.
+/// A host fails if its name cannot be resolved, it cannot be connected to, the TLS handshake fails, it breaks a
+/// connection, or it does not respond in time. Any complete response, also one with an error status, shows that it is
+/// reachable. Everything else does not count: a cancelled run, a full queue, a file that cannot be read, an error
+/// thrown by an adapter, an interceptor or a token refresh, and a response of an interceptor or of the cache.
 public enum HostHealth: Sendable, Hashable {
-    /// Nothing was heard of it, or so long ago that others took its place.
+    /// There is no recent result for the host.
     case unknown
-    /// It answered the last time.
+    /// The last run got a response.
     case reachable(since: ContinuousClock.Instant)
-    /// It did not.
+    /// The last run failed.
     case failing(since: ContinuousClock.Instant, consecutiveFailures: Int, lastError: RequestError.Code)
 
-    /// Whether it failed the last time.
+    /// Whether the last run failed.
     public var isFailing: Bool { if case .failing = self { true } else { false } }
 
-    /// Whether it answered the last time.
+    /// Whether the last run got a response.
     public var isReachable: Bool { if case .reachable = self { true } else { false } }
 }
 
 /// A host that has become reachable or failing.
 public struct HostHealthChange: Sendable, Hashable {
-    /// Scheme, host in lower case, and port unless it is the scheme's own: `http://h:8080`.
+    /// Scheme, host in lower case, and port unless it is the scheme's default: `http://h:8080`.
     public let host: String
-    /// What it is now.
+    /// The new health.
     public let health: HostHealth
 }
 
-/// The changes of all hosts of an agent, from the moment an iteration begins. Any number of them at once; each ends
-/// when its task is cancelled or the agent is gone. One that does not keep up loses the oldest of more than 1,024
-/// changes.
+/// The changes of all hosts of an agent, from the start of the iteration. There can be any number of iterations; each
+/// ends when its task is cancelled or the agent no longer exists. A slow iteration loses the oldest changes beyond
+/// 1,024.
 public struct HostHealthChanges: AsyncSequence, Sendable {
     /// A change.
     public typealias Element = HostHealthChange
-    /// It does not fail.
+    /// The sequence does not throw.
     public typealias Failure = Never
-    /// One iteration.
+    /// The iterator.
     public typealias AsyncIterator = AsyncStream<HostHealthChange>.Iterator
 
     let table: HostHealthTable
 
-    /// Begins to listen.
+    /// Starts an iteration.
     public func makeAsyncIterator() -> AsyncIterator { table.listen().makeAsyncIterator() }
 }
 
 extension NetworkAgent {
-    /// How the host of this URL does, as the agent's recent runs say.
+    /// The health of the host of this URL, according to the agent's recent runs.
     public func health(of url: String) -> HostHealth { core.health.health(of: url) }
 
-    /// How each of the hosts does that the agent talked to recently, 1,024 at most; by `scheme://host:port`.
+    /// The health of all recently used hosts, at most 1,024, by `scheme://host:port`.
     public var hostHealth: [String: HostHealth] { core.health.all }
 
-    /// Changes of the health of hosts, from now on.
+    /// The changes of the health of hosts, from now on.
     public var hostHealthChanges: HostHealthChanges { core.health.changes }
 }
 
-/// What an error says of the host.
+/// What an error says about the host.
 enum HostVerdict: Sendable, Equatable {
-    /// It answered, if not as one would like.
+    /// It responded, even if with an error.
     case answered
-    /// It is not to be reached, or does not answer.
+    /// It cannot be reached, or does not respond.
     case failed
     /// Nothing.
     case nothing
@@ -74,7 +74,7 @@ enum HostVerdict: Sendable, Equatable {
             return
         }
         switch error.code {
-        // Files of our own, and waits in our own queue.
+        // Files of this machine, and waits in the agent's own queue.
         case .tls(.configuration): self = .nothing
         case .timeout where error.phase == .preparing || error.phase == .queued: self = .nothing
         case .dns, .connect, .tls, .timeout, .connectionReset, .connectionClosed, .incompleteBody: self = .failed
@@ -86,7 +86,7 @@ enum HostVerdict: Sendable, Equatable {
     }
 }
 
-/// Those who wait for the elements of one source. It has no lock of its own: it lives in its owner's.
+/// The iterations over one source. It has no lock of its own, because it lives in its owner's.
 struct Listeners<Element: Sendable>: Sendable {
     private var continuations: [UInt64: AsyncStream<Element>.Continuation] = [:]
     private var lastNumber: UInt64 = 0
@@ -99,30 +99,31 @@ struct Listeners<Element: Sendable>: Sendable {
         return lastNumber
     }
 
-    /// The continuation is returned so that it is let go after the lock was left.
+    /// Returns the continuation, so that it is released after the lock.
     mutating func remove(_ number: UInt64) -> AsyncStream<Element>.Continuation? {
         continuations.removeValue(forKey: number)
     }
 
-    /// Called with the owner's lock held, so that all get the elements in the same order; it only queues them.
+    /// Called with the owner's lock held, so that all iterations get the elements in the same order; it only queues
+    /// them.
     func send(_ element: Element) {
         for continuation in continuations.values { continuation.yield(element) }
     }
 
-    /// The source is gone: the iterations end when they have had what was queued.
+    /// The source no longer exists: the iterations end after the queued elements.
     func finish() {
         for continuation in continuations.values { continuation.finish() }
     }
 }
 
-/// Scheme, host and port of a URL in one spelling, with nothing secret in it: what results and figures are kept by.
+/// Scheme, host and port of a URL in one spelling and without secrets: the key for results and figures.
 ///
-/// It names what the engine has joined already, and judges nothing: a text that is no URL has no key.
+/// It is derived from URLs that the engine has already joined, without checks: a text that is not a URL has no key.
 struct HostKey: Sendable, Hashable {
     /// `http://h`, `https://h:8443`
     let text: String
 
-    /// Lower case, without user and password, and without a port that is the scheme's own.
+    /// In lower case, without user and password, and without the scheme's default port.
     init?(url: String) {
         var url = url
         let made: String? = url.withUTF8 { bytes in
@@ -134,11 +135,11 @@ struct HostKey: Sendable, Hashable {
 
     /// `h`, `h:8443`
     var authority: String {
-        // A key has two slashes, one behind the other.
+        // A key has two consecutive slashes.
         text.utf8.lastIndex(of: 0x2F).map { String(text[text.index(after: $0)...]) } ?? ""
     }
 
-    /// The part behind the scheme: `h`, `h:8443`. Empty where there would be no key.
+    /// The part after the scheme, `h` or `h:8443`; empty if there is no key.
     static func authority(of url: String) -> String {
         var url = url
         return url.withUTF8 { bytes in
@@ -146,13 +147,13 @@ struct HostKey: Sendable, Hashable {
         }
     }
 
-    /// Where the scheme stands, `://` included, and where host and port.
+    /// The ranges of the scheme, including `://`, and of host and port.
     private static func places(in url: UnsafeBufferPointer<UInt8>) -> (scheme: Range<Int>, host: Range<Int>)? {
         let length = prefixLength(UnsafeRawBufferPointer(url))
         guard let colon = url[..<length].firstIndex(of: 0x3A), colon + 3 < length else { return nil }
         let start = url[(colon + 3)..<length].lastIndex(of: 0x40).map { $0 + 1 } ?? colon + 3
         var host = url[start..<length]
-        // Of the schemes that are carried only one has five letters; those of sockets have no port.
+        // Only one of the supported schemes has five letters; those for sockets have no port.
         let ownPort: StaticString = colon == 5 ? ":443" : ":80"
         let hasOwnPort = ownPort.withUTF8Buffer { host.suffix($0.count).elementsEqual($0) }
         if hasOwnPort {
@@ -164,8 +165,8 @@ struct HostKey: Sendable, Hashable {
         return (0..<(colon + 3), host.startIndex..<host.endIndex)
     }
 
-    /// Lower case, in one piece. Control characters, which no joined URL has, are escaped, so that a key cannot forge a
-    /// line.
+    /// In lower case, in one piece. Control characters, which no joined URL contains, are escaped, so that a key cannot
+    /// forge a log line.
     private static func text(
         _ scheme: Slice<UnsafeBufferPointer<UInt8>>, _ host: Slice<UnsafeBufferPointer<UInt8>>
     ) -> String {
@@ -192,7 +193,7 @@ struct HostKey: Sendable, Hashable {
         }
     }
 
-    /// Bytes up to the path: scheme, `://` and authority; 0 when it does not begin so.
+    /// The number of bytes before the path: scheme, `://` and authority; 0 if the text does not begin like that.
     static func prefixLength(_ url: UnsafeRawBufferPointer) -> Int {
         var index = 0
         while index < url.count, url[index] != 0x3A {
@@ -201,7 +202,7 @@ struct HostKey: Sendable, Hashable {
         }
         guard index + 3 < url.count, url[index + 1] == 0x2F, url[index + 2] == 0x2F else { return 0 }
         index += 3
-        // Eight bytes at a time, as every result of every run comes by here.
+        // Eight bytes at a time, because every result of every run is checked here.
         while index + 8 <= url.count {
             let ends = endMarks(UInt64(littleEndian: url.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
             if ends != 0 { return index + ends.trailingZeroBitCount / 8 }
@@ -211,8 +212,8 @@ struct HostKey: Sendable, Hashable {
         return index
     }
 
-    /// The highest bit of each byte that ends an authority: `/`, `?`, `#` and, as some take it for a slash, `\`. Right
-    /// up to the first of them.
+    /// The highest bit of each byte that ends an authority: `/`, `?`, `#` and `\`, which some take for a slash. Correct
+    /// up to the first such byte.
     @inline(__always)
     private static func endMarks(_ word: UInt64) -> UInt64 {
         zeroMarks(word ^ 0x2F2F_2F2F_2F2F_2F2F) | zeroMarks(word ^ 0x3F3F_3F3F_3F3F_3F3F)

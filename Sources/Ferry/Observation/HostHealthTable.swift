@@ -1,14 +1,14 @@
 import Synchronization
 
-/// The health of the hosts an agent talks to, at most ``capacity`` of them; the ones not used for the longest time go.
+/// The health of an agent's hosts, at most ``capacity`` of them. The least recently used ones are removed.
 ///
-/// Results of healthy hosts are by far the most frequent event, and change nothing. They are therefore answered by
-/// ``HealthyHosts``, without the lock, from a fingerprint of the URL's beginning.
+/// Results of healthy hosts are by far the most frequent event, and change nothing. ``HealthyHosts`` recognises them
+/// without the lock, by a fingerprint of the beginning of the URL.
 final class HostHealthTable: Sendable {
     private struct Entry {
         var health: HostHealth
         var lastUse: UInt64
-        /// Of the spellings of this host that ``HealthyHosts`` may know.
+        /// The fingerprints of the host's spellings that ``HealthyHosts`` may have.
         var fingerprints: [UInt64] = []
     }
 
@@ -18,7 +18,7 @@ final class HostHealthTable: Sendable {
         var listeners = Listeners<HostHealthChange>()
     }
 
-    /// By default three quarters of a power of two: as many as a dictionary holds before it doubles.
+    /// By default three quarters of a power of two, the number that a dictionary holds before it grows.
     let capacity: Int
     private let healthy = HealthyHosts()
     private let state = Mutex(State())
@@ -32,7 +32,7 @@ final class HostHealthTable: Sendable {
 
     deinit { state.withLock { $0.listeners.finish() } }
 
-    /// The host of this URL has answered. Next to nothing when that is no news.
+    /// The host of this URL has responded. Nearly free if that changes nothing.
     func succeeded(_ url: String) {
         let fingerprint = healthy.fingerprint(of: url)
         if fingerprint == 0 || healthy.contains(fingerprint) { return }
@@ -68,7 +68,7 @@ final class HostHealthTable: Sendable {
 
     var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    // MARK: News
+    // MARK: Changes
 
     private func record(_ url: String, _ fingerprint: UInt64) {
         guard let key = HostKey(url: url) else { return }
@@ -76,7 +76,7 @@ final class HostHealthTable: Sendable {
         state.withLock { state in
             update(&state, key) { entry in
                 if !entry.fingerprints.contains(fingerprint) {
-                    // A host has one spelling, or few: more are somebody's play, and go without the shortcut.
+                    // A host has one or a few spellings; further ones may be an attack, and take the slow path.
                     if entry.fingerprints.count < 8 { entry.fingerprints.append(fingerprint) }
                 }
                 if entry.fingerprints.contains(fingerprint) { healthy.insert(fingerprint) }
@@ -103,7 +103,7 @@ final class HostHealthTable: Sendable {
         }
     }
 
-    /// `change` says whether the listeners are to hear of it.
+    /// `change` returns whether listeners are notified.
     private func update(_ state: inout State, _ key: HostKey, _ change: (inout Entry) -> Bool) {
         state.uses += 1
         if state.entries[key.text] == nil, state.entries.count >= capacity { makeRoom(&state) }
@@ -114,7 +114,7 @@ final class HostHealthTable: Sendable {
         state.entries[key.text] = entry
     }
 
-    /// Drops an eighth at once, so that a table that is full is not searched for every new host.
+    /// Removes an eighth at once, so that a full table is not searched for every new host.
     private func makeRoom(_ state: inout State) {
         for (key, entry) in state.entries where !entry.fingerprints.allSatisfy({ !healthy.takeUse($0) }) {
             state.entries[key]?.lastUse = state.uses
@@ -128,26 +128,26 @@ final class HostHealthTable: Sendable {
     }
 }
 
-/// Fingerprints of the spellings of healthy hosts, and whether each was asked for since ``takeUse(_:)`` last looked.
+/// The fingerprints of the spellings of healthy hosts, and whether each was looked up since the last ``takeUse(_:)``.
 ///
-/// Readers take no lock; writers are one at a time, under the lock of the table. A fingerprint has two places, and the
-/// one that finds neither free takes the first: who was there is asked the long way, and comes back by it.
+/// Readers take no lock; writers are serialised by the table's lock. A fingerprint has two possible slots. If neither
+/// is free it takes the first; the fingerprint that was there is looked up on the slow path, which puts it back.
 struct HealthyHosts: ~Copyable, Sendable {
     private static let count = 2048
     private static let used: UInt64 = 1
 
     private let places = AtomicArray(count: Self.count)
-    /// So that nobody can make names that fall on one fingerprint.
+    /// Random, so that nobody can construct names with the same fingerprint.
     private let seed = UInt64.random(in: .min ... .max)
 
-    /// Of scheme, host and port as they are written; 0 when the text does not begin with them.
+    /// The fingerprint of scheme, host and port as written; 0 if the text does not begin with them.
     @inline(__always)
     func fingerprint(of url: String) -> UInt64 {
         var url = url
         return url.withUTF8 { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
             let length = HostKey.prefixLength(bytes)
-            // The shortest there is, `http://h`, has eight.
+            // The shortest text, `http://h`, has eight bytes.
             return length < 8 ? 0 : max(hash(UnsafeRawBufferPointer(rebasing: bytes[..<length])) & ~Self.used, 2)
         }
     }
@@ -155,7 +155,7 @@ struct HealthyHosts: ~Copyable, Sendable {
     @inline(__always)
     func contains(_ fingerprint: UInt64) -> Bool {
         guard let place = place(of: fingerprint) else { return false }
-        // Written once after each look of the table, so that the line stays shared among the cores.
+        // Written once after each check of the table, so that the cache line stays shared among the cores.
         if places[place].load(ordering: .relaxed) & Self.used == 0 {
             _ = places[place].compareExchange(
                 expected: fingerprint, desired: fingerprint | Self.used, ordering: .relaxed)
@@ -175,7 +175,7 @@ struct HealthyHosts: ~Copyable, Sendable {
         while let place = place(of: fingerprint) { places[place].store(0, ordering: .releasing) }
     }
 
-    /// Whether it was asked for since this was last called.
+    /// Whether it was looked up since the last call.
     func takeUse(_ fingerprint: UInt64) -> Bool {
         guard let place = place(of: fingerprint) else { return false }
         return places[place].compareExchange(
@@ -193,7 +193,7 @@ struct HealthyHosts: ~Copyable, Sendable {
         return nil
     }
 
-    /// Eight bytes at a time, each folded into what came before by a full multiplication.
+    /// Eight bytes at a time, each folded into the state with a full multiplication.
     @inline(__always)
     private func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         var state = seed ^ UInt64(truncatingIfNeeded: bytes.count)
@@ -202,7 +202,7 @@ struct HealthyHosts: ~Copyable, Sendable {
             state = Self.fold(state ^ bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
             index += 8
         }
-        // What is left is read together with bytes that were read before.
+        // The rest is read together with bytes that were already read.
         state = Self.fold(state ^ bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self))
         return Self.fold(state)
     }

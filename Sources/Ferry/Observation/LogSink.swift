@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Takes what an agent has to say of its runs. There is none by default.
+/// Receives the log entries of an agent. By default there is no sink.
 ///
-/// Entries come from any thread, the network's own included: a sink must not block for long, and must be safe to call
-/// at once from several. They carry no secrets, see ``LogEntry``.
+/// Entries come from any thread, including the network's own. A sink must not block for long, and must support
+/// concurrent calls. Entries contain no secrets, see ``LogEntry``.
 public protocol LogSink: Sendable {
-    /// Entries below it are not made. The default is `.debug`.
+    /// Entries below this level are not created. The default is `.debug`.
     var minimumLevel: LogLevel { get }
 
-    /// Takes one entry.
+    /// Receives one entry.
     func log(_ entry: LogEntry)
 }
 
@@ -16,7 +16,7 @@ extension LogSink {
     /// `.debug`
     public var minimumLevel: LogLevel { .debug }
 
-    /// Makes an entry and takes it, if one of this level is wanted.
+    /// Creates and logs an entry if its level is enabled.
     func log(_ level: LogLevel, _ entry: @autoclosure () -> LogEntry) {
         if level < minimumLevel { return }
         var entry = entry()
@@ -25,22 +25,22 @@ extension LogSink {
     }
 }
 
-/// How much an entry matters. Ferry itself writes nothing above ``debug``.
+/// The severity of an entry. Ferry itself logs nothing above ``debug``.
 public enum LogLevel: Int, Sendable, Hashable, CaseIterable, Comparable, CustomStringConvertible {
-    /// Every step, header fields included.
+    /// Every step, with header fields.
     case trace
-    /// What starts and ends, and what is tried again.
+    /// Starts, ends and retries.
     case debug
-    /// For the application's own entries, as are all that follow.
+    /// For entries of the application, like all higher levels.
     case info
-    /// Worth a look.
+    /// A notable event.
     case notice
-    /// Something is not as it should be.
+    /// A possible problem.
     case warning
-    /// Something has failed.
+    /// A failure.
     case error
 
-    /// Its name.
+    /// The name.
     public var description: String {
         switch self {
         case .trace: "trace"
@@ -52,39 +52,39 @@ public enum LogLevel: Int, Sendable, Hashable, CaseIterable, Comparable, CustomS
         }
     }
 
-    /// By weight.
+    /// Compares by severity.
     public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// One thing that happened, for a log. What is `nil` was not known, or has no meaning for it.
+/// One event, for a log. A member is `nil` if it is unknown or does not apply.
 ///
-/// It carries no secrets: URLs are without user, password, values of the query and fragment; the values of header
-/// fields that are, or by their name seem to be, secret are `***`; bodies are never part of it.
+/// An entry contains no secrets: URLs have no user, password, query values and fragment; the values of header fields
+/// that are secret, or seem to be by their name, are `***`; bodies are never included.
 public struct LogEntry: Sendable {
-    /// How much it matters.
+    /// The severity.
     public var level: LogLevel
-    /// What happened, in a few words that are the same each time.
+    /// What happened, in a few words that are always the same for the same event.
     public var message: String
     /// The `id` of the run.
     public var run: UInt64?
     /// The method.
     public var method: HTTPMethod?
-    /// The host, with its port unless that is the scheme's own.
+    /// The host, with its port unless it is the scheme's default.
     public private(set) var host: String?
-    /// The URL, redacted.
+    /// The redacted URL.
     public private(set) var url: String?
     /// The status code.
     public var status: Int?
-    /// How long it took.
+    /// The duration.
     public var duration: Duration?
-    /// Which sending it was, from 1.
+    /// The number of the attempt, from 1.
     public var attempt: Int?
-    /// Of a fault its code.
+    /// The code of the error.
     public var error: RequestError.Code?
-    /// Header fields, redacted.
+    /// The redacted header fields.
     public private(set) var headers: Headers?
 
-    /// An entry. The URL is redacted here.
+    /// Creates an entry. The URL is redacted here.
     public init(_ level: LogLevel, _ message: String, run: UInt64? = nil, url: String? = nil) {
         self.level = level
         self.message = message
@@ -96,7 +96,7 @@ public struct LogEntry: Sendable {
         }
     }
 
-    /// An entry of a run.
+    /// Creates an entry for a run.
     public init(_ level: LogLevel, _ message: String, run: RunInfo) {
         self.level = level
         self.message = message
@@ -109,17 +109,17 @@ public struct LogEntry: Sendable {
         }
     }
 
-    /// Adds header fields. The values of secret ones, those named in `sensitive` among them, become `***`.
+    /// Adds header fields. The values of secret ones, including those named in `sensitive`, become `***`.
     public mutating func setHeaders(_ headers: Headers, sensitive: [String] = []) {
         self.headers = Redaction.headers(headers, sensitive: sensitive)
     }
 }
 
 extension LogEntry: CustomStringConvertible {
-    /// One line, like `debug finished run=7 method=GET url=http://h/x status=200 us=1240`, without its end.
+    /// One line without its end, like `debug finished run=7 method=GET url=http://h/x status=200 us=1240`.
     ///
-    /// Values with spaces or quotes stand in quotes, and control characters are escaped, so that no value can forge a
-    /// field or a line.
+    /// Values with spaces or quotes are quoted, and control characters are escaped, so that no value can forge a field
+    /// or a line.
     public var description: String {
         var line = LogLine("\(level) \(message)")
         if let run { line.append("run", "\(run)") }
@@ -134,14 +134,14 @@ extension LogEntry: CustomStringConvertible {
     }
 }
 
-/// A line of words and fields under construction.
+/// A log line under construction: words and fields.
 private struct LogLine {
     private(set) var text: String
 
     init(_ words: String) { text = Self.escaped(words, quotes: false) }
 
     mutating func append(_ name: String, _ value: String) {
-        // Among what is not ASCII there are controls, too.
+        // Non-ASCII characters include controls, too.
         let isBare = !value.isEmpty && value.utf8.allSatisfy { 0x21..<0x7F ~= $0 && $0 != 0x22 && $0 != 0x5C }
         text += isBare ? " \(name)=\(value)" : " \(name)=\"\(Self.escaped(value, quotes: true))\""
     }
@@ -163,21 +163,21 @@ private struct LogLine {
     }
 }
 
-/// Writes each entry as one line, with the time in front, to an open descriptor: `2026-11-20T21:14:43.120Z debug …`.
+/// Writes each entry as one line with a time stamp to an open file descriptor: `2026-11-20T21:14:43.120Z debug …`.
 ///
 /// A line is one `write(2)`, so that lines of several threads and, in a file opened for appending, of several processes
-/// do not mix. A line that cannot be written is lost: a log must not end a run. The descriptor stays the caller's, and
-/// so does `SIGPIPE`, which a process that logs to a pipe had better ignore.
+/// do not mix. If a line cannot be written it is lost, because logging must not end a run. The caller keeps the
+/// ownership of the descriptor, and should ignore `SIGPIPE` if it is a pipe.
 public struct FileHandleLogSink: LogSink {
-    /// Where it writes.
+    /// The file descriptor.
     public let descriptor: Int32
 
-    /// Entries below it are not made.
+    /// Entries below this level are not created.
     public let minimumLevel: LogLevel
 
     private let now: @Sendable () -> timespec
 
-    /// A sink that writes to `descriptor` as long as it is open. The default is to leave out `trace`.
+    /// Creates a sink that writes to `descriptor`, which must stay open. By default it omits `trace`.
     public init(descriptor: Int32, minimumLevel: LogLevel = .debug) {
         self.init(descriptor: descriptor, minimumLevel: minimumLevel) {
             var time = timespec()
@@ -192,7 +192,7 @@ public struct FileHandleLogSink: LogSink {
         self.now = now
     }
 
-    /// Writes it.
+    /// Writes the entry.
     public func log(_ entry: LogEntry) {
         var line = "\(Self.text(of: now())) \(entry)\n"
         line.withUTF8 { bytes in
@@ -201,7 +201,7 @@ public struct FileHandleLogSink: LogSink {
         }
     }
 
-    /// RFC 3339, in UTC, to the millisecond.
+    /// The time in the format of RFC 3339, in UTC, with milliseconds.
     private static func text(of time: timespec) -> String {
         var seconds = time.tv_sec
         var parts = tm()
@@ -219,17 +219,17 @@ public struct FileHandleLogSink: LogSink {
 
 /// Writes each entry as one line to standard error.
 public struct PrintLogSink: LogSink {
-    /// Entries below it are not made.
+    /// Entries below this level are not created.
     public let minimumLevel: LogLevel
 
     private let lines: FileHandleLogSink
 
-    /// A sink. The default is to leave out `trace`.
+    /// Creates a sink. By default it omits `trace`.
     public init(minimumLevel: LogLevel = .debug) {
         self.minimumLevel = minimumLevel
         lines = FileHandleLogSink(descriptor: 2, minimumLevel: minimumLevel)
     }
 
-    /// Writes it.
+    /// Writes the entry.
     public func log(_ entry: LogEntry) { lines.log(entry) }
 }

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// An observer that counts: runs by outcome, failures by code, tries, redirects, bytes and latencies.
+/// An observer that counts runs by outcome, failures by code, retries, redirects, bytes and latencies.
 ///
 ///     let recorder = MetricsRecorder()
 ///     configuration.observers.append(recorder)
 ///     try await agent.send(UserInfo(id: 7))
 ///     print(recorder.snapshot.latency.percentile(99), recorder.prometheusText())
 ///
-/// Recording takes no lock and allocates nothing, failures and figures of each host apart. One may observe several
-/// agents. Its texts carry codes and, if so wanted, hosts; never a URL, a header field or a body.
+/// Recording takes no lock and allocates nothing, except for failures and the figures of hosts. A recorder may observe
+/// several agents. Its texts contain codes and, if enabled, hosts; never a URL, a header field or a body.
 public final class MetricsRecorder: RequestObserver {
     private let counters = AtomicArray(count: Counter.allCases.count)
     private let latency: LatencyRecorder
@@ -17,18 +17,18 @@ public final class MetricsRecorder: RequestObserver {
     private let hosts = Mutex<[String: HostRecorder]>([:])
     private let maxHosts: Int
 
-    /// A recorder of nothing yet. `maxHosts` is how many hosts have figures of their own; the others together are
-    /// called `other`. The default is 0, no figures of hosts.
+    /// Creates a recorder. `maxHosts` is the number of hosts with figures of their own; further hosts are summed up as
+    /// `other`. The default is 0: no figures by host.
     ///
-    /// `durationBounds` are the upper bounds of the buckets that ``prometheusText()`` has for durations, to the
-    /// microsecond. The default is 20 powers of two from 128 µs to 67 s.
+    /// `durationBounds` are the upper bounds of the duration buckets in ``prometheusText()``, in whole microseconds.
+    /// The default is 20 powers of two from 128 µs to 67 s.
     public init(maxHosts: Int = 0, durationBounds: [Duration] = []) {
         self.maxHosts = maxHosts
         bounds = Set(durationBounds.map { UInt64(clamping: $0.microseconds) }).sorted()
         latency = LatencyRecorder(bounds: bounds)
     }
 
-    /// What was counted so far. Each figure is exact; together they may differ by a moment.
+    /// The counts so far. Each figure is exact, but they may be read at slightly different times.
     public var snapshot: MetricsSnapshot {
         var made = MetricsSnapshot(latency: latency.histogram)
         for kind in RunInfo.Kind.allCases {
@@ -36,7 +36,7 @@ public final class MetricsRecorder: RequestObserver {
             runs.finished = value(.init(kind, .finished))
             runs.failed = value(.init(kind, .failed))
             runs.cancelled = value(.init(kind, .cancelled))
-            // Read last, so that none has ended that had not started.
+            // Read last, so that no run has ended that had not started.
             runs.started = value(.init(kind, .started))
             switch kind {
             case .request: made.requests = runs
@@ -58,17 +58,17 @@ public final class MetricsRecorder: RequestObserver {
     /// The snapshot in the text format of Prometheus.
     public func prometheusText() -> String { snapshot.prometheusText() }
 
-    /// Likewise, and behind it the connections of each origin of an agent.
+    /// The snapshot in the text format of Prometheus, followed by the connections of each origin of an agent.
     public func prometheusText(with statistics: AgentStatistics) -> String {
         snapshot.prometheusText(with: statistics)
     }
 
     // MARK: RequestObserver
 
-    /// Counts a start.
+    /// Counts the start of a run.
     public func willStart(_ run: RunInfo) { add(1, to: .init(run.kind, .started)) }
 
-    /// Counts an end, before the callbacks, so that they find themselves counted.
+    /// Counts the end of a run, before its callbacks, so that these see it counted.
     public func willStop(_ run: RunInfo, _ outcome: RunOutcome) {
         switch outcome {
         case .finished(_, let isFromCache):
@@ -82,10 +82,10 @@ public final class MetricsRecorder: RequestObserver {
         host(of: run)?.count(outcome)
     }
 
-    /// Adds up what was measured.
+    /// Adds the metrics of a run.
     public func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
         guard run.kind == .request else { return }
-        // A run that never left took no time to speak of, and says nothing of any server.
+        // A run that was never sent has no meaningful duration, and says nothing about any server.
         let hasLatency = metrics.attempts > 0 || metrics.total > .zero || metrics.cache != nil
         if hasLatency { latency.record(metrics.total) }
         add(metrics.bytesSent, to: .bytesSent)
@@ -134,7 +134,7 @@ public final class MetricsRecorder: RequestObserver {
         let name = run.host
         return hosts.withLock { hosts in
             if let known = hosts[name] { return known }
-            // `other` has a place besides those of the hosts.
+            // `other` has a slot in addition to those of the hosts.
             let key = hosts.count < maxHosts || name == "other" ? name : "other"
             if let known = hosts[key] { return known }
             let made = HostRecorder(bounds: bounds)
@@ -169,7 +169,7 @@ final class HostRecorder: Sendable {
 }
 
 extension RequestError.Code {
-    /// The code with its finer cause, where there are only so many causes.
+    /// The code with its detail, if there are only a few details.
     package var label: String {
         switch name {
         case "incompleteBody", "invalidStatusCode": name
@@ -178,14 +178,14 @@ extension RequestError.Code {
     }
 }
 
-/// A histogram under construction, by many threads at once and without a lock.
+/// A histogram that many threads update at once without a lock.
 final class LatencyRecorder: Sendable {
-    // Behind the buckets.
+    // After the buckets.
     private static let sum = LatencyHistogram.bucketCount
     private static let maximum = LatencyHistogram.bucketCount + 1
 
     private let words = AtomicArray(count: LatencyHistogram.bucketCount + 2)
-    /// Buckets that somebody has asked for, besides those above.
+    /// Configured bounds of further buckets.
     private let bounds: [UInt64]
     private let bounded: AtomicArray
 
@@ -201,7 +201,7 @@ final class LatencyRecorder: Sendable {
         }
         words[LatencyHistogram.bucket(of: value)].add(1, ordering: .relaxed)
         words[Self.sum].add(value, ordering: .relaxed)
-        // Rarely a new maximum: a look first keeps the line shared.
+        // A new maximum is rare: a look first keeps the cache line shared.
         if words[Self.maximum].load(ordering: .relaxed) < value { words[Self.maximum].max(value, ordering: .relaxed) }
     }
 
@@ -226,30 +226,30 @@ extension Duration {
     }
 }
 
-/// How long runs took: counts in buckets that grow with the value, each a sixteenth of a power of two wide, so that a
-/// percentile is at most 6.25 % too high. A fixed 4.3 KB, however much is recorded.
+/// The distribution of the durations of runs. Buckets grow with the value, and each is a sixteenth of a power of two
+/// wide, so that a percentile is at most 6.25 % too high. It takes a fixed 4.3 KB.
 public struct LatencyHistogram: Sendable, Hashable {
-    /// Buckets to a power of two, as a power of two.
+    /// The number of buckets per power of two, as a power of two.
     private static let precision = 4
-    /// What takes longer, 19 hours, is counted as this.
+    /// Longer durations, of more than 19 hours, count as this one.
     private static let limit: UInt64 = 1 << 36
     static let bucketCount = bucket(of: limit) + 1
 
-    /// How many values are not above a bound that was asked for.
+    /// The number of values up to a configured bound.
     struct Bound: Sendable, Hashable {
         let microseconds: UInt64
         let count: UInt64
     }
 
     private let counts: [UInt64]
-    /// Ascending; empty where no bounds were asked for.
+    /// In ascending order; empty without configured bounds.
     var cumulative: [Bound] = []
 
-    /// Values recorded.
+    /// The number of values.
     public let count: UInt64
-    /// All of them added up.
+    /// The sum of all values.
     public let sum: Duration
-    /// The largest.
+    /// The largest value.
     public let maximum: Duration
 
     init(counts: [UInt64], microseconds sum: UInt64, maximum: UInt64) {
@@ -259,10 +259,10 @@ public struct LatencyHistogram: Sendable, Hashable {
         self.maximum = .microseconds(Int64(clamping: maximum))
     }
 
-    /// The arithmetic mean; zero when nothing was recorded.
+    /// The arithmetic mean; zero without values.
     public var mean: Duration { count == 0 ? .zero : sum / Int(clamping: count) }
 
-    /// What `percent` of the values do not exceed; zero when nothing was recorded.
+    /// The duration that `percent` of the values do not exceed; zero without values.
     public func percentile(_ percent: Double) -> Duration {
         if count == 0 { return .zero }
         let rank = max(1, (Double(count) * min(max(percent, 0), 100) / 100).rounded(.up))
@@ -274,12 +274,12 @@ public struct LatencyHistogram: Sendable, Hashable {
         return maximum
     }
 
-    /// How many values are not above `microseconds`, which must be a power of two.
+    /// The number of values up to `microseconds`, which must be a power of two.
     func count(atMost microseconds: UInt64) -> UInt64 {
         counts[...Self.bucket(of: microseconds)].reduce(0, &+)
     }
 
-    /// Values up to 2^(precision + 1) have a bucket each; above that the upper end is the last that belongs to one.
+    /// Values up to 2^(precision + 1) have a bucket each. Above that, the upper end of a bucket belongs to it.
     static func bucket(of microseconds: UInt64) -> Int {
         let value = min(max(microseconds, 1), limit) - 1
         let exponent = max(0, UInt64.bitWidth - value.leadingZeroBitCount - precision - 1)
@@ -293,7 +293,7 @@ public struct LatencyHistogram: Sendable, Hashable {
     }
 }
 
-/// A fixed number of atomic words in one piece of memory, all zero at first.
+/// A fixed number of atomic words in one piece of memory, initially zero.
 ///
 /// Sendable because the pointer never changes and the words are atomic.
 final class AtomicArray: @unchecked Sendable {

@@ -1,17 +1,17 @@
-/// What a ``MetricsRecorder`` had counted at one moment.
+/// The counts of a ``MetricsRecorder`` at one moment.
 public struct MetricsSnapshot: Sendable, Hashable {
-    /// Runs of one kind.
+    /// The runs of one kind.
     public struct Runs: Sendable, Hashable {
-        /// Those that were started.
+        /// Runs that were started.
         public var started: UInt64 = 0
-        /// Of these, those that ended well.
+        /// Runs that succeeded.
         public var finished: UInt64 = 0
-        /// Those that ended by a fault.
+        /// Runs that failed.
         public var failed: UInt64 = 0
-        /// Those that were cancelled.
+        /// Runs that were cancelled.
         public var cancelled: UInt64 = 0
 
-        /// Those that have not ended.
+        /// Runs that are active.
         public var inFlight: UInt64 {
             let ended = finished + failed + cancelled
             return started > ended ? started - ended : 0
@@ -20,17 +20,17 @@ public struct MetricsSnapshot: Sendable, Hashable {
 
     /// The requests to one host.
     public struct Host: Sendable, Hashable {
-        /// Those that ended well.
+        /// Requests that succeeded.
         public let finished: UInt64
-        /// Those that ended by a fault.
+        /// Requests that failed.
         public let failed: UInt64
-        /// Those that were cancelled.
+        /// Requests that were cancelled.
         public let cancelled: UInt64
-        /// How long they took.
+        /// The distribution of their durations.
         public let latency: LatencyHistogram
     }
 
-    /// Requests, members of batches and steps of chains included.
+    /// Requests, including members of batches and steps of chains.
     public internal(set) var requests = Runs()
     /// Batches.
     public internal(set) var batches = Runs()
@@ -39,30 +39,30 @@ public struct MetricsSnapshot: Sendable, Hashable {
 
     /// Failed requests by the code of their error, like `timeout(connect)`.
     public internal(set) var failures: [String: UInt64] = [:]
-    /// Requests that were answered from the cache.
+    /// Requests whose response came from the cache.
     public internal(set) var fromCache: UInt64 = 0
-    /// Sendings beyond the first of each request.
+    /// Attempts beyond the first of each request.
     public internal(set) var retries: UInt64 = 0
-    /// Redirects followed.
+    /// Redirects that were followed.
     public internal(set) var redirects: UInt64 = 0
-    /// Requests that went over a kept connection.
+    /// Requests that used a kept connection.
     public internal(set) var reusedConnections: UInt64 = 0
-    /// Bytes of all requests, heads included.
+    /// Bytes sent, including heads.
     public internal(set) var bytesSent: UInt64 = 0
-    /// Bytes of all answers, heads included, before decoding.
+    /// Bytes received, including heads, before decoding.
     public internal(set) var bytesReceived: UInt64 = 0
-    /// How long requests took, their wait in the queue included.
+    /// The distribution of the durations of requests, including their wait in the queue.
     public internal(set) var latency: LatencyHistogram
-    /// Figures of hosts (`h`, `h:8080`), as far as they were asked for.
+    /// The figures by host (`h`, `h:8080`), if enabled.
     public internal(set) var hosts: [String: Host] = [:]
 
     init(latency: LatencyHistogram) { self.latency = latency }
 }
 
 extension MetricsSnapshot {
-    /// The text format of Prometheus (version 0.0.4), with names that begin with `ferry_`.
+    /// The snapshot in the text format of Prometheus (version 0.0.4), with names that begin with `ferry_`.
     ///
-    /// Labels are kinds, outcomes, codes and hosts. Durations are in seconds, as is the custom there.
+    /// Labels are kinds, outcomes, codes and hosts. Durations are in seconds.
     public func prometheusText() -> String {
         var text = PrometheusText()
         text.family("ferry_requests_started_total", .counter, "Requests that were started.")
@@ -82,24 +82,24 @@ extension MetricsSnapshot {
         text.outcomes(chains, ("kind", "chain"))
 
         for (name, help, count) in [
-            ("ferry_request_retries_total", "Sendings beyond the first of each request.", retries),
-            ("ferry_request_redirects_total", "Redirects followed.", redirects),
-            ("ferry_request_cache_hits_total", "Requests answered from the cache.", fromCache),
+            ("ferry_request_retries_total", "Attempts beyond the first of each request.", retries),
+            ("ferry_request_redirects_total", "Redirects that were followed.", redirects),
+            ("ferry_request_cache_hits_total", "Requests whose response came from the cache.", fromCache),
             ("ferry_request_reused_connections_total", "Requests over a kept connection.", reusedConnections),
         ] {
             text.family(name, .counter, help)
             text.sample(count)
         }
-        text.family("ferry_request_bytes_total", .counter, "Bytes of requests and answers, heads included.")
+        text.family("ferry_request_bytes_total", .counter, "Bytes of requests and responses, including heads.")
         text.sample(bytesSent, ("direction", "sent"))
         text.sample(bytesReceived, ("direction", "received"))
-        text.family("ferry_request_duration_seconds", .histogram, "How long requests took.")
+        text.family("ferry_request_duration_seconds", .histogram, "Duration of requests.")
         text.histogram(latency)
         appendHosts(to: &text)
         return text.text
     }
 
-    /// Likewise, and behind it the connections of each origin.
+    /// The snapshot in the text format of Prometheus, followed by the connections of each origin.
     public func prometheusText(with statistics: AgentStatistics) -> String {
         prometheusText() + statistics.prometheusText()
     }
@@ -112,12 +112,12 @@ extension MetricsSnapshot {
             let runs = Runs(finished: host.finished, failed: host.failed, cancelled: host.cancelled)
             text.outcomes(runs, ("host", name))
         }
-        text.family("ferry_host_request_duration_seconds", .histogram, "How long requests took, by host.")
+        text.family("ferry_host_request_duration_seconds", .histogram, "Duration of requests, by host.")
         for (name, host) in byName { text.histogram(host.latency, ("host", name)) }
     }
 }
 
-/// Lines of Prometheus' text format under construction.
+/// Lines in Prometheus' text format under construction.
 struct PrometheusText {
     typealias Label = (name: String, value: String)
 
@@ -126,7 +126,7 @@ struct PrometheusText {
     private(set) var text = ""
     private var name = ""
 
-    /// Begins a family, to which the samples that follow belong.
+    /// Starts a family, to which the following samples belong.
     mutating func family(_ name: String, _ kind: Kind, _ help: String) {
         self.name = name
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
@@ -140,11 +140,11 @@ struct PrometheusText {
         line(name, labels + [("outcome", "cancelled")], "\(runs.cancelled)")
     }
 
-    /// Unless other bounds were asked for, powers of two from 128 µs to 67 s: these are ends of the histogram's own
-    /// buckets.
+    /// Without configured bounds, the buckets are powers of two from 128 µs to 67 s, which are ends of the histogram's
+    /// own buckets.
     mutating func histogram(_ histogram: LatencyHistogram, _ labels: Label...) {
         for bound in histogram.cumulative {
-            // A value that is recorded at this moment is in its bucket before it is in the count.
+            // A value that is being recorded is in its bucket before it is in the count.
             let count = min(bound.count, histogram.count)
             line(name + "_bucket", labels + [("le", Self.seconds(bound.microseconds))], "\(count)")
         }

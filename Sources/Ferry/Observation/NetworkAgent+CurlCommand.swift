@@ -1,20 +1,19 @@
 import FerryTransport
 
 extension NetworkAgent {
-    /// The exchange that a request describes, as a command line of curl for bash.
+    /// The exchange that a request describes, as a curl command line for bash.
     ///
     ///     print(try agent.curlCommand(for: Export()))     // curl -H 'Authorization: ***' … 'https://h/export?key=***'
     ///
-    /// Redacted, which is the default, it shows what is asked of whom: user and password, the values of secret header
-    /// fields, of the query and of forms, and the body are `***`. With `redacted: false` it makes the very same
-    /// exchange, secrets and all.
+    /// By default it is redacted: user and password, the values of secret header fields, of the query and of forms, and
+    /// the body are `***`. With `redacted: false` it makes exactly the same exchange, and contains all secrets.
     ///
-    /// It is built as a run would be, from the request and the configuration, with body, proxy, trust, connect and
-    /// total timeouts, and the number of redirects. Nothing is sent, and no file is opened: one that is the body, or a
-    /// part of it, stands there by its path, and a stream is what the command gets by standard input. What adapters, an
-    /// authenticator or the cookie jar would add is not in it.
+    /// The command is built like a run, from the request and the configuration, with body, proxy, TLS settings, connect
+    /// and total timeouts, and the number of redirects. Nothing is sent, and no file is opened: a file in the body is
+    /// named by its path, and a stream becomes standard input. What adapters, an authenticator or the cookie jar would
+    /// add is missing.
     ///
-    /// Throws what a run of the request would fail with before anything is sent, like `invalidURL`.
+    /// Throws the error with which a run of the request would fail before anything is sent, like `invalidURL`.
     public func curlCommand<R: Request>(for request: R, redacted: Bool = true) throws(RequestError) -> String {
         let outgoing = try core.builder.snapshot(of: request, at: core.builder.servers).outgoing
         var headers = outgoing.headers
@@ -36,7 +35,7 @@ extension CurlCommand.Options {
         self.init()
         let isSecure = outgoing.url.hasPrefix("https:") || outgoing.url.hasPrefix("https+unix:")
         switch configuration.http2 {
-        // Over TLS curl asks for HTTP/2 by itself.
+        // Over TLS curl negotiates HTTP/2 by default.
         case .never: if isSecure { httpVersion = .http11 }
         case .negotiated: if isSecure { httpVersion = .http2 }
         case .priorKnowledge: httpVersion = .http2PriorKnowledge
@@ -71,7 +70,7 @@ extension CurlCommand.Body {
         case nil: self = .none
         case .data(let data): self = .bytes(Array(data))
         case .bytes(let bytes): self = .bytes(bytes)
-        // The builder has made bytes of these two.
+        // The builder has converted these two to bytes.
         case .string(let text): self = .bytes(Array(text.utf8))
         case .json: self = .input
         case .pulled(let body as FileBody): self = .file(path: body.path, range: body.range)
@@ -102,7 +101,7 @@ extension CurlCommand.Part {
 }
 
 extension ProxyRoute {
-    /// As a URL, with the credential in it.
+    /// The proxy as a URL that contains the credential.
     fileprivate var url: String {
         guard let credential else { return description }
         let (user, password) = (PercentEncoding.encoded(credential.user), PercentEncoding.encoded(credential.password))
@@ -110,10 +109,10 @@ extension ProxyRoute {
     }
 }
 
-/// Words of a command line for bash, zsh and ksh that mean exactly these bytes, on one line and in visible characters.
+/// Quotes words of a command line for bash, zsh and ksh, on one line and with visible characters only.
 enum ShellText {
-    /// One word: bare where nothing in it means anything to a shell, else in single quotes, or, with characters that do
-    /// not show, as `$'…'`. A byte of 0 cannot stand in a word and is left out.
+    /// One word: unquoted if the shell interprets nothing in it, else in single quotes, or as `$'…'` if it has
+    /// invisible characters. A NUL byte cannot be part of a word and is omitted.
     static func word(_ text: String) -> String { word(Array(text.utf8)) }
 
     static func word(_ bytes: [UInt8]) -> String {
@@ -121,7 +120,7 @@ enum ShellText {
         return quoted(bytes)
     }
 
-    /// Likewise, but in quotes always, as people write headers and URLs.
+    /// One word, always quoted, as is usual for header fields and URLs.
     static func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }
 
     static func quoted(_ bytes: [UInt8]) -> String {
@@ -132,7 +131,7 @@ enum ShellText {
         for piece in pieces(of: bytes) {
             switch piece {
             case .visible("'"), .visible("\\"): made += "\\" + piece.text
-            // Of history, to an interactive shell.
+            // History expansion of an interactive shell.
             case .visible("!"): made += "\\041"
             case .visible: made += piece.text
             case .bytes([0x0A]): made += "\\n"
@@ -144,7 +143,7 @@ enum ShellText {
         return made + "'"
     }
 
-    /// `printf '…'`, which prints these bytes, zeros included.
+    /// A `printf '…'` that prints these bytes, including NUL.
     static func printing(_ bytes: [UInt8]) -> String {
         var made = "printf '"
         for byte in bytes {
@@ -182,7 +181,7 @@ enum ShellText {
         return pieces
     }
 
-    /// Of blanks only the one that everybody takes it for.
+    /// The only visible blank is the ordinary space.
     private static func isVisible(_ scalar: UnicodeScalar) -> Bool {
         !scalar.isInvisible && (scalar == " " || scalar.properties.generalCategory != .spaceSeparator)
     }

@@ -1,63 +1,63 @@
 import Dispatch
 import Synchronization
 
-/// Whether this machine has a way to the outside, as the system's routes say (rtnetlink(7)).
+/// Whether this machine has a route to other networks, according to the system's routing tables (rtnetlink(7)).
 ///
 ///     for await status in Reachability.shared.changes {
 ///         print(status.isOnline ? "online" : "offline")
 ///     }
 ///
-/// Online means that there is a default route over a link that works. It does not mean that somebody answers: that is
-/// ``HostHealth``'s to say. Hosts of the same network, and this one, may be reachable while it says offline.
+/// Online means that there is a default route over a working link. It does not mean that a particular host responds:
+/// see ``HostHealth``. Offline does not exclude hosts in the same network and on this machine.
 ///
-/// While nobody iterates over ``changes`` it holds neither a thread nor a descriptor.
+/// Without an iteration over ``changes`` it uses neither a thread nor a descriptor.
 public final class Reachability: Sendable {
-    /// What the routes say.
+    /// The state of the routes.
     public enum Status: Sendable, Hashable {
-        /// There are default routes for these families.
+        /// There are default routes for these address families.
         ///
-        /// Also, with none, where the system does not say, so that nobody stays away for want of an answer.
+        /// If the system does not report routes, the status is online with an empty set, so that programs still try.
         case online(AddressFamilies)
         /// There is no default route.
         case offline
 
-        /// Whether it is worth trying.
+        /// Whether a connection is worth a try.
         public var isOnline: Bool { self != .offline }
     }
 
-    /// Kinds of addresses.
+    /// A set of address families.
     public struct AddressFamilies: OptionSet, Sendable, Hashable, CustomStringConvertible {
-        /// The bits.
+        /// The bits of the set.
         public let rawValue: UInt8
 
-        /// Makes a set of its bits.
+        /// Creates a set from bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// IPv4
+        /// IPv4.
         public static let ipv4 = AddressFamilies(rawValue: 1)
-        /// IPv6
+        /// IPv6.
         public static let ipv6 = AddressFamilies(rawValue: 2)
 
-        /// `IPv4, IPv6`
+        /// The names, like `IPv4, IPv6`.
         public var description: String {
             [contains(.ipv4) ? "IPv4" : nil, contains(.ipv6) ? "IPv6" : nil].compactMap { $0 }.joined(separator: ", ")
         }
     }
 
-    /// One for all, as all see the same routes.
+    /// A shared instance, because the routes are the same for the whole process.
     public static let shared = Reachability()
 
     private struct State {
         var listeners = Listeners<Status>()
         var watch: RouteWatch?
-        /// What the watch saw last.
+        /// The last status that the watch reported.
         var seen: Status?
     }
 
     private let state = Mutex(State())
     private let source: RouteSource
 
-    /// One that looks at the routes of the network namespace of the threads it is used on.
+    /// Creates an instance for the network namespace of the threads that use it.
     public convenience init() { self.init(.system) }
 
     init(_ source: RouteSource) { self.source = source }
@@ -70,16 +70,17 @@ public final class Reachability: Sendable {
         watch?.stop()
     }
 
-    /// What they say now. Asks the system, which takes some ten microseconds, unless somebody iterates over
+    /// The current status. It asks the system, which takes about ten microseconds, unless there is an iteration over
     /// ``changes``.
     public var status: Status {
         if let seen = state.withLock({ $0.seen }) { return seen }
         return RouteQuery.run(source)
     }
 
-    /// What they say now, then every change. Any number of iterations at once; each ends when its task is cancelled.
+    /// The current status, and then every change. There can be any number of iterations; each ends when its task is
+    /// cancelled.
     ///
-    /// One that is slow misses what was true in between, never what is true in the end.
+    /// A slow iteration may miss intermediate states, but never the latest.
     public var changes: ReachabilityChanges { ReachabilityChanges(reachability: self) }
 
     var listenerCount: Int { state.withLock { $0.listeners.count } }
@@ -112,7 +113,7 @@ public final class Reachability: Sendable {
     private func begin() {
         let watch = RouteWatch { [weak self] watch, status in self?.publish(status, of: watch) }
         let isWanted = state.withLock { state in
-            // The first listener may have left, and another have come first.
+            // The first listener may have left, and another may have come before this one.
             if state.listeners.count == 0 || state.watch != nil { return false }
             state.watch = watch
             return true
@@ -123,7 +124,7 @@ public final class Reachability: Sendable {
     /// [queue of the watch]
     private func publish(_ status: Status, of watch: RouteWatch) {
         state.withLock { state in
-            // One that was stopped has nothing to say to those who came after.
+            // A watch that was stopped must not report to later listeners.
             if state.watch !== watch || state.seen == status { return }
             state.seen = status
             state.listeners.send(status)
@@ -131,21 +132,21 @@ public final class Reachability: Sendable {
     }
 }
 
-/// The status of the routes, then every change.
+/// The current status of the routes, and then every change.
 public struct ReachabilityChanges: AsyncSequence, Sendable {
     /// A status.
     public typealias Element = Reachability.Status
-    /// It does not fail.
+    /// The sequence does not throw.
     public typealias Failure = Never
 
     let reachability: Reachability
 
-    /// Begins to listen.
+    /// Starts an iteration.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(base: reachability.listen().makeAsyncIterator(), reachability: reachability)
     }
 
-    /// One iteration. It keeps what it iterates over alive.
+    /// The iterator. It retains the ``Reachability``.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var base: AsyncStream<Element>.Iterator
         let reachability: Reachability
@@ -156,10 +157,10 @@ public struct ReachabilityChanges: AsyncSequence, Sendable {
             self.reachability = reachability
         }
 
-        /// The status at first, then the next one that differs; `nil` once the task is cancelled.
+        /// The status at first, then the next different one; `nil` when the task is cancelled.
         public mutating func next() async -> Element? { await next(isolation: #isolation) }
 
-        /// Likewise, without leaving the caller's actor.
+        /// The same, without leaving the caller's actor.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
             while let status = await base.next(isolation: actor) {
                 if status == last { continue }

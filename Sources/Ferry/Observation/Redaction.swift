@@ -1,9 +1,9 @@
-/// Takes secrets out of texts that people read.
+/// Removes secrets from texts for people.
 enum Redaction {
-    /// A URL without user and password, without the values of its query and without its fragment. Control characters
-    /// are escaped, so that a text that was no URL cannot forge a line of a log.
+    /// A URL without user and password, without query values and without its fragment. Control characters are escaped,
+    /// so that an invalid URL cannot forge a log line.
     ///
-    /// `isBroken` says that the text could not be parsed: then all that stands before an `@` may be a password.
+    /// `isBroken` means that the text could not be parsed: then everything before an `@` may be a password.
     static func url(_ text: String, isBroken: Bool = false) -> String {
         let bytes = Array(text.utf8)
         let end = bytes.firstIndex(of: 0x23) ?? bytes.count
@@ -28,7 +28,7 @@ enum Redaction {
         return String(decoding: clean, as: UTF8.self)
     }
 
-    /// Names stay, values go; a bare word may be a secret itself.
+    /// Names are kept, values are removed. A word without a value may be a secret itself.
     private static func query(_ query: ArraySlice<UInt8>) -> [UInt8] {
         var made: [UInt8] = [0x3F]
         for (index, item) in query.split(separator: 0x26, omittingEmptySubsequences: false).enumerated() {
@@ -41,10 +41,10 @@ enum Redaction {
 }
 
 extension Redaction {
-    /// What stands in the place of a secret.
+    /// The replacement for a secret.
     static let mark = "***"
 
-    /// The fields in their order, with the values of secret ones replaced.
+    /// The fields in order, with the values of secret ones replaced.
     static func headers(_ headers: Headers, sensitive: [String] = []) -> Headers {
         Headers(
             headers.map { field in
@@ -52,17 +52,17 @@ extension Redaction {
             })
     }
 
-    /// A value as it may be shown. Of `Location` and its like, which are URLs, only what is secret in them goes.
+    /// A value as it may be shown. Fields like `Location` contain a URL, of which only the secrets are removed.
     static func header(_ name: String, _ value: String, sensitive: [String] = []) -> String {
         if isSensitive(name, declared: sensitive) { return mark }
         if locations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: value.hasPrefix("//")) }
-        // These hold more than a URL, perhaps several: all up to the last `@` goes.
+        // These contain more than a URL, perhaps several URLs: everything up to the last `@` is removed.
         if listsOfLocations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: true) }
         return value
     }
 
-    /// Whether the values of fields of this name are secrets: those that HTTP defines so, those that were declared, and
-    /// those whose name says it. Better one value too few in a log than one too many.
+    /// Whether the values of fields with this name are secret: by the HTTP standards, because they were declared, or
+    /// because of their name. It is better to hide one value too many.
     static func isSensitive(_ name: String, declared: [String] = []) -> Bool {
         if declared.contains(where: { equalNames($0, name) }) { return true }
         let name = String(decoding: name.utf8.map(lowercased), as: UTF8.self)
@@ -75,12 +75,12 @@ extension Redaction {
     private static let locations = ["Location", "Content-Location", "Referer", "Origin"]
     private static let listsOfLocations = ["Link", "Refresh"]
 
-    /// `Proxy-Authorization`, `Set-Cookie`, `X-Api-Key`, `X-Auth-Token` and many more contain one of them.
+    /// Part of names like `Proxy-Authorization`, `Set-Cookie`, `X-Api-Key` and `X-Auth-Token`.
     private static let parts = [
         "auth", "cookie", "token", "secret", "key", "passw", "passphrase", "session", "credential", "signature",
         "proxy-", "assertion", "csrf", "xsrf", "bearer",
     ]
-    /// Too short to be looked for within other words.
+    /// Too short to look for them within other words.
     private static let words: Set<String> = ["sid", "jwt", "otp", "pin", "pwd", "pass", "sig", "cert", "saml", "nonce"]
 }
 
@@ -89,15 +89,16 @@ enum SecretHeaders {
     /// RFC 9110, 11.6.2 and 11.7.2; RFC 6265, 4.
     private static let always = ["Authorization", "Cookie", "Proxy-Authorization"]
 
-    /// Whether the field of this name must not go to other origins; `declared` are names of the application's own.
+    /// Whether the field with this name must not be sent to other origins. `declared` are names that the application
+    /// declares.
     static func contains(_ name: String, declared: [String]) -> Bool {
         always.contains { equalNames($0, name) } || declared.contains { equalNames($0, name) }
     }
 }
 
 extension Unicode.Scalar {
-    /// Whether a terminal takes it for more than a character: C0 and C1 controls (U+009B alone begins a command), the
-    /// two other ends of a line of Unicode, and what turns the direction of a text.
+    /// Whether a terminal interprets it as more than a character: C0 and C1 controls (U+009B alone starts a command),
+    /// the two Unicode line separators, and characters that change the direction of text.
     package var commandsTerminals: Bool {
         switch value {
         case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
@@ -105,8 +106,8 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether it shows nothing of itself, or nobody knows what: controls, ends of lines, what changes the order or the
-    /// look of what stands around it, and what has no meaning.
+    /// Whether it is invisible or unassigned: controls, line separators, characters that change the order or look of
+    /// the text around them, and characters without a meaning.
     var isInvisible: Bool {
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true

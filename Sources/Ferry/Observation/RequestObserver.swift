@@ -1,43 +1,45 @@
-/// Is told of the life of runs: of every run of an agent, or of those of one request.
+/// Observes runs: all runs of an agent, or those of one request.
 ///
-/// A run is announced once by ``willStart(_:)`` and ended once by ``willStop(_:_:)`` and ``didStop(_:_:)``, cancelled
-/// ones included. The methods are called one after another for each run, but for different runs at once: what they
-/// change needs a lock. They should be short, as the run waits for them.
+/// Every run, including cancelled ones, has one
+/// ``willStart(_:)`` and ends with one ``willStop(_:_:)`` and one ``didStop(_:_:)``. The methods are called one after
+/// another for each run, but concurrently for different runs: protect mutable state with a lock. Keep the methods
+/// short, because the run waits for them.
 public protocol RequestObserver: Sendable {
     /// [caller's thread] A run is about to start; nothing was sent yet.
     func willStart(_ run: RunInfo)
 
-    /// [callback queue, or the caller's task for `await`] The outcome is known. Comes before
+    /// [callback queue, or the caller's task with `await`] The outcome is known. Called before
     /// ``Request/willDeliver(_:)`` and the callbacks.
     func willStop(_ run: RunInfo, _ outcome: RunOutcome)
 
-    /// [callback queue, or the caller's task for `await`] The callbacks have returned.
+    /// [callback queue, or the caller's task with `await`] The callbacks have returned.
     func didStop(_ run: RunInfo, _ outcome: RunOutcome)
 
-    /// [callback queue, or the caller's task for `await`] What was measured of a run, once for each.
+    /// [callback queue, or the caller's task with `await`] The metrics of a run, once for each run.
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics)
 
-    /// [callback queue, or the caller's task for `await`] The same together with the outcome, once for each run, for
-    /// those who record both. Comes before ``willStop(_:_:)``. The default is to call ``metrics(_:_:)``.
+    /// [callback queue, or the caller's task with `await`] The metrics together with the outcome, once for each run.
+    /// Called before ``willStop(_:_:)``. The default implementation calls ``metrics(_:_:)``.
     func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics)
 }
 
 extension RequestObserver {
-    /// Nothing.
+    /// Does nothing.
     public func willStart(_ run: RunInfo) {}
-    /// Nothing.
+    /// Does nothing.
     public func willStop(_ run: RunInfo, _ outcome: RunOutcome) {}
-    /// Nothing.
+    /// Does nothing.
     public func didStop(_ run: RunInfo, _ outcome: RunOutcome) {}
-    /// Nothing.
+    /// Does nothing.
     public func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {}
     /// Calls ``RequestObserver/metrics(_:_:)``.
     public func ended(_ run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) { self.metrics(run, metrics) }
 }
 
-/// Which run an observer is told of. Nothing in it is secret but what the application put into ``userInfo`` itself.
+/// The run that an observer is notified of. It contains no secrets, except those that the application puts into
+/// ``userInfo``.
 public struct RunInfo: Sendable, Identifiable {
-    /// What was started.
+    /// The kind of a run.
     public enum Kind: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
         /// One request.
         case request
@@ -46,33 +48,33 @@ public struct RunInfo: Sendable, Identifiable {
         /// A chain; its steps are runs of their own.
         case chain
 
-        /// Its name.
+        /// The name.
         public var description: String { rawValue }
     }
 
-    /// Unique in its agent; the `id` of its ``RequestTask``.
+    /// A number that is unique within the agent; the `id` of the run's ``RequestTask``.
     public let id: UInt64
 
-    /// What was started.
+    /// The kind of the run.
     public let kind: Kind
 
-    /// The method of a request; `nil` of a batch or chain.
+    /// The method of a request; `nil` for a batch or chain.
     public let method: HTTPMethod?
 
     /// The request's tag.
     public let tag: String?
 
-    /// What the application gave the request along. It is not part of any text that Ferry makes.
+    /// The values that the application added to the request. No text of Ferry's contains them.
     public let userInfo: [String: any Sendable]
 
-    /// The id of the batch or chain it is a member of; `nil` of a run by itself.
+    /// The id of the batch or chain that contains the run; `nil` for other runs.
     public let group: UInt64?
 
-    /// As it was made, secrets included. Redacted when it is asked for, as most observers do not.
+    /// The original URL with its secrets. It is redacted when it is read, because most observers do not read it.
     private let rawURL: String
 
-    /// The run of a request, or with an empty `url` of a group. `url` is a whole URL; of a text that could not be made
-    /// into one, what the error says of it.
+    /// Creates the information about a run of a request, or of a group if `url` is empty. `url` is a complete URL, or
+    /// the text in the error if the URL is invalid.
     public init(
         id: UInt64, kind: Kind = .request, method: HTTPMethod? = nil, url: String = "", tag: String? = nil,
         userInfo: [String: any Sendable] = [:], group: UInt64? = nil
@@ -86,17 +88,17 @@ public struct RunInfo: Sendable, Identifiable {
         rawURL = url
     }
 
-    /// The URL without user, password, values of the query and fragment; empty for a batch or chain.
+    /// The URL without user, password, query values and fragment; empty for a batch or chain.
     public var url: String { Redaction.url(rawURL) }
 
-    /// The host, in lower case, with its port unless that is the scheme's own: `h`, `h:8080`, `[::1]:8080`. Empty for a
-    /// batch or chain.
+    /// The host in lower case, with its port unless it is the scheme's default: `h`, `h:8080`, `[::1]:8080`. Empty for
+    /// a batch or chain.
     public var host: String { HostKey.authority(of: rawURL) }
 
     package var isSecure: Bool { rawURL.hasPrefix("https:") }
 }
 
-// All three ways to turn a value into text, as the default of each would show the URL as it was made.
+// All conversions to text are defined here, because the defaults would show the original URL.
 extension RunInfo: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// One line without secrets, like `request 7 GET http://h/x`.
     public var description: String {
@@ -107,7 +109,7 @@ extension RunInfo: CustomStringConvertible, CustomDebugStringConvertible, Custom
         return line
     }
 
-    /// Likewise.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
     /// The redacted members.
@@ -118,22 +120,22 @@ extension RunInfo: CustomStringConvertible, CustomDebugStringConvertible, Custom
 
 /// How a run ended.
 public enum RunOutcome: Sendable {
-    /// Well. `status` is `nil` for a batch or chain, which has none.
+    /// The run succeeded. `status` is `nil` for a batch or chain.
     case finished(status: Int?, isFromCache: Bool)
-    /// By a fault, an `invalidStatusCode` or the end of the agent (`shutdown`) included.
+    /// The run failed, also with `invalidStatusCode` or because the agent was shut down.
     case failed(RequestError)
-    /// It was cancelled.
+    /// The run was cancelled.
     case cancelled
 
-    /// The outcome that an error stands for.
+    /// The outcome of a run that ended with this error.
     public init(_ error: RequestError) {
         if case .cancelled = error { self = .cancelled } else { self = .failed(error) }
     }
 
-    /// The fault; `nil` when it ended well or was cancelled.
+    /// The error; `nil` if the run succeeded or was cancelled.
     public var error: RequestError? { if case .failed(let error) = self { error } else { nil } }
 
-    /// The status code; also of an answer that was not accepted.
+    /// The status code, also of a response that was not accepted.
     public var status: Int? {
         switch self {
         case .finished(let status, _): status

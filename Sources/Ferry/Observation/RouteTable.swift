@@ -1,22 +1,22 @@
 import Cnetlink
 import Glibc
 
-/// What the kernel's messages say of the default routes: bytes in, a status and wishes for dumps out.
+/// Derives the default routes from the kernel's messages: takes bytes, and returns a status and requests for dumps.
 ///
-/// It keeps no copy of the routes. A message that may matter for a default route leads to a new dump: the kernel does
-/// not tell of every route that goes when a link goes down or an address is removed, and messages get lost.
+/// It keeps no copy of the routes. A message that may affect a default route leads to a new dump, because the kernel
+/// does not report every route that disappears with a link or an address, and messages may be lost.
 struct RouteTable: Sendable {
     private struct Dump {
         let sequence: UInt32
         var families: Reachability.AddressFamilies = []
-        /// Nothing of it was lost, and the routes did not change meanwhile.
+        /// No message was lost, and the routes did not change in the meantime.
         var isSound = true
     }
 
-    /// After so many dumps in a row that were not sound it waits for the next message.
+    /// After this many unsound dumps in a row it waits for the next message.
     static let mostUnsound = 16
 
-    /// The latest whole answer; `nil` before the first.
+    /// The latest complete status; `nil` before the first.
     private(set) var status: Reachability.Status?
     private(set) var isGivenUp = false
 
@@ -24,10 +24,10 @@ struct RouteTable: Sendable {
     private var isStale = true
     private var unsound = 0
     private var lastSequence: UInt32 = 0
-    /// Flags of the links that were heard of.
+    /// The flags of known links.
     private var links: [Int32: UInt32] = [:]
 
-    /// The number of a dump to be asked for now, if one is.
+    /// The number of a dump to request now, if one is needed.
     mutating func nextDump() -> UInt32? {
         if dump != nil || !isStale { return nil }
         isStale = false
@@ -42,13 +42,13 @@ struct RouteTable: Sendable {
         return lastSequence
     }
 
-    /// The kernel had more to say than there was room for (`ENOBUFS`), or a datagram was larger than its buffer.
+    /// The kernel had more messages than fit (`ENOBUFS`), or a datagram exceeded its buffer.
     mutating func lostMessages() {
         dump?.isSound = false
         isStale = true
     }
 
-    /// The dump cannot be had.
+    /// The dump failed.
     mutating func dumpFailed() {
         if dump == nil { return }
         dump = nil
@@ -56,7 +56,7 @@ struct RouteTable: Sendable {
         isStale = true
     }
 
-    /// One datagram: messages one behind the other (netlink(7)).
+    /// Handles one datagram, which contains consecutive messages (netlink(7)).
     mutating func receive(_ datagram: UnsafeRawBufferPointer) {
         var rest = datagram[...]
         while !rest.isEmpty {
@@ -88,13 +88,13 @@ struct RouteTable: Sendable {
                 dump?.families.insert(family)
             }
         case Int32(RTM_NEWLINK): linkChanged(payload)
-        // Routes go with their link, and with the address that they send from.
+        // Routes disappear with their link, and with their source address.
         case Int32(RTM_DELLINK), Int32(RTM_DELADDR): isStale = true
         default: break
         }
     }
 
-    /// Many messages of a link are of no interest: statistics, scans of a radio.
+    /// Many messages about a link do not matter: statistics, scans of a radio.
     private mutating func linkChanged(_ payload: UnsafeRawBufferPointer) {
         guard let link = payload.value(at: 0, as: ifinfomsg.self) else { return lostMessages() }
         // IFF_UP, IFF_RUNNING, IFF_LOWER_UP
@@ -119,21 +119,21 @@ struct RouteTable: Sendable {
 func aligned(_ length: Int) -> Int { (length + 3) & ~3 }
 
 extension UnsafeRawBufferPointer {
-    /// A C structure that lies at this offset; `nil` when it does not wholly.
+    /// A C structure at this offset; `nil` if it is incomplete.
     func value<Value: BitwiseCopyable>(at offset: Int, as type: Value.Type) -> Value? {
         if offset < 0 || count - offset < MemoryLayout<Value>.size { return nil }
         return loadUnaligned(fromByteOffset: offset, as: type)
     }
 }
 
-/// What matters of a message of a route (rtnetlink(7)).
+/// The relevant parts of a route message (rtnetlink(7)).
 struct RouteMessage {
-    /// A way to everywhere; not necessarily one that can be used.
+    /// A route to all destinations, not necessarily a usable one.
     let isDefault: Bool
-    /// The family of a default route over which something can be sent.
+    /// The address family of a usable default route.
     let usableFamily: Reachability.AddressFamilies?
 
-    /// `nil` when the bytes are not a whole message.
+    /// `nil` if the bytes are not a complete message.
     init?(_ payload: UnsafeRawBufferPointer) {
         guard let route = payload.value(at: 0, as: rtmsg.self) else { return nil }
         let family: Reachability.AddressFamilies? =
@@ -149,14 +149,14 @@ struct RouteMessage {
         }
         let attributes = UnsafeRawBufferPointer(
             rebasing: payload[min(aligned(MemoryLayout<rtmsg>.size), payload.count)...])
-        // Entries of the cache, and those that say unreachable, are no ways; nor are this machine's own addresses.
+        // Cache entries and unreachable routes are not usable, and neither are routes to this machine's own addresses.
         let isWay =
             Int(route.rtm_type) == Int(RTN_UNICAST) && route.rtm_flags & UInt32(RTM_F_CLONED) == 0
             && Int(route.rtm_table) != Int(RT_TABLE_LOCAL.rawValue)
         usableFamily = isWay && Self.hasLink(route.rtm_flags, attributes) ? family : nil
     }
 
-    /// Of several next hops one is enough; without them the flags are those of the only one.
+    /// One of several next hops is enough; without a list the flags are those of the only one.
     private static func hasLink(_ flags: UInt32, _ attributes: UnsafeRawBufferPointer) -> Bool {
         var rest = attributes[...]
         while let attribute = UnsafeRawBufferPointer(rebasing: rest).value(at: 0, as: rtattr.self) {

@@ -2,9 +2,9 @@ import Cnetlink
 import Dispatch
 import Glibc
 
-/// Listens to the kernel's routes, on a queue of its own, from ``start(_:)`` to ``stop()``.
+/// Watches the kernel's routes on a queue of its own, from ``start(_:)`` to ``stop()``.
 ///
-/// Sendable because what changes is touched on the queue only.
+/// Sendable because mutable state is accessed on the queue only.
 final class RouteWatch: @unchecked Sendable {
     private let queue = DispatchQueue(label: "ferry.reachability")
     private let publish: @Sendable (RouteWatch, Reachability.Status) -> Void
@@ -12,12 +12,12 @@ final class RouteWatch: @unchecked Sendable {
     private var reads: (any DispatchSourceRead)?
     private var isStopped = false
 
-    /// `publish` is called on the queue with every whole answer of the kernel, also one that is no news.
+    /// `publish` is called on the queue with every complete status, also an unchanged one.
     init(publish: @escaping @Sendable (RouteWatch, Reachability.Status) -> Void) {
         self.publish = publish
     }
 
-    /// Opens the socket here, as threads may be in different network namespaces.
+    /// Opens the socket here, because threads may be in different network namespaces.
     func start(_ source: RouteSource) {
         let socket = RouteSocket(source, listens: true)
         queue.async { self.begin(socket) }
@@ -32,7 +32,7 @@ final class RouteWatch: @unchecked Sendable {
         guard let socket else { return publish(self, .online([])) }
         let reads = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: queue)
         reads.setEventHandler { [weak self] in self?.drain(socket) }
-        // The descriptor stays open until nobody polls it any more.
+        // The descriptor stays open until nothing polls it any more.
         reads.setCancelHandler { withExtendedLifetime(socket) {} }
         reads.activate()
         self.reads = reads
@@ -44,7 +44,7 @@ final class RouteWatch: @unchecked Sendable {
         reads.take()?.cancel()
     }
 
-    /// Takes what is there, then asks again if it made what is known doubtful.
+    /// Reads what is there, then requests a new dump if the state has become doubtful.
     private func drain(_ socket: RouteSocket) {
         dispatchPrecondition(condition: .onQueue(queue))
         if isStopped { return }
@@ -71,12 +71,12 @@ final class RouteWatch: @unchecked Sendable {
     }
 }
 
-/// Where sockets to the kernel's routes come from.
+/// Opens sockets to the kernel's routes.
 struct RouteSource: Sendable {
-    /// A descriptor, or a negative number when there is none to be had. One that listens hears of changes, too.
+    /// Returns a descriptor, or a negative number on failure. A listening one reports changes, too.
     var open: @Sendable (_ listens: Bool) -> Int32
 
-    /// Of the network namespace of the calling thread.
+    /// For the network namespace of the calling thread.
     static let system = RouteSource { listens in
         let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), NETLINK_ROUTE)
         if descriptor < 0 || !listens { return descriptor }
@@ -93,20 +93,20 @@ struct RouteSource: Sendable {
     }
 }
 
-/// One socket to the kernel's routes, closed when the last reference goes.
+/// One socket to the kernel's routes. It is closed when the last reference is released.
 final class RouteSocket: Sendable {
     enum Arrival: Equatable {
-        /// So many bytes of a datagram lie in the buffer.
+        /// The buffer contains a datagram with this many bytes.
         case datagram(Int)
         /// Messages were lost.
         case lost
         /// Nothing is there now.
         case nothing
-        /// Nothing will come any more.
+        /// Nothing more will arrive.
         case end
     }
 
-    /// As large as the kernel makes a datagram of a dump.
+    /// The size of the kernel's dump datagrams.
     static let bufferSize = 32 * 1024
 
     let descriptor: Int32
@@ -119,7 +119,7 @@ final class RouteSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Asks for all routes of all families.
+    /// Requests all routes of all families.
     func requestDump(_ sequence: UInt32) -> Bool {
         struct Request {
             var header = nlmsghdr()
@@ -140,7 +140,7 @@ final class RouteSocket: Sendable {
         }
     }
 
-    /// Takes one datagram. Those of other processes than the kernel are thrown away.
+    /// Receives one datagram. Those of other processes than the kernel are discarded.
     func receive(into buffer: UnsafeMutableRawBufferPointer, waits: Bool) -> Arrival {
         while true {
             var sender = sockaddr_nl()
@@ -169,7 +169,7 @@ final class RouteSocket: Sendable {
         }
     }
 
-    /// Bounds how long ``receive(into:waits:)`` waits.
+    /// Limits how long ``receive(into:waits:)`` waits.
     func setReceiveTimeout(seconds: Int) {
         var time = timeval(tv_sec: seconds, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
@@ -181,7 +181,7 @@ enum RouteQuery {
     static func run(_ source: RouteSource) -> Reachability.Status {
         let unknown = Reachability.Status.online([])
         guard let socket = RouteSocket(source, listens: false) else { return unknown }
-        // The kernel answers at once; a sandbox that plays the kernel may not.
+        // The kernel responds at once; a sandbox that emulates it may not.
         socket.setReceiveTimeout(seconds: 1)
         return withUnsafeTemporaryAllocation(byteCount: RouteSocket.bufferSize, alignment: 16) { buffer in
             var table = RouteTable()

@@ -2,17 +2,17 @@ package import FerryTransport
 import Glibc
 import Synchronization
 
-/// The observers of one run and its log, and what they are told. There is none for a run that nobody observes.
+/// The observers and the log of one run. A run without observers has none.
 ///
-/// An object, as nearly every run has none: `nil` is then one word of its record.
+/// It is an object, so that for most runs it is just a `nil` word in the record.
 final class RunWatch: Sendable {
     private let observers: [any RequestObserver]
     private let log: RunLog?
     let info: RunInfo
     private let tracer: (any RunTracer)?
-    /// Where the run is traced.
+    /// The trace span of the run.
     let span: RunSpan?
-    /// Whether the servers are told of the trace.
+    /// Whether the trace context is sent to servers.
     let sendsTrace: Bool
 
     init(
@@ -27,7 +27,7 @@ final class RunWatch: Sendable {
         span = tracer?.begin(info, below: TraceContext.current)
     }
 
-    /// [caller's thread] A run of a request begins: who observes it is told. `nil` when nobody does.
+    /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none.
     static func begin<R: Request>(
         _ request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil, by core: AgentCore
     ) -> RunWatch? {
@@ -43,13 +43,13 @@ final class RunWatch: Sendable {
         return watch
     }
 
-    /// [caller's thread]
+    /// [caller's thread] Notifies the observers of the start.
     func willStart() {
         log?.started(info)
         for observer in observers { observer.willStart(info) }
     }
 
-    /// [caller's thread] It leaves as it stands here.
+    /// [caller's thread] The request is sent in this form.
     func sends(_ built: borrowing BuiltRequest) {
         guard let log else { return }
         let (method, url) = (HTTPMethod(built.transfer.method), built.transfer.url)
@@ -57,16 +57,16 @@ final class RunWatch: Sendable {
         log.sends(info, method, to: url, Headers(headers))
     }
 
-    /// An answer came, perhaps not the last.
+    /// A response has arrived, perhaps not the last.
     func received(_ result: TransferResult) {
         span?.received(result)
         if result.status != 0 { log?.received(info, status: result.status, Headers(result)) }
     }
 
-    /// The result of the one transfer of a run. A run of several transfers is told of each when it comes.
+    /// The result of the only transfer of a run. A run with several transfers reports each when it arrives.
     func received(_ answer: Answer) { if case .result(let result) = answer { received(result) } }
 
-    /// [callback queue, or the caller's task] Right before ``Request/willDeliver(_:)``.
+    /// [callback queue, or the caller's task] Called right before ``Request/willDeliver(_:)``.
     func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
         log?.ended(info, outcome, metrics)
         if let span, let tracer { tracer.end(span, of: info, outcome, metrics) }
@@ -74,17 +74,17 @@ final class RunWatch: Sendable {
         for observer in observers { observer.willStop(info, outcome) }
     }
 
-    /// [callback queue, or the caller's task] Last of all.
+    /// [callback queue, or the caller's task] Called last.
     func didStop(_ outcome: RunOutcome) {
         for observer in observers { observer.didStop(info, outcome) }
     }
 }
 
-/// What Ferry says of its runs to a sink, and at which level. An agent without a sink has no `RunLog`: then all of it
-/// costs the look whether there is one.
+/// Writes Ferry's log entries about runs. An agent without a sink has no `RunLog`, so that logging costs only the check
+/// for `nil`.
 struct RunLog: Sendable {
     let sink: any LogSink
-    /// Header fields whose values are not shown, besides those known to be secret.
+    /// The names of secret header fields, in addition to the well-known ones.
     var sensitiveHeaders: [String] = []
 
     func started(_ run: RunInfo) {
@@ -95,23 +95,23 @@ struct RunLog: Sendable {
         sink.log(.debug, entry(of: run, outcome, metrics))
     }
 
-    /// The files of TLS have changed.
+    /// The TLS files have changed.
     func trustChanged(fault: String?) {
         let message = fault.map { "changed TLS files cannot be used: \($0)" } ?? "changed TLS files are in use"
         sink.log(.debug, LogEntry(.debug, message))
     }
 
-    /// It will be sent again, after `delay`, because of this.
+    /// The run is retried after `delay`, because of this error.
     func retrying(_ run: RunInfo, attempt: Int, after code: RequestError.Code, delay: Duration) {
         sink.log(.debug, entry(of: run, attempt: attempt, code: code, delay: delay))
     }
 
-    /// The server sent it elsewhere. `url` is redacted here.
+    /// The server redirected the run. `url` is redacted here.
     func redirected(_ run: RunInfo, to url: String, status: Int) {
         sink.log(.debug, entry(of: run, redirectedTo: url, status: status))
     }
 
-    /// After a redirect it is neither the URL nor, perhaps, the method that the run began with. `url` is redacted here.
+    /// After a redirect neither the URL nor, perhaps, the method is that of the request. `url` is redacted here.
     func sends(_ run: RunInfo, _ method: HTTPMethod, to url: String, _ headers: @autoclosure () -> Headers) {
         sink.log(.trace, entry(of: run, method, to: url, headers()))
     }
@@ -166,58 +166,58 @@ struct RunLog: Sendable {
     }
 }
 
-/// Follows every run of an agent in a distributed trace: an observer that an agent asks for a span when a run begins.
-/// The first of the configuration's observers that is one gets all runs.
+/// An observer that follows every run in a distributed trace: the agent asks it for a span when a run starts. The first
+/// such observer of the configuration gets all runs.
 package protocol RunTracer: RequestObserver {
-    /// [caller's thread] The span of a run that begins. `parent` is the context of the work at hand.
+    /// [caller's thread] Returns the span of a run that starts. `parent` is the current trace context.
     func begin(_ run: RunInfo, below parent: TraceContext?) -> RunSpan
 
-    /// [callback queue, or the caller's task for `await`] The run is over, before its callbacks.
+    /// [callback queue, or the caller's task with `await`] The run has ended, before its callbacks.
     func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics)
 }
 
-/// Makes the spans of one run's attempts in the place of Ferry.
+/// Creates the spans of one run's attempts instead of Ferry.
 package protocol SpanNumbering: AnyObject, Sendable {
-    /// [before an attempt leaves] The header fields that carry its span, by their names.
+    /// [before an attempt is sent] The header fields that carry its span, as names and values.
     func begin(_ method: String) -> [(String, String)]
 }
 
-/// The span of a run, and below it those of its attempts.
+/// The span of a run, and the spans of its attempts below it.
 package final class RunSpan: Sendable {
-    /// One transfer of a run. A redirect, a retry and an answered challenge begin another.
+    /// One transfer of a run. A redirect, a retry and the response to a challenge each start another.
     package struct Attempt: Sendable {
-        /// The number of its span.
+        /// The id of its span.
         package let id: UInt64
         /// Nanoseconds since 1970.
         package let start: UInt64
         package let method: String
-        /// As it was sent, secrets included.
+        /// The URL as sent, with its secrets.
         package let url: String
-        /// When its answer had come, up to the head of a streamed one; 0 while it has not.
+        /// When its response arrived, or the head of a streamed one; 0 before that.
         package var end: UInt64 = 0
-        /// 0 without an answer.
+        /// The status; 0 without a response.
         package var status = 0
-        /// Why there was none.
+        /// Why there was no response.
         package var failure: TransferFailure?
         package var peer = ""
         package var peerPort = 0
-        /// 10, 11, 20; 0 without an answer.
+        /// 10, 11 or 20; 0 without a response.
         package var httpVersion = 0
 
-        /// Without secrets.
+        /// The redacted URL.
         package var shownURL: String { Redaction.url(url) }
-        /// `h`, `h:8443`; empty where the URL has no host.
+        /// `h`, `h:8443`; empty if the URL has no host.
         package var authority: String { HostKey.authority(of: url) }
-        /// The host, without the brackets of an address, and its port.
+        /// The host, without the brackets of an address, and the port.
         package var server: (host: String, port: Int) {
             Self.server(authority, isSecure: url.hasPrefix("https:"))
         }
 
-        /// Those of an authority like `h`, `h:8443`, `[::1]:8080`.
+        /// Host and port of an authority like `h`, `h:8443`, `[::1]:8080`.
         package static func server(_ authority: String, isSecure: Bool) -> (host: String, port: Int) {
             var host = authority[...]
             var port = isSecure ? 443 : 80
-            // The colons within the brackets are the address's own.
+            // The colons within the brackets belong to the address.
             if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]"),
                 let number = Int(authority[authority.index(after: colon)...])
             {
@@ -226,24 +226,24 @@ package final class RunSpan: Sendable {
             if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
             return (String(host), port)
         }
-        /// The failure's code, of which there are few.
+        /// The code of the failure, as a metric label.
         package var failureLabel: String? { failure.map { RequestError($0, url: url).code.label } }
     }
 
-    /// The run's own: attempts are children of it.
+    /// The run's own context: attempts are children of it.
     package let context: TraceContext
-    /// The span that the run belongs to; 0 when it begins a trace.
+    /// The parent span of the run; 0 if the run starts a trace.
     package let parent: UInt64
-    /// Nanoseconds since 1970; 0 when nothing is recorded.
+    /// Nanoseconds since 1970; 0 if nothing is recorded.
     package let start: UInt64
     package let isRecorded: Bool
-    /// Who numbers the spans, where Ferry does not.
+    /// Creates the span ids, if Ferry does not.
     package let numbering: (any SpanNumbering)?
     private let recorded = Mutex<[Attempt]>([])
-    /// A run that is sent again without end is not recorded without end.
+    /// A run with endless attempts must not be recorded endlessly.
     private static let most = 128
 
-    /// A span that is recorded, or only tells the servers that it is not.
+    /// Creates a span that is recorded, or that only tells servers that it is not.
     package init(
         _ context: TraceContext, below parent: UInt64, isRecorded: Bool,
         numbering: (any SpanNumbering)? = nil
@@ -255,10 +255,10 @@ package final class RunSpan: Sendable {
         self.isRecorded = isRecorded
     }
 
-    /// Those that were begun, in their order.
+    /// The attempts so far, in order.
     package var attempts: [Attempt] { recorded.withLock { $0 } }
 
-    /// The context of an attempt that is about to leave.
+    /// The context of an attempt that is about to be sent.
     func begin(_ transfer: borrowing TransferRequest) -> TraceContext {
         let child = context.child()
         if isRecorded {
@@ -269,13 +269,13 @@ package final class RunSpan: Sendable {
         return child
     }
 
-    /// The answer of the attempt that was begun last.
+    /// The response to the latest attempt has arrived.
     func received(_ result: TransferResult) {
         guard isRecorded else { return }
         let now = wallClock()
         recorded.withLock { attempts in
             guard let last = attempts.indices.last, attempts[last].end == 0 else { return }
-            // It may have waited for this thread since: what the transfer took is known better.
+            // The result may have waited for this thread; the duration of the transfer is more exact.
             attempts[last].end = min(max(now, attempts[last].start), attempts[last].start + result.metrics.total * 1000)
             attempts[last].status = result.status
             attempts[last].failure = result.failure

@@ -1,10 +1,10 @@
 import FerryTransport
 import Synchronization
 
-/// Where a request stands in a distributed trace: the W3C's `traceparent` and `tracestate`.
+/// The position of a request in a distributed trace: the W3C's `traceparent` and `tracestate`.
 ///
-/// A service binds the context of the request that it is serving, and every run that begins there, in the task or
-/// thread that has it, sends a child of it:
+/// A service binds the context of the request that it serves. Every run that starts in that task or thread sends a
+/// child of it:
 ///
 ///     let context = TraceContext(traceparent: incoming["traceparent"], tracestate: incoming["tracestate"])
 ///         ?? TraceContext()
@@ -12,23 +12,24 @@ import Synchronization
 ///         try await agent.get("/prices")
 ///     }
 ///
-/// Each attempt of a run (a retry, a redirect) has a span id of its own below the same parent. The fields are not sent
-/// to another origin than the run's own, unless ``RedirectPolicy/keepsTraceContext`` says so, not where the request,
-/// the configuration or an adapter has set a `traceparent` field, and not where ``Request/propagatesTrace`` is `false`.
+/// Each attempt of a run (a retry, a redirect) has its own span id below the same parent. The fields are not sent to
+/// another origin than the run's, unless ``RedirectPolicy/keepsTraceContext`` is set. They are not sent either if the
+/// request, the configuration or an adapter has set a
+/// `traceparent` field, or if ``Request/propagatesTrace`` is `false`.
 public struct TraceContext: Sendable, Hashable {
-    /// The context of the work at hand, of which runs send children. The default is `nil`: nothing is sent.
+    /// The current context, of which runs send children. The default is `nil`: nothing is sent.
     @TaskLocal public static var current: TraceContext?
 
     /// The id of the trace: 16 bytes, not all zero.
     public let traceID: ID128
-    /// The id of the span, as a number; not zero.
+    /// The id of the span as a number; not zero.
     public let spanID: UInt64
-    /// The flags; only ``isSampled`` has a meaning.
+    /// The flags; only ``isSampled`` is defined.
     public let flags: UInt8
-    /// What vendors add, as it is sent; empty when there is nothing.
+    /// The vendor-specific state as it is sent; empty if there is none.
     public let state: String
 
-    /// 16 bytes.
+    /// A 16-byte id.
     public struct ID128: Sendable, Hashable {
         let high: UInt64
         let low: UInt64
@@ -39,7 +40,7 @@ public struct TraceContext: Sendable, Hashable {
     /// Whether the caller may have recorded the trace.
     public var isSampled: Bool { flags & 1 != 0 }
 
-    /// A new trace.
+    /// Starts a new trace.
     public init(isSampled: Bool = true) {
         self.init(
             traceID: ID128(high: .random(in: 1 ... .max), low: .random(in: 1 ... .max)),
@@ -53,10 +54,10 @@ public struct TraceContext: Sendable, Hashable {
         self.state = state
     }
 
-    /// Reads the two fields of a request. `nil` when `traceparent` is absent or not valid. Without a valid `tracestate`
-    /// the state is empty.
+    /// Parses the two fields of a request. `nil` if `traceparent` is missing or invalid. If `tracestate` is missing or
+    /// invalid, the state is empty.
     ///
-    /// Of a version that is not known, what version 00 defines is read, as the standard says (section 3.2.4).
+    /// For an unknown version, the parts that version 00 defines are read, as the standard requires (section 3.2.4).
     public init?(traceparent: String?, tracestate: String? = nil) {
         guard let traceparent, let parsed = Self.parse(traceparent) else { return nil }
         self.init(
@@ -69,8 +70,8 @@ public struct TraceContext: Sendable, Hashable {
         TraceContext(traceID: traceID, spanID: SpanNumbers.next(), flags: flags, state: state)
     }
 
-    /// A new trace, of numbers that cost no system call, sampled with this probability: by the last 8 bytes of its id,
-    /// so that others who sample by the id come to the same.
+    /// Starts a new trace without a system call. It is sampled with this probability, decided by the last 8 bytes of
+    /// its id, so that others who sample by the id decide the same.
     package static func begin(sampling fraction: Double) -> TraceContext {
         let low = SpanNumbers.next()
         let isSampled = fraction >= 1 || Double(low) < fraction * 0x1p64
@@ -79,7 +80,7 @@ public struct TraceContext: Sendable, Hashable {
             state: "")
     }
 
-    /// The value of the `traceparent` field, of version 00.
+    /// The value of the `traceparent` field, in version 00.
     public var traceparent: String {
         String(unsafeUninitializedCapacity: Self.fieldCount) { text in
             write(to: text)
@@ -87,7 +88,7 @@ public struct TraceContext: Sendable, Hashable {
         }
     }
 
-    /// Bytes of a `traceparent` field of version 00.
+    /// The length of a `traceparent` field of version 00.
     private static let fieldCount = 55
 
     private func write(to text: UnsafeMutableBufferPointer<UInt8>) {
@@ -103,7 +104,7 @@ public struct TraceContext: Sendable, Hashable {
         text[54] = isSampled ? 0x31 : 0x30
     }
 
-    /// Appends its field, without a string between.
+    /// Appends the field, without a string in between.
     fileprivate func append(to headers: inout HeaderBlock) {
         headers.append("traceparent", count: Self.fieldCount) { write(to: $0) }
     }
@@ -115,9 +116,9 @@ public struct TraceContext: Sendable, Hashable {
             of: digits(of: UInt32(truncatingIfNeeded: number)), toByteOffset: start + 8, as: UInt64.self)
     }
 
-    /// Eight digits, in the order of memory: all at once, as every traced request has 32 of them written.
+    /// Eight digits in memory order, all at once, because every traced request needs 32 of them.
     private static func digits(of number: UInt32) -> UInt64 {
-        // A byte for each four bits.
+        // One byte for each four bits.
         var values = UInt64(number)
         values = (values << 16 | values) & 0x0000_FFFF_0000_FFFF
         values = (values << 8 | values) & 0x00FF_00FF_00FF_00FF
@@ -139,7 +140,7 @@ public struct TraceContext: Sendable, Hashable {
         var text = text
         return text.withUTF8 { text in
             guard text.count >= 55, let version = hexadecimal(text, 0..<2), version != 0xFF,
-                // Version 00 ends there; a later one may go on behind a dash.
+                // Version 00 ends there; a later one may continue after a dash.
                 text.count == 55 || (version != 0 && text[55] == 0x2D),
                 text[2] == 0x2D, text[35] == 0x2D, text[52] == 0x2D,
                 let high = hexadecimal(text, 3..<19), let low = hexadecimal(text, 19..<35),
@@ -150,7 +151,7 @@ public struct TraceContext: Sendable, Hashable {
         }
     }
 
-    /// Lower case only, as the standard says.
+    /// Lower case only, as the standard requires.
     private static func hexadecimal(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> UInt64? {
         var number: UInt64 = 0
         for byte in text[range] {
@@ -163,8 +164,8 @@ public struct TraceContext: Sendable, Hashable {
         return number
     }
 
-    /// At most 32 members `key=value` in printable ASCII, and at most 512 bytes, which every vendor has to pass on;
-    /// `nil` of anything else: a state is passed on whole, or not at all.
+    /// At most 32 members `key=value` in printable ASCII, and at most 512 bytes, which every vendor must propagate.
+    /// `nil` for anything else: a state is propagated completely or not at all.
     private static func checkedState(_ text: String) -> String? {
         guard text.utf8.count <= 512, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x09 }) else {
             return nil
@@ -180,15 +181,15 @@ public struct TraceContext: Sendable, Hashable {
 }
 
 extension TraceContext.ID128: CustomStringConvertible {
-    /// 32 hexadecimal digits, in lower case.
+    /// 32 lower-case hexadecimal digits.
     public var description: String { TraceContext.digits(of: high) + TraceContext.digits(of: low) }
 }
 
 extension TraceContext: CustomStringConvertible {
-    /// Its `traceparent`.
+    /// The `traceparent` field.
     public var description: String { traceparent }
 
-    /// 16 digits.
+    /// 16 hexadecimal digits.
     package static func digits(of number: UInt64) -> String {
         String(unsafeUninitializedCapacity: 16) { text in
             write(number, to: text, at: 0)
@@ -197,8 +198,8 @@ extension TraceContext: CustomStringConvertible {
     }
 }
 
-/// Numbers of spans. The system's generator takes a system call for each; these are a counter from a random begin,
-/// mixed so that no two of a process are the same and that neighbours have nothing in common (SplitMix64).
+/// Generates span ids. The system's generator takes a system call for each, so this is a counter with a random start,
+/// mixed so that all ids of a process differ and neighbours have nothing in common (SplitMix64).
 private enum SpanNumbers {
     private static let counter = Atomic<UInt64>(.random(in: 0 ... .max))
 
@@ -207,12 +208,12 @@ private enum SpanNumbers {
         number = (number ^ number >> 30) &* 0xBF58_476D_1CE4_E5B9
         number = (number ^ number >> 27) &* 0x94D0_49BB_1331_11EB
         number ^= number >> 31
-        // Zero is no number; it comes once in all of them.
+        // Zero is not a valid id; it occurs once in the whole sequence.
         return number == 0 ? next() : number
     }
 }
 
-/// The context that a run began with. In a box, as most runs have none.
+/// The context in which a run started. Boxed, because most runs have none.
 final class TraceParent: Sendable {
     let context: TraceContext
 
@@ -220,9 +221,9 @@ final class TraceParent: Sendable {
 }
 
 extension BuiltRequest {
-    /// Begins a new span, where the run is traced or has a context, and adds its fields unless the servers are not to
-    /// have them: before each attempt. An adapter or the configuration may have set them: two `traceparent` fields are
-    /// none (W3C Trace Context, 3.2).
+    /// Starts a new span before each attempt, if the run is traced or has a context, and adds its fields if servers may
+    /// have them. An adapter or the configuration may have set them: two `traceparent` fields count as none (W3C Trace
+    /// Context, 3.2).
     mutating func beginSpan(of watch: RunWatch?, isSent: Bool = true) {
         if let watch, let span = watch.span {
             let attempt = span.begin(transfer)

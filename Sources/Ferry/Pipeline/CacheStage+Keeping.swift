@@ -3,11 +3,11 @@ import FerryCache
 import FerryTransport
 
 extension CacheStage {
-    /// What a kept answer is worth to a run.
+    /// Whether a run can use a stored response.
     func verdict<R: Request>(
         on stored: StoredResponse, _ plan: CachePlan, of request: R, now: CacheTime
     ) -> ResponseCache.Verdict {
-        // Of a user who is logged in nobody knows whether it is meant for him.
+        // With a logged-in user, nobody knows whether the response is meant for that user.
         if !plan.hasSensitiveData && core.hasCookies { return .miss(.unknownCredentials) }
         let marks = stored.marks
         if let difference = plan.terms.difference(from: marks) { return .miss(CacheMiss(difference)) }
@@ -27,7 +27,7 @@ extension CacheStage {
         return .stale(stored, past: age - plan.terms.time, trace)
     }
 
-    /// Of the values of these fields.
+    /// A digest of the values of these fields.
     private func variance<R: Request>(of names: [String], in request: R, isForeign: Bool) -> CacheDigest {
         var bytes: [UInt8] = []
         for name in names {
@@ -39,20 +39,20 @@ extension CacheStage {
         return CacheDigest(of: bytes)
     }
 
-    /// An answer of the network's as it is to be kept; `nil` when it must not or shall not be.
+    /// A response of the network in the form in which it is stored; `nil` if it must not be stored.
     func kept<R: Request>(_ response: Response, of request: R, _ plan: CachePlan) -> KeptResponse? {
         guard let cache = core.cache, !response.isFromCache else { return nil }
         let rules = CacheRules(response.result)
         if let refusal = refusal(of: response, rules, request, plan) {
             cache.counters.refused(refusal)
-            // What was kept before is older than this, and not to be given for fresh any more.
+            // The stored response is older than this one, and no longer counts as fresh.
             if let miss = response.cacheMiss, miss == .reload || miss == .expired { cache.remove(plan.key) }
             return nil
         }
         return kept(response, rules, of: request, plan, at: cache.clock())
     }
 
-    /// In the forms in which it is kept, without asking whether it may be.
+    /// The response in the form in which it is stored, without checking whether that is allowed.
     func kept<R: Request>(
         _ response: Response, _ rules: CacheRules, of request: R, _ plan: CachePlan, at now: CacheTime
     ) -> KeptResponse? {
@@ -68,7 +68,7 @@ extension CacheStage {
         }
         let result = response.result
         let head = CacheRules.keptHead(result)
-        // Hits share what came from the network, unless there is something in its head that is not theirs.
+        // Hits share the response from the network, unless its head has something that is not meant for them.
         var bare: TransferResult? = result
         if rules.setsCookies {
             bare = head.withUnsafeBytes { try? TransferResult(id: 1, head: $0, body: result.body) }
@@ -90,7 +90,7 @@ extension CacheStage {
         if rules.forbidsStoring { return .noStore }
         let asked = core.builder.sentValue(of: "Cache-Control", by: request, isForeign: plan.isForeign)
         if let asked, CacheRules.forbidsStoring(asked) { return .noStore }
-        // What an adapter has added is not known when the answer is looked for.
+        // Fields that an adapter has added are not known when the response is looked up.
         let added = response.origin?.added ?? []
         if rules.variesByAnything || rules.varying.contains(where: { name in added.contains { equalNames($0, name) } })
         {
@@ -107,15 +107,15 @@ extension CacheStage {
     }
 }
 
-/// What the head of an answer says about keeping it (RFC 9111, 5.2.2; RFC 9110, 12.5.5).
+/// What the head of a response says about storing it (RFC 9111, 5.2.2; RFC 9110, 12.5.5).
 struct CacheRules {
     private(set) var forbidsStoring = false
-    /// `private`, or a cookie: it is meant for one user.
+    /// `private`, or a cookie: the response is meant for one user.
     private(set) var isPersonal = false
     private(set) var setsCookies = false
     private(set) var variesByAnything = false
-    /// Lower case, each once. Codings that are undone before the answer is kept do not count; one that is not is only
-    /// for those who ask for it, whatever the server says.
+    /// In lower case and without duplicates. Codings that are decoded before the response is stored do not count. A
+    /// coding that is not decoded makes the response usable only for requests that accept it, whatever the server says.
     private(set) var varying: [String] = []
 
     init(_ result: TransferResult) {
@@ -151,7 +151,7 @@ struct CacheRules {
         }
     }
 
-    /// Whether a request forbids to keep its answer.
+    /// Whether a request forbids storing its response.
     static func forbidsStoring(_ directives: String) -> Bool {
         Array(directives.utf8).withUnsafeBytes { words($0).contains { $0.prefix { $0 != "=" } == "no-store" } }
     }
@@ -164,7 +164,7 @@ struct CacheRules {
         }
     }
 
-    /// Status line and fields as they are kept: without cookies, which were set once and for one.
+    /// Status line and fields as they are stored: without cookies, which were meant for one user at one time.
     static func keptHead(_ result: TransferResult) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(512)
@@ -195,8 +195,8 @@ extension UnsafeRawBufferPointer {
 }
 
 extension CacheStage {
-    /// Where another run, as a rule in another process, fetches what this one needs: its answer. `nil` where this run
-    /// is to fetch it, which it is also where the other takes too long.
+    /// The response that another run, usually in another process, fetches for this one. `nil` if this run has to fetch
+    /// it, also because the other takes too long.
     func answerOfOther(_ call: Call, _ plan: CachePlan, _ control: RunControl) async -> Answer? {
         guard let cache = core.cache, let time = cache.leaseTime else { return nil }
         let end = ContinuousClock.now + min(time, .seconds(3600))
@@ -204,7 +204,7 @@ extension CacheStage {
         while true {
             let granted = await control.wait(until: call.end) { cache.lease(plan.key, $0) }
             guard let granted else { return .refused(control.overdue(url: call.url)) }
-            // Whoever had it before may have stored it since this run looked.
+            // The previous holder may have stored it since this run looked.
             switch await find(for: call.request, plan, control, until: call.end) {
             case .verdict(.fresh(let stored, let trace), _):
                 if granted { cache.endLease(plan.key) }
@@ -223,7 +223,7 @@ extension CacheStage {
         }
     }
 
-    /// Between two looks whether the other is done, in milliseconds.
+    /// The minimum time between two checks whether the other has finished, in milliseconds.
     private static let shortestPause = 2
     private static let longestPause = 32
 }

@@ -1,36 +1,36 @@
 import FerryCache
 import FerryTransport
 
-/// The first stage of the pipeline: what the cache has for a run, and what it keeps of the run's answer.
+/// The first stage of the pipeline: finds a stored response for a run, and stores the run's response.
 ///
-/// A run without a plan, and a run whose mode passes the cache by, goes on to the next stage.
+/// A run without a plan, or whose mode bypasses the cache, goes to the next stage.
 struct CacheStage: Sendable {
-    /// What follows an answer that was made into a reply, or could not be.
+    /// What follows a response that has become a reply, or could not.
     enum Next {
-        /// It is the run's.
+        /// It ends the run.
         case end
-        /// A hit did not pass the checks: the network is asked.
+        /// A hit did not pass validation: use the network.
         case again
-        /// It is the run's when it is on the disk.
+        /// It ends the run as soon as it is on disk.
         case write(KeptResponse)
     }
 
-    /// What a look into the cache has come to.
+    /// The result of a cache lookup.
     enum Found {
         case verdict(ResponseCache.Verdict, isInMemory: Bool)
-        /// The run was ended meanwhile, or the deadline has passed.
+        /// The run was ended in the meantime, or the deadline has passed.
         case brokenOff
 
         var verdict: ResponseCache.Verdict? { if case .verdict(let verdict, _) = self { verdict } else { nil } }
     }
 
     let core: AgentCore
-    /// Of the request; of one that cannot be sent, what the error says of it.
+    /// The URL of the request; for a request that cannot be sent, the one in the error.
     let url: String
-    /// `nil` when nothing is kept of it for a time that the application says.
+    /// `nil` if the request is not cached with a time to live.
     let plan: CachePlan?
-    /// `nil` when nothing is kept of it by RFC 9111. Then this stage does no more than to look into the memory; the
-    /// rest is the exchange's, for each of its transfers.
+    /// `nil` if the request is not cached by RFC 9111. If it is, this stage only looks into memory; the exchange does
+    /// the rest for each of its transfers.
     let http: HTTPCachePlan?
     private(set) var mode: CacheMode
 
@@ -39,7 +39,7 @@ struct CacheStage: Sendable {
         http = nil
     }
 
-    /// By RFC 9111.
+    /// A stage for a cache by RFC 9111.
     init(_ http: HTTPCachePlan, url: String, by core: AgentCore) {
         (plan, mode, self.url, self.core, self.http) = (nil, http.mode, url, core, http)
     }
@@ -57,20 +57,20 @@ struct CacheStage: Sendable {
         return CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
     }
 
-    /// Whether the cache or other runs have a part in a request.
+    /// Whether a request uses the cache or shares a transfer.
     static func applies<R: Request>(to request: R, in core: AgentCore) -> Bool {
         (core.cache != nil && core.cachePolicy(of: request).isOn) || request.coalesces
     }
 
     // MARK: Before the network
 
-    /// A fresh answer from memory, if the mode lets it be used.
+    /// A fresh response from memory, if the mode permits it.
     func recall<R: Request>(for request: R) -> Answer? {
         var isAbsent = false
         return recall(for: request, isAbsent: &isAbsent)
     }
 
-    /// The same. `isAbsent` becomes true when memory has nothing at all.
+    /// The same. `isAbsent` becomes `true` if memory has nothing at all.
     func recall<R: Request>(for request: R, isAbsent: inout Bool) -> Answer? {
         if let http { return HTTPCacheStage.recall(request, http, by: core) }
         guard mode.reads, let plan, let cache = core.cache else { return nil }
@@ -85,7 +85,7 @@ struct CacheStage: Sendable {
         return Answer(stored, trace, plan)
     }
 
-    /// What the cache has, in memory or on the disk. Memory is not asked where it `isAbsent`, as it was a moment ago.
+    /// Looks into memory and on the disk. Memory is skipped if `isAbsent`, because it was just searched.
     func find<R: Request>(
         for request: R, _ plan: CachePlan, _ control: RunControl, until deadline: ContinuousClock.Instant?,
         isAbsent: Bool = false
@@ -96,7 +96,7 @@ struct CacheStage: Sendable {
         if !isAbsent, let stored = cache.recall(plan.key) {
             let found = verdict(on: stored, plan, of: request, now: cache.clock())
             if case .fresh = found { return .verdict(counted(found, fromMemory: true), isInMemory: true) }
-            // Another process may have a newer one on the disk.
+            // Another process may have stored a newer one on the disk.
             remembered = found
             rememberedStored = stored.marks.stored
         }
@@ -104,8 +104,8 @@ struct CacheStage: Sendable {
             cache.load(plan.key) { done((stored: $0, miss: $1)) }
         }
         guard let loaded else { return .brokenOff }
-        // What is still to be written, or cannot be, is in memory only.
-        // So is what is newer than the disk's.
+        // A response that is still to be written, or cannot be written, is in memory only. So is one that is newer than
+        // the disk's.
         guard let stored = loaded.stored, stored.marks.stored >= rememberedStored else {
             return .verdict(remembered ?? .miss(loaded.miss), isInMemory: remembered != nil)
         }
@@ -120,8 +120,8 @@ struct CacheStage: Sendable {
         return verdict
     }
 
-    /// For a run that is given the kept answer and then the network's: the first of them. `nil` when there is none that
-    /// is fresh.
+    /// The first of the two responses of a run that receives the stored response and then that of the network. `nil` if
+    /// no stored response is fresh.
     func first(_ call: Call, _ control: RunControl) async -> Answer? {
         if let http { return await HTTPCacheStage.first(call, http, control, by: core) }
         guard let plan else { return nil }
@@ -134,8 +134,7 @@ struct CacheStage: Sendable {
         return nil
     }
 
-    /// The answer of a run: from the cache, the network, or none. `found` is what the cache has, where it was asked
-    /// already.
+    /// The response of a run: from the cache or the network, or an error. `found` is the result of an earlier lookup.
     func answer(_ call: Call, _ control: RunControl, after found: Found? = nil) async -> Answer {
         core.enter(control)
         if control.end != nil { return .refused(control.error(url: call.url)) }
@@ -163,7 +162,7 @@ struct CacheStage: Sendable {
         }
         if plan != nil { core.cache?.counters.missed(miss) }
         if !mode.asksNetwork { return .refused(.notCached(miss, url: call.url)) }
-        // Somebody may log out while it is under way.
+        // The user may log out while the transfer is active.
         let hadCookies = plan != nil && core.hasCookies
         let fetched = await fetch(call, control)
         if let plan, !fetched.isArrival { core.cache?.endLease(plan.key) }
@@ -186,7 +185,7 @@ struct CacheStage: Sendable {
         return await SharingStage(core: core).answer(call, control)
     }
 
-    /// Fetches an entry anew, in a run of its own, unless that is under way.
+    /// Refreshes an entry in a run of its own, unless such a run is already active.
     private func revalidate<R: Request>(_ request: R, _ plan: CachePlan) {
         guard let cache = core.cache, cache.beginsRevalidating(plan.key) else { return }
         RequestRun<R>.start(
@@ -194,19 +193,19 @@ struct CacheStage: Sendable {
             by: core)
     }
 
-    // MARK: Behind the network
+    // MARK: After the network
 
-    /// What follows an answer. `response` is `nil` when no reply could be made of it.
+    /// Decides what follows a response. `response` is `nil` if it could not become a reply.
     mutating func next<R: Request>(after answer: Answer, _ response: Response?, of request: R) -> Next {
         guard let response else {
             if let plan, !answer.isHit { core.cache?.endLease(plan.key) }
             guard answer.isHit, mode.asksNetwork else { return .end }
-            // An entry that does not pass the request's checks any more goes.
+            // An entry that no longer passes the request's validation is removed.
             if let plan {
                 core.cache?.counters.missed(.invalid)
                 core.cache?.remove(plan.key)
             } else if http != nil {
-                // A status that the request does not accept is what the server has said, and stays so.
+                // A status that the request does not accept is what the server said, and remains stored.
                 guard case .arrived(let result, _) = answer, (200..<300).contains(result.status) else { return .end }
                 core.cache?.counters.missed(.invalid)
             }
@@ -223,7 +222,8 @@ struct CacheStage: Sendable {
         return .end
     }
 
-    /// Waits for the disk, unless the run is cancelled, and no longer than until its deadline: the answer is there.
+    /// Waits until the response is on disk, but not after a cancel or the deadline, because the response has already
+    /// arrived.
     func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
         guard let cache = core.cache, let plan else { return }
         _ = await control.wait(until: deadline) { cache.keep(kept, under: plan.key, $0) }
@@ -238,10 +238,10 @@ extension Answer {
                 url: stored.attributes.url ?? plan.url, isIntercepted: true, isFromCache: true, cache: trace))
     }
 
-    /// Whether it comes from the cache.
+    /// Whether the response comes from the cache.
     var isHit: Bool { if case .arrived(_, let origin) = self { origin.cache?.isHit == true } else { false } }
 
-    /// Whether it is a response, whatever its status.
+    /// Whether there is a response, with any status.
     fileprivate var isArrival: Bool {
         switch self {
         case .result(let result), .arrived(let result, _): result.failure == nil
@@ -249,7 +249,7 @@ extension Answer {
         }
     }
 
-    /// A failure that an older answer may stand in for: the network's, or the server's own (RFC 5861, 4).
+    /// Whether this is a failure of the network or of the server, which an older response may replace (RFC 5861, 4).
     var isServersFault: Bool {
         switch self {
         case .result(let result), .arrived(let result, _):
@@ -261,7 +261,7 @@ extension Answer {
         }
     }
 
-    /// The same, of a run that had looked into the cache.
+    /// The same result with the trace of the cache lookup.
     fileprivate func traced(
         _ miss: CacheMiss, url: String, hasUnknownCredentials: Bool, _ watch: RunWatch?
     ) -> Answer {

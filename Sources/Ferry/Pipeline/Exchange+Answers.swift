@@ -2,7 +2,7 @@ import FerryTransport
 import FoundationEssentials
 
 extension Exchange {
-    /// Looks at an answer: is it the last?
+    /// Decides whether a response is the last one of the run.
     mutating func next(after answer: Answer) async -> Next {
         let result: TransferResult
         let isFromCache: Bool
@@ -28,7 +28,7 @@ extension Exchange {
                 case .ended(let ended): last = ended
                 case .again:
                     leave(result)
-                    // It may be long since: a signature or a token of that time would not be accepted any more.
+                    // Signatures and tokens may have expired since, so adapters run again.
                     return .again
                 }
             }
@@ -39,7 +39,7 @@ extension Exchange {
         }
     }
 
-    /// The answer is not the run's.
+    /// Discards a response that does not end the run.
     mutating func leave(_ result: TransferResult) {
         if hasLeft { return }
         hasLeft = true
@@ -69,7 +69,7 @@ extension Exchange {
             let error = RequestError(code, message: message, response: Response(result, url: url, origin: origin()))
             throw isIntercepted ? error.ofApplication : error
         case .follow(let next):
-            // An interceptor's was sent nowhere.
+            // An interceptor's redirect was not sent anywhere.
             if !isIntercepted { earlier.addRedirect() }
             leave(result)
             core.log?.redirected(call.info, to: next.url, status: result.status)
@@ -79,13 +79,13 @@ extension Exchange {
         }
     }
 
-    /// The token was not accepted: it is refreshed, once for all, and this is sent again, once.
+    /// The token was refused: it is refreshed once for all waiting runs, and the request is sent again, once.
     private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let token, let session = core.tokens else { return nil }
         guard session.isRefused(Response(result, url: url, origin: origin())) else {
             if (200..<300).contains(result.status), !isIntercepted {
                 session.accepted(generation: token, after: refusal?.refresh)
-                // The next refusal is another matter: the token was good, and has expired since.
+                // A later refusal is a new case: the token was accepted, and has expired since.
                 refusal = nil
             }
             return nil
@@ -94,7 +94,7 @@ extension Exchange {
         let next = try await session.refused(
             url, generation: token, wasReplayed: refusal != nil, isReplayable: asked.body?.isReplayable ?? true,
             for: control, until: deadline)
-        // Once until it is accepted, whatever comes of it: also where it is sent again for another reason.
+        // Once until the token is accepted, whatever happens, even if the request is sent again for another reason.
         refusal = TokenRefusal(isReplayed: next.isReplayed, refresh: next.refresh ?? refusal?.refresh)
         guard next.isReplayed else { return nil }
         leave(result)
@@ -107,7 +107,7 @@ extension Exchange {
     }
 
     private mutating func retried(after result: TransferResult) async throws(RequestError) -> Next? {
-        // What the cache answers it would answer again.
+        // The cache would give the same response again.
         if retries.isOff || (isIntercepted && trace != nil) { return nil }
         let outcome: FailedAttempt.Outcome
         if let failure = result.failure {
@@ -150,16 +150,16 @@ extension OutgoingRequest {
 }
 
 extension Exchange {
-    /// A credential, and what it may be used for.
+    /// A credential, and where it may be sent.
     struct Granted: Sendable {
         var credential: Credential
         var schemes: CredentialSchemes
-        /// The proxy that it is for, `host:port`; `nil` when it is for the server.
+        /// The proxy that the credential is for, `host:port`; `nil` for a server.
         var proxy: String?
     }
 
-    /// A challenge (RFC 9110, 11.4): the provider is asked once for the server, and once for the proxy. Behind a
-    /// redirect each may be another one.
+    /// Handles a challenge (RFC 9110, 11.4). The provider is asked once for the server and once for the proxy; after a
+    /// redirect each may be a different one.
     mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let provider = core.configuration.credentialProvider, let challenger = Self.challenger(of: result) else {
             return nil
@@ -173,7 +173,7 @@ extension Exchange {
         let challenge = CredentialChallenge(
             challenger: challenger, host: place.host, port: place.port,
             fields: Headers(result).values(of: challenger.field))
-        // Of a tunnel that was refused nothing is left but that: libcurl finds out what is offered.
+        // Nothing else is known about a refused tunnel: libcurl finds out which schemes are offered.
         let schemes = challenger == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
         if schemes.isEmpty { return nil }
         let info = call.info
@@ -190,9 +190,9 @@ extension Exchange {
         return .again
     }
 
-    /// Who asks for credentials by this answer, or by this failure.
+    /// Whether the server or the proxy requests credentials with this response or failure.
     static func challenger(of result: TransferResult) -> CredentialChallenge.Challenger? {
-        // A 407 that is no failure is the server's own word: a proxy's never comes through.
+        // A 407 without a failure comes from the server itself, because that of a proxy is always a failure.
         guard let failure = result.failure else { return result.status == 401 ? .server : nil }
         return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
     }
@@ -206,8 +206,8 @@ extension Exchange {
         return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
     }
 
-    /// What the next transfer carries: without the field that a provider's credential has taken the place of. That one
-    /// was not accepted, and would stand in the way, also where the request was asked anew.
+    /// The request of the next transfer, without the field that a provider's credential replaces. That field was not
+    /// accepted, and would take precedence even if adapters ran again.
     func authorized(_ leg: OutgoingRequest) -> OutgoingRequest {
         if credential == nil || call.digest != nil || leg.headers["Authorization"] == nil { return leg }
         var leg = leg
@@ -215,14 +215,14 @@ extension Exchange {
         return leg
     }
 
-    /// Sends along what was granted, each to who asked for it.
+    /// Adds the granted credentials, for the server and for the proxy.
     mutating func authorize(_ transfer: inout TransferRequest) {
         if let credential {
             transfer.credentials = TransferCredentials(
                 user: credential.credential.user, password: credential.credential.password,
                 schemes: .init(rawValue: credential.schemes.rawValue))
         }
-        // Behind a redirect the way may be another one: that proxy may ask for itself.
+        // After a redirect the transfer may use another proxy, which has to challenge first.
         if transfer.proxy?.kind != .http || transfer.proxy?.address != proxyCredential?.proxy { proxyCredential = nil }
         guard let proxyCredential else { return }
         transfer.proxy?.user = proxyCredential.credential.user
@@ -232,6 +232,6 @@ extension Exchange {
 }
 
 extension CredentialChallenge.Challenger {
-    /// The field of its challenges.
+    /// The header field of its challenges.
     fileprivate var field: String { self == .server ? "WWW-Authenticate" : "Proxy-Authenticate" }
 }

@@ -2,70 +2,71 @@ import FerryCache
 import FerryTransport
 
 /// The last stage of the pipeline before the transport: prepares a request with adapters and the authenticator, sends
-/// it, looks at the answer, and sends again until there is one to deliver.
+/// it, looks at the response, and sends again until there is a response to deliver.
 ///
-/// Redirects, retries, refreshed tokens and answered challenges all come down to that. What to do next is decided by
-/// the machines in it; this drives them. A run whose first plain transfer settles it never comes here.
+/// This covers redirects, retries, token refreshes and challenges. State machines decide what to do next, and the
+/// exchange performs it. A run that its first plain transfer settles never gets here.
 struct Exchange {
     let core: AgentCore
     let call: Call
     let control: RunControl
-    /// `nil` when the body is collected.
+    /// `nil` if the body is collected.
     let carrier: (any BodyCarrier)?
     private let start: ContinuousClock.Instant
     let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
     var retries: RetryMachine
-    /// What was sent last, or follows a redirect; `nil` when adapters have to be asked anew.
+    /// The request that was sent last, or that follows a redirect; `nil` if adapters have to run again.
     var leg: OutgoingRequest?
-    /// What challenges of the server and of the proxy are met with.
+    /// The credentials for challenges of the server and of the proxy.
     var credential: Granted?
     var proxyCredential: Granted?
-    /// Of the token that the leg carries; `nil` without one.
+    /// The generation of the token in the request; `nil` without one.
     var token: UInt64?
-    /// What followed when its token was refused; `nil` when it was not, or was accepted since.
+    /// What followed when the token was refused; `nil` if it was not, or was accepted since.
     var refusal: TokenRefusal?
-    /// The fields that adapters and the authenticator have put on it, which are meant for the first server only.
+    /// The fields that adapters and the authenticator have added. They are meant for the first server only.
     var added: [Headers.Field] = []
-    /// Some of what was sent carried credentials that are not the request's own: a token, a provider's credential,
-    /// a cookie, a secret field of an adapter, or whatever an adapter put elsewhere. It stays set until the end of the
-    /// run: a redirect drops the credentials, but its target can still be the answer to the user who sent them.
+    /// Something that was sent carried credentials that are not part of the request: a token, a provider's credential,
+    /// a cookie, a secret field of an adapter, or another change by an adapter. It stays set until the end of the run:
+    /// a redirect drops the credentials, but its target may still respond to the user who sent them.
     var hasUnknownCredentials = false
-    /// They have set the body, which then is meant for the first server only, too.
+    /// Adapters have set the body, which is then also meant for the first server only.
     var hasAlteredBody = false
     var earlier = EarlierAttempts()
-    /// Of the last of them.
+    /// The metrics of the last attempt.
     var left: RequestMetrics?
-    /// It has paid for its retries, with the first that was sent.
+    /// The run has added to the retry budget, with its first transfer.
     private var hasPaid: Bool
-    /// Nothing more is wanted of the answer at hand.
+    /// Nothing further is needed from the current response.
     var hasLeft = false
-    /// The answer at hand came from an interceptor, or from the cache by RFC 9111.
+    /// The current response came from an interceptor, or from the HTTP cache.
     var isIntercepted = false
-    /// What that cache did for the answer at hand.
+    /// What the HTTP cache did for the current response.
     private(set) var trace: CacheTrace?
-    /// What said that the cache's response is still what the server has.
+    /// The transfer that validated the stored response.
     private(set) var validation: TransferResult?
-    /// What the cache has for the case that the server fails.
+    /// The stored response to use if the server fails.
     private var standIn: (result: TransferResult, trace: CacheTrace)?
-    /// A validation spoke of what is not stored: the next transfer asks for none.
+    /// A validation referred to a response that is not stored: the next transfer is unconditional.
     private var asksNoValidation = false
-    /// All that has told users apart so far: what a redirect leads to answers the one who was led there.
+    /// Everything that has identified the user so far: the target of a redirect responds to the user who was
+    /// redirected.
     private var secrets: [HTTPCacheKey.Secret] = []
-    /// The jar had cookies when a transfer of this run was sent: what a redirect leads to may be for their owner, also
-    /// where the jar has been emptied meanwhile.
+    /// The jar had cookies when a transfer of this run was sent. The target of a redirect may be meant for their owner,
+    /// even if the jar was emptied in the meantime.
     private var hadCookies = false
-    /// An unsafe request was sent: the run cannot be repeated to fetch the target of its redirect anew.
+    /// An unsafe request was sent: the run cannot be repeated to fetch the target of its redirect again.
     private var hasSentUnsafe = false
-    /// The server's response to the last transfer was not good enough: the same one, stored, is not either.
+    /// The server's response to the last transfer was not good enough, so the same stored response is not either.
     var isRetry = false
     var url: String
 
     enum Next {
         case deliver(Answer)
-        /// Ask adapters and the authenticator anew.
+        /// Run adapters and the authenticator again.
         case again
-        /// Send what `leg` holds.
+        /// Send the request in `leg`.
         case goOn
     }
 
@@ -100,7 +101,7 @@ struct Exchange {
                 core.cache?.counters.hit(fromMemory: true, isStale: true)
                 (isIntercepted, trace, validation) = (true, standIn.trace, nil)
                 return .arrived(standIn.result, origin(isFromCache: true))
-            // What follows a redirect is sent as it is: the adapters meant the first server.
+            // The request of a redirect is sent as it is, because the adapters changed it for the first server.
             case .again: if redirects.history.isEmpty { leg = nil }
             case .goOn: break
             }
@@ -115,7 +116,7 @@ struct Exchange {
 
     // MARK: Entry
 
-    /// One plain transfer, and more only where it takes more. Who calls it lets the run go in the end.
+    /// Performs one plain transfer, and more only if necessary. The caller unregisters the run.
     static func answer(_ call: Call, _ control: RunControl, by core: AgentCore) async -> Answer {
         if isNeeded(for: call.request, by: core) || control.group != nil || call.http != nil {
             return await carry(call, control, after: .unsent, nil, by: core)
@@ -129,7 +130,7 @@ struct Exchange {
         built.meter = call.meter
         built.beginSpan(of: call.watch)
         built.transfer.reportsStart = call.reportsStart
-        // A transfer that is shared has none. Of any other, what went before the transfer counts.
+        // A shared transfer has no deadline. For any other, the time before the transfer counts.
         built.transfer.timeouts.deadline = 0
         if let end = call.end {
             let remaining = ContinuousClock.now.duration(to: end)
@@ -143,7 +144,7 @@ struct Exchange {
         return await carry(call, control, after: answer, nil, by: core)
     }
 
-    /// Takes a run on that is more than one plain transfer, until it has its answer.
+    /// Continues a run that takes more than one plain transfer, until it has its response.
     static func run(
         _ call: Call, _ control: RunControl, after first: Answer, _ carrier: (any BodyCarrier)? = nil,
         by core: AgentCore
@@ -152,7 +153,7 @@ struct Exchange {
         return await carry(call, control, after: first, carrier, by: core)
     }
 
-    /// The same, for a caller that lets the run go itself.
+    /// The same, for a caller that unregisters the run itself.
     private static func carry(
         _ call: Call, _ control: RunControl, after first: Answer, _ carrier: (any BodyCarrier)?, by core: AgentCore
     ) async -> Answer {
@@ -161,12 +162,12 @@ struct Exchange {
         return await exchange.run(after: first)
     }
 
-    /// Whether code of the application's has a say before anything is sent.
+    /// Whether code of the application takes part before anything is sent.
     static func isNeeded<R: Request>(for request: R, by core: AgentCore) -> Bool {
         core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator) || core.invalidates(request)
     }
 
-    /// Whether this is the end of a run, as nearly every first answer is.
+    /// Whether this result ends the run, as nearly every first response does.
     static func isSettled<R: Request>(_ answer: Answer, of request: R, by core: AgentCore) -> Bool {
         switch answer {
         case .refused, .arrived: return true
@@ -174,18 +175,18 @@ struct Exchange {
         case .result(let result):
             if result.succeeded && result.status < 300 { return true }
             if result.succeeded && result.status < 400 { return core.builder.redirectPolicy(of: request).limit == nil }
-            // A proxy's challenge may be a failure: that of a tunnel always is.
+            // A proxy's challenge may be a failure; that of a tunnel always is.
             if core.asksBack && challenger(of: result) != nil { return false }
             return !core.builder.mayRetry(request)
         }
     }
 
-    // MARK: There
+    // MARK: Sending
 
     private mutating func send() async throws(RequestError) -> Answer {
         if leg == nil { leg = try await prepared() }
         guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
-        // Without user and password: from here on it is shown, and is the response's.
+        // Without user and password, because it is shown from here on and becomes the response's URL.
         url = try core.builder.checked(leg.url)
         if call.http != nil, InvalidationRules.isUnsafe(leg.method.rawValue) { hasSentUnsafe = true }
         for interceptor in core.configuration.interceptors {
@@ -196,14 +197,14 @@ struct Exchange {
         var built = try call.build(leg, by: core.builder)
         built.meter = call.meter
         authorize(&built.transfer)
-        // The jar can be filled by one response of this run, and emptied by the next.
+        // One response of this run may fill the jar, and the next may empty it.
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
         beginSpan(&built)
         call.watch?.sends(built)
         if let remaining {
-            // Whatever held it up until now: too late it is not sent at all.
+            // After the deadline it is not sent at all, whatever the delay was.
             if remaining <= .zero { throw .deadlinePassed(url: url) }
             built.transfer.timeouts.deadline = milliseconds(remaining)
         }
@@ -219,18 +220,18 @@ struct Exchange {
         return await take(answer, &stage)
     }
 
-    /// The trace is the first server's to know.
+    /// Starts a span. The trace is sent to the first server only.
     private func beginSpan(_ built: inout BuiltRequest) {
         if built.trace == nil && call.watch?.span == nil { return }
         built.beginSpan(of: call.watch, isSent: call.redirectPolicy.keepsTraceContext || isAtOrigin)
     }
 
-    // MARK: The cache by RFC 9111
+    // MARK: The HTTP cache (RFC 9111)
 
-    /// `nil` where it has no part in the request.
+    /// `nil` if the request does not use it.
     private mutating func cacheStage(for built: borrowing BuiltRequest) -> HTTPCacheStage? {
         guard let plan = call.http, let cache = core.cache else { return nil }
-        // What is streamed is neither stored nor reused.
+        // A streamed response is neither stored nor reused.
         if carrier != nil && !InvalidationRules.isUnsafe(built.transfer.method) { return nil }
         var fields = Headers(built.transfer.headers)
         if fields["User-Agent"] == nil, let agent = core.builder.userAgent { fields.append("User-Agent", agent) }
@@ -244,7 +245,7 @@ struct Exchange {
             }
         }
         var own = fields.filter { SecretHeaders.contains($0.name, declared: call.redirectPolicy.sensitiveHeaders) }
-        // The policy says whose it is: then a token does not.
+        // The policy names the owner of the response, so the token does not matter.
         let isOwned = plan.terms.sensitiveData != .none
         if isOwned { own.removeAll { added.contains($0) } }
         var found = RequestBuilder.secrets(own, isShared: plan.terms.isShared)
@@ -266,7 +267,7 @@ struct Exchange {
             of: call.request)
     }
 
-    /// The cache's answer, if it has one; otherwise what is to be sent has the conditions of a validation.
+    /// Returns the cache's response, if it has one. Otherwise it adds the conditions of a validation to the request.
     private mutating func look(
         _ stage: inout HTTPCacheStage?, _ built: inout BuiltRequest
     ) async throws(RequestError) -> Answer? {
@@ -286,7 +287,7 @@ struct Exchange {
         }
     }
 
-    /// What the cache makes of the answer.
+    /// Passes the response to the cache.
     private mutating func take(_ answer: Answer, _ stage: inout HTTPCacheStage?) async -> Answer {
         guard case .result(let result) = answer, result.succeeded else {
             stage?.failed()
@@ -313,7 +314,7 @@ struct Exchange {
         try await control.ask(url, until: deadline, question)
     }
 
-    /// The request as the adapters leave it.
+    /// The request after the adapters.
     private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
         let bare = try call.read().outgoing
         var outgoing = bare
@@ -325,7 +326,7 @@ struct Exchange {
                 return adapted
             }
         }
-        // By where it goes now: an adapter may have sent it to another server.
+        // Decided by its current URL, because an adapter may have sent it to another server.
         if call.usesAuthenticator, call.takesToken(to: try core.builder.checked(outgoing.url)) {
             outgoing = try await withToken(outgoing)
         }
@@ -337,7 +338,7 @@ struct Exchange {
         return outgoing
     }
 
-    /// With the token of the moment, if the agent has an authenticator.
+    /// Adds the current token, if the agent has an authenticator.
     mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
         guard let session = core.tokens, !control.isRefresh else { return outgoing }
         let prepared = try await session.prepared(outgoing, for: control, until: deadline)
@@ -356,10 +357,10 @@ struct Exchange {
         }
     }
 
-    /// Whether what is sent goes to the origin that the request named.
+    /// Whether the current URL has the origin of the request.
     private var isAtOrigin: Bool { HostKey(url: url) == HostKey(url: call.url) }
 
-    /// Until the deadline; `nil` when there is none.
+    /// The time until the deadline; `nil` if there is none.
     var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
 
     func origin(isFromCache: Bool = false) -> ResponseOrigin {
@@ -370,7 +371,7 @@ struct Exchange {
     }
 
     private func hasSecrets(_ fields: [Headers.Field]) -> Bool {
-        // With those of the configuration.
+        // Including those of the configuration.
         let declared = call.redirectPolicy.sensitiveHeaders
         return fields.contains { SecretHeaders.contains($0.name, declared: declared) }
     }

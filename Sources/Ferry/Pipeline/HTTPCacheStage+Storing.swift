@@ -3,7 +3,7 @@ import FerryTransport
 import Synchronization
 
 extension HTTPCacheStage {
-    /// A response came: stores it, updates or removes what is stored, and says what is delivered.
+    /// Handles a response: stores it, updates or removes stored ones, and decides what is delivered.
     mutating func received(
         _ result: TransferResult, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> Received {
@@ -17,7 +17,7 @@ extension HTTPCacheStage {
         var status = CacheStatus.forwarded(forward)
         status.isCollapsed = isCollapsed
         if standIn != nil && StatusCodes.areServerFailures.contains(result.status) {
-            // It is stored no more than a failure of the network is.
+            // Such a response is not stored, just like a failure of the network.
             let stands = CacheTraceStatus(standInStatus(result.status))
             standIn?.trace.more = stands
             return .deliver(result, trace(status), validation: nil)
@@ -59,7 +59,7 @@ extension HTTPCacheStage {
         return .deliver(result, trace(status), validation: nil)
     }
 
-    /// The transfer failed.
+    /// Handles a failed transfer.
     mutating func failed() { lead = nil }
 
     private var isAnswerableMethod: Bool { sent.method == "GET" || isHead }
@@ -90,7 +90,7 @@ extension HTTPCacheStage {
         if result.status == 206 { return .partial }
         if result.isFramedByClose { return .untilClose }
         if sent.hasBody && isAnswerableMethod { return .request }
-        // An adapter may add another value next time, before which nobody knows it.
+        // An adapter may add another value next time, which is not known before.
         let varying = VaryRules.names(response) ?? []
         if core.addsCookies(to: varying) { return .vary }
         // Another token of the same owner may be accepted.
@@ -105,7 +105,7 @@ extension HTTPCacheStage {
         return request.shouldCache(Response(result, url: sent.url)) ? nil : .request
     }
 
-    /// Whether a response that is not stored tells that the stored one is not what the server has any more.
+    /// Whether a response that is not stored shows that the stored one is outdated.
     private func makesOutdated(_ status: Int) -> Bool {
         isAnswerableMethod && status < 500 && ![206, 304, 401, 407, 408, 412, 416, 429].contains(status)
     }
@@ -122,14 +122,14 @@ extension HTTPCacheStage {
         }
     }
 
-    /// What is stored now: another run may have changed it since this one looked. `nil` when nobody knows: it is not in
-    /// memory, and what this run has read may have been removed since.
+    /// The variants stored now, because another run may have changed them since this one looked. `nil` if they are
+    /// unknown: they are not in memory, and what this run has read may have been removed since.
     private var currentVariants: [StoredVariant]? {
         if let current = cache.recallEntry(key)?.variants { return current.all }
         return cache.removals == removals ? stored?.all ?? [] : nil
     }
 
-    /// Replaces what is stored. Without `writes` only in memory, if it is there.
+    /// Replaces the stored variants. Without `writes` only in memory, if they are there.
     private func change(
         _ now: CacheTime, writes: Bool = true, _ control: RunControl, until deadline: ContinuousClock.Instant?,
         _ make: @Sendable ([StoredVariant]) -> [StoredVariant]
@@ -157,7 +157,7 @@ extension HTTPCacheStage {
     ) async -> Received {
         var status = CacheStatus.forwarded(forward)
         status.isCollapsed = isCollapsed
-        // It goes to who has asked for it, and tells the cache as much.
+        // The 304 goes to the caller whose condition it answers, and updates the cache, too.
         let isOfCaller = !asksValidation
         guard let stored else { return .deliver(result, trace(status), validation: nil) }
         let validators = Validators(response)
@@ -173,7 +173,7 @@ extension HTTPCacheStage {
         let age = Freshness.initialAge(
             Headers(fields + ageField(response)), requestTime: requestTime, responseTime: now)
         let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
-        // The one that the request selects, or will select from now on.
+        // The variant that the request selects, or will select from now on.
         let index = selected.map { which.contains($0) ? $0 : first } ?? first
         var updated: [StoredVariant] = []
         for place in which {
@@ -181,13 +181,13 @@ extension HTTPCacheStage {
             guard let new = old.updated(by: fields, times, isShared: plan.terms.isShared) else { continue }
             updated.append(new)
             if place != index { continue }
-            // It answers those that it has answered, and from now on requests like this one.
+            // It serves the requests that it has served, and from now on requests like this one.
             if let own = new.answering({ variance($0) }, isShared: plan.terms.isShared) { updated.append(own) }
             updated.swapAt(0, updated.count - 1)
         }
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
         let old = stored.all[index]
-        // The server may have sent it before the change that has removed what it speaks of.
+        // The server may have sent it before the change that invalidated the stored response.
         let isInvalidated = cache.invalidations.isNoted(key, since: invalidationMark)
         let isStorable =
             !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
@@ -221,7 +221,7 @@ extension HTTPCacheStage {
         return .deliver(served, trace, validation: result)
     }
 
-    /// A response without a date is of its arrival (RFC 9110, 6.6.1), and not of the date that is stored.
+    /// A response without a date has the date of its arrival (RFC 9110, 6.6.1), not the stored one.
     private func addDate(to fields: inout [Headers.Field], _ now: CacheTime) {
         if fields.contains(where: { equalNames($0.name, "Date") }) { return }
         let date = HTTPDate(secondsSince1970: now / Freshness.second)
@@ -232,7 +232,7 @@ extension HTTPCacheStage {
         response["Age"].map { [Headers.Field(name: "Age", value: $0)] } ?? []
     }
 
-    /// A response to HEAD speaks of what a GET would bring (RFC 9111, 4.3.5).
+    /// Updates the stored response to GET from a response to HEAD (RFC 9111, 4.3.5).
     private func updateByHead(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
         guard (200..<300).contains(result.status), !isUnknown else { return }
         cache.changing.withLock { _ in
@@ -264,7 +264,7 @@ extension HTTPCacheStage {
 
     // MARK: Invalidation
 
-    /// RFC 9111, 4.4: for the user of the request, and for requests without credentials.
+    /// Invalidates (RFC 9111, 4.4) for the user of the request, and for requests without credentials.
     private func invalidate(_ result: TransferResult, _ response: Headers) {
         let urls = InvalidationRules.invalidated(
             method: sent.method, url: sent.url, status: result.status, response)
@@ -278,12 +278,12 @@ extension HTTPCacheStage {
         }
     }
 
-    /// The same, for a response whose body is streamed.
+    /// The same, for a response with a streamed body.
     func invalidate(by result: TransferResult) { invalidate(result, Headers(result)) }
 }
 
 extension HTTPCacheStage {
-    /// A response as it is stored where the application gives it as that of a GET; `nil` where it must not be.
+    /// Stores a response that the application supplies as that of a GET; `nil` if it must not be stored.
     static func saved<R: Request>(
         _ response: Response, for request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache,
         by core: AgentCore
@@ -321,7 +321,7 @@ extension HTTPCacheStage {
 }
 
 extension StoredVariant {
-    /// The same for requests with other values of the fields that it varies by; `nil` where it answers them already.
+    /// The same variant for requests with other values of the fields in its `Vary`; `nil` if it already serves them.
     fileprivate func answering(_ variance: ([String]) -> CacheDigest, isShared: Bool) -> StoredVariant? {
         if varying.isEmpty || variance(varying) == self.variance { return nil }
         return StoredVariant(
@@ -329,12 +329,12 @@ extension StoredVariant {
             isShared: isShared)
     }
 
-    /// The same after a response has spoken of it (RFC 9111, 3.2).
+    /// The same variant updated by a validation response (RFC 9111, 3.2).
     func updated(by fields: [Headers.Field], _ times: Times, isShared: Bool) -> StoredVariant? {
         var merged = ValidationRules.updated(headers, by: fields)
         let directives = ResponseDirectives(merged)
         if !directives.noCacheFields.isEmpty || !directives.privateFields.isEmpty {
-            // A field that may not be reused from now on goes (RFC 9111, 5.2.2.4).
+            // A field that must not be reused any more is removed (RFC 9111, 5.2.2.4).
             merged = Headers(StoringRules.storedFields(merged, directives, isShared: isShared))
         }
         guard
@@ -351,11 +351,12 @@ extension StoredVariant {
             variance: variance, isShared: isShared)
     }
 
-    /// Whether the disk has to know: where only dates have moved on, what it has is stale sooner, and no more. Then
+    /// Whether the disk must be updated. If only dates have changed, the entry on disk just becomes stale earlier, and
     /// writing would cost as much as fetching.
     func isWorthWriting(as new: StoredVariant, by fields: [Headers.Field]) -> Bool {
         if new.variance != variance || new.freshUntil < freshUntil { return true }
-        // One that is validated seldom costs little to write, and other processes and the next start have use for it.
+        // An entry that is rarely validated costs little to write, and is useful for other processes and after a
+        // restart.
         if new.times.response - times.response > 60 * Freshness.second { return true }
         let headers = headers
         return fields.contains { field in

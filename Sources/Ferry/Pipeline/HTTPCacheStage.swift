@@ -1,11 +1,11 @@
 import FerryCache
 import FerryTransport
 
-/// How a run uses the cache by RFC 9111. On the heap: runs that do not have nothing of it to carry.
+/// How a run uses the HTTP cache (RFC 9111). It is on the heap, so that other runs carry nothing of it.
 final class HTTPCachePlan: Sendable {
     let terms: CachePolicy.HTTPTerms
     let mode: CacheMode
-    /// Where the run begins.
+    /// The initial request of the run.
     let target: HTTPCacheTarget
 
     init(_ terms: CachePolicy.HTTPTerms, _ mode: CacheMode, _ target: HTTPCacheTarget) {
@@ -13,42 +13,42 @@ final class HTTPCachePlan: Sendable {
     }
 }
 
-/// The part of the cache by RFC 9111 in one exchange of a run, right before the network: each redirect, each retry and
-/// each repetition with a new token is looked up by what it sends. What to do is decided by the rules in
-/// `HTTPCaching`; this reads and writes.
+/// The HTTP cache (RFC 9111) in one exchange of a run, right before the network: each redirect, each retry and each
+/// repetition with a new token is looked up by what it sends. The rules in `HTTPCaching` decide; this stage reads and
+/// writes.
 struct HTTPCacheStage: Sendable {
-    /// What is about to be sent.
+    /// The request that is about to be sent.
     struct Sent: Sendable {
         var method: String
         /// Without user, password and fragment.
         var url: String
-        /// With those that the transport adds by itself.
+        /// Including those that the transport adds itself.
         var fields: Headers
         var hasBody: Bool
         var key: HTTPCacheKey
-        /// Names of fields that adapters and the authenticator have added: they are not known before they are asked.
+        /// The names of fields that adapters and the authenticator have added. They are unknown before these run.
         var added: [String] = []
-        /// Cookies of the jar were sent with it, or with what has led to it.
+        /// Cookies of the jar were sent with it, or with a request that led to it.
         var hadCookies = false
-        /// The run may be started once more to fetch the response anew: it has sent nothing unsafe.
+        /// The run may be started again to refresh the response, because it has sent nothing unsafe.
         var isRepeatable = true
         /// It follows a response that was not good enough.
         var isRetry = false
     }
 
     enum Way {
-        /// The cache answers.
+        /// The cache responds.
         case answer(TransferResult, CacheTrace)
-        /// The mode forbids to ask the network.
+        /// The mode forbids using the network.
         case refuse(CacheMiss)
-        /// The network is asked, with these fields beside those of the request.
+        /// Use the network, with these additional fields.
         case send([Headers.Field])
     }
 
     enum Received {
-        /// `validation` is what came, where a stored response is what is delivered.
+        /// `validation` is the server's response if a stored response is delivered.
         case deliver(TransferResult, CacheTrace, validation: TransferResult?)
-        /// It speaks of a response that is not stored: the request goes once more, without conditions.
+        /// It refers to a response that is not stored: send the request again, without conditions.
         case again
     }
 
@@ -59,23 +59,23 @@ struct HTTPCacheStage: Sendable {
     let request: any Request
     let key: CacheKey
     let directives: RequestCacheControl
-    /// Nobody knows whose the response is, or it depends on a body: nothing is stored or reused.
+    /// The owner of the response is unknown, or it depends on a body: nothing is stored or reused.
     let isUnknown: Bool
     private(set) var stored: StoredVariants?
-    /// Of the cache, before this run looked.
+    /// The number of removals from the cache before this run looked.
     private(set) var removals: UInt64 = 0
     /// The variant that the request selects.
     private(set) var selected: Int?
     private(set) var forward = CacheStatus.Forward.uriMiss
     private(set) var isCollapsed = false
-    /// What answers where the server fails.
+    /// The stored response to use if the server fails.
     var standIn: (result: TransferResult, trace: CacheTrace)?
     private(set) var requestTime: CacheTime = 0
-    /// Which invalidations were noted before the request was sent.
+    /// The number of invalidations noted before the request was sent.
     private(set) var invalidationMark: UInt64 = 0
-    /// The fields that ask for a validation are the cache's.
+    /// The conditions in the request are those of the cache.
     private(set) var asksValidation = false
-    /// While it lives, others wait for its validation.
+    /// While it exists, other runs wait for this validation.
     var lead: ValidationTable.Lead?
 
     init(_ core: AgentCore, _ cache: ResponseCache, _ plan: HTTPCachePlan, _ sent: Sent, of request: any Request) {
@@ -88,7 +88,7 @@ struct HTTPCacheStage: Sendable {
     var isHead: Bool { sent.method == "HEAD" }
     private var isAnswerable: Bool { sent.method == "GET" || isHead }
 
-    /// The values of the request that a stored response varies by.
+    /// The request's values of the fields in `Vary`.
     func variance(_ names: [String]) -> CacheDigest {
         if core.addsCookies(to: names) { return VaryRules.unknown }
         return VaryRules.variance(of: names) { sent.fields[$0] }
@@ -96,9 +96,10 @@ struct HTTPCacheStage: Sendable {
 
     // MARK: Before the network
 
-    /// What is stored, and what to do about it. `nil` when the run was ended meanwhile, or its deadline has passed.
+    /// Looks up the stored response and decides what to do. `nil` if the run was ended in the meantime, or its deadline
+    /// has passed.
     ///
-    /// Without `validates`, what is sent has no conditions of the cache: a 304 goes to the caller then.
+    /// Without `validates`, the request gets no conditions of the cache, so a 304 goes to the caller.
     mutating func look(
         validates: Bool, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> Way? {
@@ -127,7 +128,7 @@ struct HTTPCacheStage: Sendable {
                 ReuseRules.Allowance(
                     staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate),
                 isShared: plan.terms.isShared)
-            // Only the server can judge these.
+            // Only the server can evaluate these.
             if ValidationRules.conditionsOfServer.contains(where: { sent.fields.contains($0) }) {
                 verdict = .validate(standsIn: false)
             }
@@ -150,7 +151,7 @@ struct HTTPCacheStage: Sendable {
                 if let lead = cache.validations.lead(key) {
                     self.lead = lead
                 } else if mayWait, !directives.noCache, !variant.directives.noCache {
-                    // Another run is about to know: what it learns may do for this one (RFC 9111, 4).
+                    // Another run is validating it: the result may serve this one, too (RFC 9111, 4).
                     mayWait = false
                     let isOver = await control.wait(until: deadline) { cache.validations.wait(key, $0) }
                     guard isOver != nil else { return nil }
@@ -163,7 +164,7 @@ struct HTTPCacheStage: Sendable {
         }
     }
 
-    /// Reads what is stored, and selects. Gives whether it was in memory.
+    /// Reads the stored response and selects a variant. Returns whether it was in memory.
     private mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
         removals = cache.removals
@@ -180,7 +181,7 @@ struct HTTPCacheStage: Sendable {
         return isInMemory
     }
 
-    /// The network has to be asked, if that is allowed.
+    /// The network has to be used, if that is allowed.
     private mutating func missed(_ reason: CacheStatus.Forward? = nil, validates: Bool) -> Way {
         let hasOthers = stored?.all.isEmpty == false
         forward = reason ?? (hasOthers ? .varyMiss : .uriMiss)
@@ -188,7 +189,7 @@ struct HTTPCacheStage: Sendable {
         cache.counters.missed(miss)
         if !plan.mode.asksNetwork { return .refuse(miss) }
         if directives.onlyIfCached {
-            // RFC 9111, 5.2.1.7
+            // RFC 9111, 5.2.1.7.
             let empty = [Headers.Field(name: "Content-Length", value: "0")]
             guard let result = StoredVariant.result(status: 504, empty) else { return .refuse(miss) }
             return .answer(result, CacheTrace(outcome: .miss(miss)))
@@ -196,12 +197,12 @@ struct HTTPCacheStage: Sendable {
         return .send(validates ? conditions() : [])
     }
 
-    /// The fields that ask for a validation (RFC 9111, 4.3.1). None where the request has conditions of its own: its
-    /// caller wants to see the response to them.
+    /// The conditions of a validation (RFC 9111, 4.3.1). None if the request has its own, because its caller wants to
+    /// see the response to them.
     private mutating func conditions() -> [Headers.Field] {
         let names = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
         guard let stored, !names.contains(where: { sent.fields.contains($0) }) else { return [] }
-        // A response to HEAD is not what a GET asks for.
+        // A stored response to HEAD cannot serve a GET.
         let usable = stored.all.indices.filter { isHead || !stored.all[$0].isHead }
         let fields = ValidationRules.conditions(
             selected: selected.map { stored.all[$0].validators },
@@ -210,10 +211,10 @@ struct HTTPCacheStage: Sendable {
         return fields
     }
 
-    // MARK: What is served
+    // MARK: Serving
 
-    /// A stored response as it answers this request: whole, a part of it, its head, or 304 where the request has a
-    /// condition that holds. `nil` where only the server can answer.
+    /// A stored response in the form that the request wants: complete, a part, its head, or a 304 if a condition of the
+    /// request holds. `nil` if only the server can respond.
     func served(_ variant: StoredVariant, at now: CacheTime) -> TransferResult? {
         let result = variant.result
         if sent.fields.contains("If-None-Match") || sent.fields.contains("If-Modified-Since"),
@@ -254,7 +255,7 @@ struct HTTPCacheStage: Sendable {
         return trace
     }
 
-    /// Fetches anew what was served past its time, in a run of its own, unless that is under way.
+    /// Refreshes a response that was served stale, in a run of its own, unless such a run is already active.
     private func revalidate<R: Request>(_ request: R) {
         guard cache.beginsRevalidating(key) else { return }
         RequestRun<R>.start(
@@ -262,10 +263,10 @@ struct HTTPCacheStage: Sendable {
             mode: .revalidate, by: core)
     }
 
-    // MARK: A hit for a plain request
+    // MARK: Hits for plain requests
 
-    /// A fresh response from memory for a request that nobody changes before it is sent. `nil` where it takes more to
-    /// know.
+    /// A fresh response from memory for a request that nothing changes before it is sent. `nil` if more is needed to
+    /// decide.
     static func recall<R: Request>(
         _ request: R, _ plan: HTTPCachePlan, by core: AgentCore
     ) -> Answer? {
@@ -281,7 +282,8 @@ struct HTTPCacheStage: Sendable {
         return answer
     }
 
-    /// For a run that is given the stored response and then the network's: the first of them. `nil` when none is fresh.
+    /// The first of the two responses of a run that receives the stored response and then that of the network. `nil` if
+    /// none is fresh.
     static func first(
         _ call: Call, _ plan: HTTPCachePlan, _ control: RunControl, by core: AgentCore
     ) async -> Answer? {
@@ -304,8 +306,7 @@ struct HTTPCacheStage: Sendable {
         return loaded??.variants
     }
 
-    /// The answer of stored variants to a request that has no word on caching in it; `nil` unless one is fresh, and is
-    /// the last of its run.
+    /// The stored response to a request without caching directives; `nil` unless one is fresh and ends its run.
     static func hit<R: Request>(
         on stored: StoredVariants, of request: R, _ target: HTTPCacheTarget, now: CacheTime, by core: AgentCore
     ) -> Answer? {
@@ -326,7 +327,7 @@ struct HTTPCacheStage: Sendable {
             variant.result, ResponseOrigin(url: target.url, isIntercepted: true, isFromCache: true, cache: trace))
     }
 
-    /// Whether a field of a request has a say in what answers it.
+    /// Whether a field of a request affects the cache.
     static func speaksOfCaching(_ headers: Headers) -> Bool {
         headers.contains { field in
             switch field.name.utf8.count {
@@ -343,7 +344,7 @@ struct HTTPCacheStage: Sendable {
 }
 
 extension CacheMiss {
-    /// In the words of the other policy.
+    /// The reason in the terms of the other policy.
     init(_ forward: CacheStatus.Forward) {
         switch forward {
         case .uriMiss: self = .notFound

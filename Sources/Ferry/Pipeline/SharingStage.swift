@@ -3,14 +3,13 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// The second stage of the pipeline: runs of the same request that are under way at once share one transfer, where the
-/// request says so.
+/// The second stage of the pipeline: concurrent runs of the same request share one transfer if the request allows it.
 struct SharingStage: Sendable {
     let core: AgentCore
 
-    /// Over the network: alone, or with others who want the same.
+    /// Uses the network: alone, or together with runs of the same request.
     func answer(_ call: Call, _ control: RunControl) async -> Answer {
-        // A run whose body is counted sends it.
+        // A run that reports upload progress sends its own body.
         guard call.request.coalesces, call.meter == nil, let key = key(of: call.request, call, control) else {
             return await Exchange.answer(call, control, by: core)
         }
@@ -28,9 +27,9 @@ struct SharingStage: Sendable {
         return .refused(shared.control.wasSent ? error.leavingShared : error)
     }
 
-    /// In a task of its own, as it outlives the run that began it.
+    /// Starts a transfer in a task of its own, because it outlives the run that started it.
     private func begin(_ shared: SharedTransfer, _ key: SharedTransferKey, _ call: Call) {
-        // It carries a run that was let in, and so needs not be let in itself.
+        // It carries a run that was admitted, so it needs no admission itself.
         core.enter(shared.control)
         Task {
             let answer = await Exchange.answer(call, shared.control, by: core)
@@ -41,7 +40,7 @@ struct SharingStage: Sendable {
 
     /// `nil` for a request whose transfer cannot be shared.
     private func key<R: Request>(of request: R, _ call: Call, _ control: RunControl) -> SharedTransferKey? {
-        // They may give each run credentials of its own. And of two rules nobody knows whether they are the same.
+        // Adapters and providers may add different credentials for each run. Two rules cannot be compared.
         guard core.configuration.adapters.isEmpty, core.configuration.credentialProvider == nil, !core.hasCookies,
             request.redirectPolicy?.decide == nil, request.retryPolicy?.decide == nil,
             let transfer = try? call.read().transfer
@@ -60,15 +59,15 @@ struct SharingStage: Sendable {
         material.appendCounted(credentials)
         let proxy = transfer.proxy.map { "\($0.address)\0\($0.user ?? "")\0\($0.password ?? "")" } ?? ""
         material.appendCounted(proxy)
-        // With another token it may be for somebody else.
+        // With another token the response may be for another user.
         let token = call.takesToken(to: transfer.url) ? core.tokens?.generation : nil
         material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(token.map(String.init) ?? "none")")
         let policy = core.cachePolicy(of: request)
         (policy.terms?.sensitiveData ?? policy.http?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
-        // By RFC 9111 the cache answers behind this stage.
+        // The HTTP cache (RFC 9111) works behind this stage.
         if let http = call.http { material.appendCounted("\(http.terms.isShared) \(http.mode)") }
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(control.isRefresh)")
-        // Each run has a deadline of its own; the rest is the transfer's.
+        // Each run has its own deadline; the other timeouts belong to the transfer.
         let timeouts = transfer.timeouts
         material.appendCounted(
             "\(timeouts.connect) \(timeouts.idle) \(timeouts.total) \(timeouts.lowSpeedBytes) \(timeouts.lowSpeedTime)")
@@ -77,8 +76,8 @@ struct SharingStage: Sendable {
         return SharedTransferKey(type: ObjectIdentifier(R.self), material: material, proxy: call.proxy)
     }
 
-    /// The fields that runs have in common: a key that Ferry has made for one run does not tell it from another. The
-    /// transfer has that of the run that began it.
+    /// The fields that runs have in common. A key that Ferry has generated for one run does not distinguish it from
+    /// another; the transfer has the key of the run that started it.
     private func shared<R: Request>(_ fields: HeaderBlock, of request: R) -> HeaderBlock {
         guard request.idempotencyKey == .automatic, request.prebuiltRequest == nil,
             !request.headers.contains("Idempotency-Key")
@@ -92,7 +91,7 @@ struct SharingStage: Sendable {
 }
 
 extension Call {
-    /// For a transfer that is nobody's own: the runs that wait for it have their deadlines, it has none.
+    /// The record of a shared transfer: the waiting runs have deadlines, the transfer has none.
     fileprivate var ofNobody: Call {
         var shared = ofPart
         (shared.tag, shared.deadline, shared.start, shared.groupDeadline) = (nil, nil, nil, nil)
@@ -102,7 +101,7 @@ extension Call {
 }
 
 extension RequestError {
-    /// Of a run that leaves a transfer, which goes on: how far that has come is not known here.
+    /// The error of a run that leaves a transfer which continues: the progress of the transfer is not known here.
     fileprivate var leavingShared: RequestError {
         var facts = facts
         facts.phase = .waitingHead
@@ -112,14 +111,14 @@ extension RequestError {
 }
 
 extension RedirectPolicy {
-    /// All of it but the rule.
+    /// Everything except the rule.
     fileprivate var words: String {
         "\(limit ?? -1) \(allowsDowngrade) \(sensitiveHeaders) \(keepsMethodOn301And302) \(keepsTraceContext)"
     }
 }
 
 extension RetryPolicy {
-    /// All of it but the rule.
+    /// Everything except the rule.
     fileprivate var words: String {
         """
         \(maxAttempts) \(baseDelay) \(factor) \(maxDelay) \(jitter) \(statuses.sorted()) \(retryableErrors) \
@@ -139,7 +138,7 @@ extension [UInt8] {
 final class SharedTransfer: Sendable {
     private struct State {
         var waiters: [Int: @Sendable (Answer) -> Void] = [:]
-        /// Of those who wait.
+        /// The priorities of the waiting runs.
         var priorities: [Int: RequestPriority] = [:]
         var next = 0
         var answer: Answer?
@@ -150,7 +149,7 @@ final class SharedTransfer: Sendable {
 
     init(_ control: RunControl) { self.control = control }
 
-    /// One more that waits. Its number, by which it leaves.
+    /// Adds a waiting run. Returns its number, with which it leaves.
     fileprivate func join() -> Int {
         state.withLock { state in
             state.next += 1
@@ -159,7 +158,7 @@ final class SharedTransfer: Sendable {
         }
     }
 
-    /// Calls back once, when the answer is there, or now.
+    /// Calls back once, when the result is there, or now.
     func wait(_ number: Int, _ done: @escaping @Sendable (Answer) -> Void) {
         let answer = state.withLock { state in
             if state.answer == nil { state.waiters[number] = done }
@@ -168,9 +167,9 @@ final class SharedTransfer: Sendable {
         if let answer { done(answer) }
     }
 
-    /// The priority of one who waits: the highest of them is the transfer's.
+    /// The priority of a waiting run. The transfer has the highest of them.
     fileprivate func setPriority(_ priority: RequestPriority, of number: Int, in core: AgentCore) {
-        // Under the lock: of two that change theirs at once, the later sees both.
+        // Under the lock: if two change their priorities at once, the later one sees both.
         state.withLock { state in
             guard state.answer == nil, state.waiters[number] != nil else { return }
             state.priorities[number] = priority
@@ -188,7 +187,7 @@ final class SharedTransfer: Sendable {
         for waiter in waiters { waiter(answer) }
     }
 
-    /// Whether nobody waits any more for an answer that is not there.
+    /// Whether no run waits any more, and there is no result yet.
     fileprivate func leave(_ number: Int) -> Bool {
         state.withLock { state in
             guard state.answer == nil, state.waiters.removeValue(forKey: number) != nil else { return false }
@@ -198,21 +197,21 @@ final class SharedTransfer: Sendable {
     }
 }
 
-/// The shared transfers under way.
+/// The active shared transfers.
 final class SharedTransferTable: Sendable {
     private let transfers = Mutex([SharedTransferKey: SharedTransfer]())
 
-    /// The transfer under way for a key, or a new one, and the number of the run that joins it.
+    /// The active transfer for a key, or a new one, and the number of the run that joins it.
     func join(
         _ key: SharedTransferKey, else make: () -> SharedTransfer
     ) -> (shared: SharedTransfer, number: Int, isNew: Bool) {
         let made = make()
         return transfers.withLock { transfers in
-            // A cancel of all runs was not meant for one that comes after it.
+            // `cancelAll` does not apply to a run that starts after it.
             let found = transfers[key].flatMap { $0.control.end == nil ? $0 : nil }
             let shared = found ?? made
             transfers[key] = shared
-            // Under the lock, so that nobody takes it for abandoned meanwhile.
+            // Under the lock, so that the transfer does not count as abandoned in the meantime.
             return (shared, shared.join(), found == nil)
         }
     }
@@ -222,8 +221,7 @@ final class SharedTransferTable: Sendable {
         shared.complete(answer)
     }
 
-    /// Somebody does not want the answer any more; the last of them ends the transfer, and who comes later begins
-    /// another.
+    /// A run no longer waits. The last one ends the transfer, and a run that comes later starts another.
     func leave(_ shared: SharedTransfer, _ key: SharedTransferKey, _ number: Int) {
         let isAbandoned = transfers.withLock { transfers in
             guard shared.leave(number) else { return false }
@@ -238,10 +236,10 @@ final class SharedTransferTable: Sendable {
     }
 }
 
-/// What runs must have in common to share a transfer: all that is sent, and how the answer is to be taken.
+/// What runs must have in common to share a transfer: everything that is sent, and how the response is handled.
 struct SharedTransferKey: Hashable {
     let type: ObjectIdentifier
     let material: [UInt8]
-    /// All its rules: a redirect may lead to a host that another rule is for.
+    /// All its rules, because a redirect may lead to a host with another rule.
     let proxy: ProxyConfiguration
 }

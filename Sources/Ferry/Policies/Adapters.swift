@@ -1,40 +1,40 @@
 import FerryTransport
 public import FoundationEssentials
 
-/// Changes requests before they leave: a signature, a trace header, a token.
+/// Changes requests before they are sent: adds a signature, a trace header, a token.
 ///
-/// Adapters run in their order, each on what the one before has made, anew for every attempt of a run, in a task of the
-/// run. A redirect to another place passes them by: what they add is meant for the server that was asked. Where the
-/// origin changes, header fields of theirs stay behind, and a body of theirs goes nowhere: a redirect that keeps the
-/// body ends the run with `redirectForbidden(policy)`.
+/// Adapters run in their order, each on the result of the one before, for every attempt of a run, in a task of the run.
+/// They do not run for a redirect to another place, because what they add is meant for the original server. If the
+/// origin changes, header fields that they added are dropped. A body that they set is never sent to another origin: a
+/// redirect that keeps the body ends the run with `redirectForbidden(policy)`.
 public protocol RequestAdapter: Sendable {
-    /// Changes `request`. What is thrown fails the run: a `RequestError` as it is, anything else as `applicationError`.
+    /// Changes `request`. An error fails the run: a `RequestError` unchanged, any other as `applicationError`.
     func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws
 }
 
-/// May answer a run by itself, without the network.
+/// Responds to requests without the network.
 ///
-/// Interceptors are asked in their order, after the adapters, for every attempt of a run, redirects included, in a task
-/// of the run; the first that answers is the last that is asked. An answer goes the way of one from the network:
-/// redirects, retries, validation, hooks and callbacks.
+/// Interceptors are asked in their order, after the adapters, for every attempt of a run including redirects, in a task
+/// of the run. The first that responds is the last that is asked. Its response is handled like one from the network:
+/// redirects, retries, validation, hooks and callbacks apply.
 public protocol RequestInterceptor: Sendable {
-    /// The answer, or `nil` to pass the request on. What is thrown fails the run: a `RequestError` as it is, anything
-    /// else as `applicationError`.
+    /// Returns the response, or `nil` to pass the request on. An error fails the run: a `RequestError` unchanged, any
+    /// other as `applicationError`.
     func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse?
 }
 
-/// An answer that came from no network.
+/// A response that did not come from the network.
 public struct InterceptedResponse: Sendable {
     /// The status code, 200 to 999.
     public var status: Int
-    /// The header fields; what is no field fails the run with `malformedResponse`.
+    /// The header fields. An invalid field fails the run with `malformedResponse`.
     public var headers: Headers
-    /// The body, as it is to be handed over: nothing is decoded.
+    /// The body as it is delivered. It is not decoded.
     public var body: Data
-    /// Whether the response calls itself one from a cache. The default is `false`.
+    /// Whether the response claims to come from a cache. The default is `false`.
     public var isFromCache: Bool
 
-    /// An answer of its parts.
+    /// Creates a response.
     public init(status: Int = 200, headers: Headers = Headers(), body: Data = Data(), isFromCache: Bool = false) {
         self.status = status
         self.headers = headers
@@ -44,7 +44,7 @@ public struct InterceptedResponse: Sendable {
 }
 
 extension InterceptedResponse {
-    /// Status line and fields as they would stand on the wire. A line break in a field must not make two of it.
+    /// Status line and fields as on the wire. A line break in a field must not make two fields of it.
     func head() throws(TransferFailure) -> [UInt8] {
         var head = "HTTP/1.1 \(status) \r\n"
         for field in headers {
@@ -57,8 +57,8 @@ extension InterceptedResponse {
     }
 }
 
-/// Puts a token on requests, and fetches a new one when a server does not accept it any more: once for all the runs
-/// that wait for it, which are then sent again.
+/// Adds a token to requests, and gets a new one when a server refuses it. One refresh serves all runs that wait for it;
+/// these are then sent again.
 ///
 ///     struct Session: Authenticator {
 ///         func apply(_ token: String, to request: inout OutgoingRequest) {
@@ -70,60 +70,61 @@ extension InterceptedResponse {
 ///     }
 ///     configuration.authenticator = Session()
 ///
-/// Runs that a refresh starts itself, in its own task, carry no token and wait for no refresh, so it cannot wait for
-/// itself. A run is sent again once; when the new token is not accepted either, or the refresh fails, it ends with the
-/// answer it has: so do all that were under way with the same token, without another refresh. One whose body can be
-/// read only once is not sent again; the token is refreshed for those that follow. A run that never had a token ends
-/// with the code and the message of what the refresh threw, in the phase `preparing`, with that as its
+/// Runs that a refresh starts in its own task carry no token and wait for no refresh, so a refresh cannot wait for
+/// itself. A run is sent again only once. If the new token is refused too, or the refresh fails, the run ends with the
+/// response it has. The same applies to all runs that were active with the same token, without another refresh. A run
+/// whose body can be read only once is not sent again; the token is refreshed for later runs. A run that never had a
+/// token ends with the code and the message of the failed refresh, in the phase `preparing`, with that error as its
 /// ``RequestError/cause``.
 ///
-/// Some resources refuse every token. ``NetworkConfiguration/refreshLimit`` bounds the refreshes that they cause. While
-/// other runs are accepted with a token, a resource that has refused it when it was new does not have it replaced.
+/// Some resources refuse every token. ``NetworkConfiguration/refreshLimit`` limits the refreshes that they cause. While
+/// other runs succeed with a token, a resource that refused it when it was new does not cause another refresh.
 ///
-/// The token is meant for base and CDN of the configuration, and for the base or CDN that a request names for itself.
-/// To an absolute URL of another origin it does not go, also where an adapter has sent the request there, and a refusal
-/// from there refreshes nothing; where the configuration names no servers it goes anywhere. On a redirect it goes only
-/// to the origin that was asked first; with a token in its body, a redirect to another one that keeps the body ends the
-/// run with `redirectForbidden(policy)`.
+/// The token is sent to the configuration's base URL and CDN URL, and to those that a request names itself. It is not
+/// sent to an absolute URL of another origin, even if an adapter has changed the URL, and a refusal from there causes
+/// no refresh. If the configuration names no servers, the token is sent to any server. After a redirect it is sent only
+/// to the original origin. If the token is in the body, a redirect to another origin that keeps the body ends the run
+/// with `redirectForbidden(policy)`.
 public protocol Authenticator<Token>: Sendable {
-    /// What is put on requests.
+    /// The type of the token.
     associatedtype Token: Sendable
 
-    /// The token to begin with; `nil` fetches one before the first request. The default is `nil`.
+    /// The initial token; `nil` gets one before the first request. The default is `nil`.
     var token: Token? { get }
 
-    /// Puts the token on a request.
+    /// Adds the token to a request.
     func apply(_ token: Token, to request: inout OutgoingRequest)
 
-    /// Fetches a token in the place of `old`, which was not accepted; `nil` when there was none yet.
+    /// Gets a token to replace `old`, which was refused; `old` is `nil` if there was none yet.
     func refresh(_ old: Token?, with agent: NetworkAgent) async throws -> Token
 
-    /// Whether this answer says that the token is not accepted. The default is status 401.
+    /// Whether this response means that the token was refused. The default is status 401.
     func isRefused(_ response: Response) -> Bool
 
-    /// When a token expires; asked once for each. The default is `nil`, not known: then it is replaced when it is
-    /// refused.
+    /// The expiry of a token; called once for each token. The default is `nil`, unknown: then the token is replaced
+    /// when it is refused.
     ///
-    /// A token that expires within ``NetworkConfiguration/tokenRefreshLead`` is replaced while requests still go out
-    /// with it; one that has expired is sent no more, and requests wait for the next. Where ``RefreshLimit`` is
-    /// reached, perhaps as this machine's clock is wrong, the token is sent as it is.
+    /// A token that expires within ``NetworkConfiguration/tokenRefreshLead`` is replaced while requests are still sent
+    /// with it. An expired token is not sent any more, and requests wait for the next one. If ``RefreshLimit`` is
+    /// reached, perhaps because this machine's clock is wrong, the token is sent nevertheless.
     func expiration(of token: Token) -> Date?
 }
 
-/// How often a refused token is refreshed, so that a resource that refuses every token does not have tokens fetched for
-/// ever.
+/// The limit for refreshes of refused tokens, so that a resource that refuses every token does not cause endless
+/// refreshes.
 ///
-/// A refresh counts unless it helped: unless the run that started it was then accepted. So a token that expires is
-/// always replaced, however often that is. The fetch of the first token does not count. A run that is refused when the
+/// A refresh counts unless it helped, that is, unless the run that started it was then accepted. So an expired token is
+/// always replaced, however often that happens. Getting the first token does not count. A run that is refused after the
+/// limit was reached ends with the response it has.
 /// limit is reached ends with the response it has.
 public struct RefreshLimit: Sendable, Hashable {
-    /// How many refreshes there may be within ``window``. The default is 3; 0 refreshes no token that is refused.
+    /// The maximum number of refreshes within ``window``. The default is 3; with 0, no refused token is refreshed.
     public var maxRefreshes: Int
 
-    /// The default is 60 seconds.
+    /// The time window. The default is 60 seconds.
     public var window: Duration
 
-    /// A limit with the defaults, and what is named here.
+    /// Creates a limit. Parameters that are left out have their defaults.
     public init(maxRefreshes: Int = 3, window: Duration = .seconds(60)) {
         self.maxRefreshes = maxRefreshes
         self.window = window
@@ -131,10 +132,10 @@ public struct RefreshLimit: Sendable, Hashable {
 }
 
 extension Authenticator {
-    /// None: one is fetched before the first request.
+    /// `nil`: the first token is fetched before the first request.
     public var token: Token? { nil }
-    /// Status 401.
+    /// Whether the status is 401.
     public func isRefused(_ response: Response) -> Bool { response.status == 401 }
-    /// Not known.
+    /// `nil`, unknown.
     public func expiration(of token: Token) -> Date? { nil }
 }

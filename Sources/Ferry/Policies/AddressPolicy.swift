@@ -1,46 +1,47 @@
 import FerryTransport
 import Glibc
 
-/// Which addresses may be connected to. It is checked on the address that a name was resolved to, just before the
-/// connection is made, for redirects too: a name that points inwards, or an address in disguise (`0x7f000001`), does
-/// not get past it. What it forbids is `addressForbidden`, before any byte is sent.
+/// The addresses that an agent or a request may connect to. Ferry checks the resolved address right before the
+/// connection is made, also after redirects. So a name that resolves to an internal address, or an address in another
+/// notation (`0x7f000001`), does not pass. A forbidden address is `addressForbidden`, before any byte is sent.
 ///
-/// Behind a proxy that looks names up (HTTP, and SOCKS with names resolved there) the policy holds for what stands in
-/// the URL only: an address that is not public and `localhost` are refused, but what a name leads to the proxy alone
-/// knows, and is the proxy's to forbid. With names looked up here (`resolvesNames: .local`) it holds as it does without
-/// a proxy. The proxy's own address is exempt.
+/// Behind a proxy that resolves names itself (HTTP, and SOCKS with remote resolution), the policy applies only to the
+/// text of the URL: it refuses non-public addresses and `localhost`, but only the proxy knows what a name resolves to,
+/// so the proxy must refuse it. With local resolution (`resolvesNames: .local`) the policy applies as without a proxy.
+/// The address of the proxy itself is exempt.
 public struct AddressPolicy: Sendable, Hashable, CustomStringConvertible {
     private enum Kind: String, Sendable { case any, publicOnly }
 
     private let kind: Kind
 
-    /// All of them. The default.
+    /// All addresses. This is the default.
     public static var any: AddressPolicy { AddressPolicy(kind: .any) }
 
-    /// Only addresses of the public internet: no loopback, private, link-local, shared, multicast, reserved or
-    /// unspecified ones, of IPv4 and IPv6, mapped and translated forms included. For URLs that come from outside.
+    /// Only addresses of the public internet. Loopback, private, link-local, shared, multicast, reserved and
+    /// unspecified addresses of IPv4 and IPv6 are forbidden, including their mapped and translated forms. Use it for
+    /// URLs from users.
     public static var publicOnly: AddressPolicy { AddressPolicy(kind: .publicOnly) }
 
     var isPublicOnly: Bool { kind == .publicOnly }
 
-    /// Its name.
+    /// The name.
     public var description: String { kind.rawValue }
 }
 
-/// Addresses that begin with the same bits (RFC 4632); one address alone is a network of all its bits. IPv4 is held as
-/// IPv6 writes it (`::ffff:10.0.0.1`), so that both spellings of an address are the same.
+/// Addresses with a common prefix (RFC 4632); a single address is a network with a full-length prefix. IPv4 is stored
+/// as IPv6 (`::ffff:10.0.0.1`), so that both spellings of an address are equal.
 struct IPNetwork: Sendable, Hashable {
     private let high: UInt64
     private let low: UInt64
     private let bits: Int
 
-    /// An address: dotted decimal, or IPv6 with or without brackets; a zone is left out.
+    /// An address in dotted decimal, or IPv6 with or without brackets; a zone is ignored.
     init?(address text: some StringProtocol) {
         guard let (high, low, _) = Self.parse(text) else { return nil }
         (self.high, self.low, bits) = (high, low, 128)
     }
 
-    /// `10.0.0.0/8`, `fd00::/8`, `[fd00::]/8`. Bits beyond the length are ignored.
+    /// `10.0.0.0/8`, `fd00::/8` or `[fd00::]/8`. Bits beyond the prefix are ignored.
     init?(block text: some StringProtocol) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, let (high, low, isV4) = Self.parse(parts[0]), !parts[1].isEmpty,
@@ -83,11 +84,11 @@ struct IPNetwork: Sendable, Hashable {
 }
 
 extension NetworkConfiguration {
-    /// ``transport``, with ``hostOverrides`` read and what makes no sense refused.
+    /// ``transport`` with ``hostOverrides`` parsed; throws if they are invalid.
     func checkedTransport() throws(TransferFailure) -> TransportConfiguration {
         var made = transport
         if let unixSocket, !(1...107).contains(unixSocket.utf8.count) || unixSocket.utf8.contains(0) {
-            throw unusable("unixSocket: a path has 1 to 107 bytes, not \(unixSocket.utf8.count)")
+            throw unusable("unixSocket: a path must have 1 to 107 bytes, not \(unixSocket.utf8.count)")
         }
         for (key, addresses) in hostOverrides {
             made.hostOverrides.append(try hostOverride(key, addresses))
@@ -98,8 +99,10 @@ extension NetworkConfiguration {
     private func hostOverride(
         _ key: String, _ addresses: [String]
     ) throws(TransferFailure) -> TransportConfiguration.HostOverride {
-        // libcurl cannot be told of one.
-        guard key.first != "[" else { throw unusable("hostOverrides: \"\(key)\" is an address of IPv6") }
+        // libcurl does not support one.
+        guard key.first != "[" else {
+            throw unusable("hostOverrides: \"\(key)\" is an IPv6 address, which is not supported")
+        }
         guard let colon = key.lastIndex(of: ":"), isName(key[..<colon]),
             let port = port(key[key.index(after: colon)...])
         else { throw unusable("hostOverrides: \"\(key)\" is not a host and a port") }
@@ -117,7 +120,7 @@ extension NetworkConfiguration {
     }
 }
 
-/// Any other would match no URL, and go unnoticed: a name stands in punycode there.
+/// Any other key would match no URL and have no effect without notice, because a name is in punycode there.
 private func isName(_ text: Substring) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/\\?#@:%[]\"<>".utf8.contains($0) }
 }

@@ -1,73 +1,73 @@
-/// A user and a password, for a server or a proxy that asks for them. Neither shows in a text made of it.
+/// User and password for a server or a proxy that requires them. No textual form of the value shows either.
 public struct Credential: Sendable, Hashable {
-    /// The user, with a domain before a backslash where the scheme has one (`OFFICE\kim`).
+    /// The user, with a domain before a backslash if the scheme has one (`OFFICE\kim`).
     public let user: String
     /// The password.
     public let password: String
 
-    /// Makes a credential. Neither part may hold a control character (below U+0020, or U+007F), whatever the scheme:
-    /// what is to be sent with such a one fails with `invalidRequest`, and nothing is sent.
+    /// Creates a credential. Neither part may contain a control character (below U+0020, or U+007F), whatever the
+    /// scheme: otherwise a request with the credential fails with `invalidRequest`, and nothing is sent.
     public init(user: String, password: String) {
         self.user = user
         self.password = password
     }
 
-    /// Whether it can be handed to libcurl: a NUL would end it there, and Digest sends line breaks as they are.
+    /// Whether it can be passed to libcurl: a NUL would end it there, and Digest sends line breaks unchanged.
     var isUsable: Bool { ![user, password].contains { $0.utf8.contains { $0 < 0x20 || $0 == 0x7F } } }
 }
 
 extension Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// `Credential(***)`
+    /// `Credential(***)`.
     public var description: String { "Credential(***)" }
 
-    /// Likewise.
+    /// `Credential(***)`.
     public var debugDescription: String { description }
 
-    /// Nothing, so that `dump` shows nothing.
+    /// Empty, so that `dump` shows no secret.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Answers the challenges of servers and proxies (RFC 9110, 11): 401 and 407.
+/// Supplies credentials for challenges of servers and proxies (RFC 9110, 11): 401 and 407.
 ///
-/// It is asked in a task of the run, once for the server and once for the proxy: a credential that is not accepted is
-/// not asked for again, and the answer is delivered. A server of another origin behind a redirect, and another proxy on
-/// the way there, get none of what was given before; for them it is asked anew.
+/// It is asked in a task of the run, once for the server and once for the proxy. If a credential is refused, it is not
+/// asked again, and the response is delivered. A server of another origin after a redirect, and another proxy, never
+/// get an earlier credential; the provider is asked again for them.
 public protocol CredentialProvider: Sendable {
-    /// The credential to try, or `nil` to let the run go on with the answer as it is. What is thrown fails the run: a
-    /// `RequestError` as it is, anything else as `applicationError`.
+    /// Returns the credential to try, or `nil` to deliver the response as it is. An error fails the run: a
+    /// `RequestError` unchanged, any other as `applicationError`.
     func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential?
 }
 
-/// A server or a proxy asks who one is (401 or 407): what a provider of credentials decides on.
+/// A request for credentials by a server or a proxy (401 or 407).
 public struct CredentialChallenge: Sendable, Hashable {
-    /// Who asks.
+    /// The side that requests credentials.
     public enum Challenger: String, Sendable, Hashable {
-        /// The server, by 401 and `WWW-Authenticate`.
+        /// The server, with 401 and `WWW-Authenticate`.
         case server
-        /// The proxy, by 407 and `Proxy-Authenticate`.
+        /// The proxy, with 407 and `Proxy-Authenticate`.
         case proxy
     }
 
-    /// One of the ways that are offered.
+    /// One of the schemes that are offered.
     public struct Offer: Sendable, Hashable {
-        /// The name of the scheme, as it came, like `Basic`; case has no meaning in it.
+        /// The name of the scheme as received, like `Basic`. Case is not significant.
         public let scheme: String
-        /// The bare value behind the scheme, as Negotiate has it.
+        /// The single value after the scheme, as in Negotiate.
         public let token: String?
-        /// The parameters behind the scheme, by names in lower case; of one that comes twice the first.
+        /// The parameters after the scheme, by lower-case name. If a name appears twice, the first value is used.
         public let parameters: [String: String]
 
-        /// What is protected, in the server's words (RFC 9110, 11.5).
+        /// The protected area, as the server names it (RFC 9110, 11.5).
         public var realm: String? { parameters["realm"] }
     }
 
-    /// Who asks.
+    /// The side that requests credentials.
     public let challenger: Challenger
-    /// The host that asks, as libcurl connected to it.
+    /// The host that requests them, in the form that libcurl connects to.
     public let host: String
-    /// Its port.
+    /// The port of the host.
     public let port: Int
-    /// What it offers, in its order.
+    /// The offered schemes, in order.
     public let offers: [Offer]
 
     init(challenger: Challenger, host: String, port: Int, fields: [String]) {
@@ -77,44 +77,44 @@ public struct CredentialChallenge: Sendable, Hashable {
         offers = Array(fields.lazy.flatMap { ChallengeParser.offers(in: $0) }.prefix(ChallengeParser.most))
     }
 
-    /// What is offered that Ferry can answer by itself.
+    /// The offered schemes that Ferry supports.
     public var schemes: CredentialSchemes {
         offers.reduce(into: []) { $0.formUnion(CredentialSchemes(name: $1.scheme)) }
     }
 
-    /// What is protected, in the words of the first offer that names it.
+    /// The protected area, as named by the first offer that has a realm.
     public var realm: String? { offers.lazy.compactMap(\.realm).first }
 
-    /// The first offer of that scheme, without regard to case.
+    /// The first offer of a scheme, compared without regard to case.
     public func offer(of scheme: String) -> Offer? { offers.first { equalNames($0.scheme, scheme) } }
 }
 
-/// Ways to prove who one is (RFC 9110, 11.1) that libcurl speaks, as far as it was built for them.
+/// Authentication schemes (RFC 9110, 11.1) that libcurl supports, if it was built with them.
 public struct CredentialSchemes: OptionSet, Sendable, Hashable, CustomStringConvertible {
-    /// One bit a scheme.
+    /// One bit per scheme.
     public let rawValue: UInt8
 
-    /// Makes a set of bits.
+    /// Creates a set from bits.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// User and password as they are (RFC 7617): only over TLS are they a secret.
+    /// User and password in clear text (RFC 7617): they are secret only over TLS.
     public static let basic = CredentialSchemes(rawValue: 1 << 0)
-    /// A digest of them (RFC 7616).
+    /// A digest of user and password (RFC 7616).
     public static let digest = CredentialSchemes(rawValue: 1 << 1)
-    /// Microsoft's, bound to a connection.
+    /// NTLM, bound to a connection.
     public static let ntlm = CredentialSchemes(rawValue: 1 << 2)
-    /// Kerberos, or NTLM within it (RFC 4559), bound to a connection.
+    /// Negotiate: Kerberos, or NTLM within it (RFC 4559), bound to a connection.
     public static let negotiate = CredentialSchemes(rawValue: 1 << 3)
 
-    /// All four.
+    /// All four schemes.
     public static let all: CredentialSchemes = [.basic, .digest, .ntlm, .negotiate]
 
-    /// The scheme of that name, without regard to case; empty for others.
+    /// The scheme with this name, without regard to case; empty for any other name.
     init(name: String) {
         self = Self.names.first { equalNames($0.name, name) }?.scheme ?? []
     }
 
-    /// `Basic, Digest`
+    /// The names, like `Basic, Digest`.
     public var description: String {
         Self.names.filter { contains($0.scheme) }.map(\.name).joined(separator: ", ")
     }
@@ -124,10 +124,10 @@ public struct CredentialSchemes: OptionSet, Sendable, Hashable, CustomStringConv
     ]
 }
 
-/// Reads `WWW-Authenticate` and `Proxy-Authenticate` (RFC 9110, 11.6.1 and 11.7.1). A comma parts challenges, and the
-/// parameters of one as well: which it is, is told by what follows it.
+/// Parses `WWW-Authenticate` and `Proxy-Authenticate` (RFC 9110, 11.6.1 and 11.7.1). A comma separates both challenges
+/// and the parameters of a challenge; what follows it tells which.
 struct ChallengeParser {
-    /// Challenges that are read at most; nobody means more.
+    /// The maximum number of challenges.
     static let most = 32
 
     private let bytes: [UInt8]
@@ -135,7 +135,7 @@ struct ChallengeParser {
 
     private init(_ field: String) { bytes = Array(field.utf8) }
 
-    /// The challenges of one field. What cannot be read ends the reading; what stood before it counts.
+    /// The challenges of one field. Parsing stops at the first error; the challenges before it are returned.
     static func offers(in field: String) -> [CredentialChallenge.Offer] {
         var parser = ChallengeParser(field)
         return parser.read()
@@ -162,7 +162,7 @@ struct ChallengeParser {
         return offers
     }
 
-    /// Stops at the end, or where the next challenge begins. `false`: it makes no sense.
+    /// Stops at the end, or where the next challenge begins. Returns `false` on a syntax error.
     private mutating func readParameters(into parameters: inout [String: String]) -> Bool {
         var isFirst = true
         while !isAtEnd {
@@ -175,7 +175,7 @@ struct ChallengeParser {
             let name = token()
             skipBlanks()
             guard let name, at(0x3D) else {
-                // No parameter: the next scheme, unless it stands where no comma was.
+                // Not a parameter, so this is the next scheme, unless there was no comma before it.
                 index = start
                 return !isFirst || at(0x2C)
             }
@@ -204,7 +204,7 @@ struct ChallengeParser {
         return index == start ? nil : String(decoding: bytes[start..<index], as: UTF8.self)
     }
 
-    /// Only when it is all that stands behind the scheme; `realm=` alone could be either, and is taken for this.
+    /// Only if it is all that follows the scheme; `realm=` alone could be either, and is taken as this.
     private mutating func token68() -> String? {
         var end = index
         while end < bytes.count, Self.token68Bytes.contains(bytes[end]) { end += 1 }
@@ -235,7 +235,7 @@ struct ChallengeParser {
         return nil
     }
 
-    /// RFC 9110, 11.2.
+    /// The characters of token68 (RFC 9110, 11.2).
     private static let token68Bytes = ByteSet(
         "-._~+/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }

@@ -1,14 +1,14 @@
-/// A moment as HTTP writes it (RFC 9110, 5.6.7), in whole seconds since 1970; leap seconds count as the second before.
+/// A date in HTTP's format (RFC 9110, 5.6.7), in whole seconds since 1970. A leap second counts as the second before.
 struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
     let secondsSince1970: Int64
 
     init(secondsSince1970: Int64) { self.secondsSince1970 = secondsSince1970 }
 
-    /// Reads all three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
-    /// `Sun Nov  6 08:49:37 1994`. What is no such date is `nil`, a wrong day of the week is not looked at.
+    /// Parses all three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and
+    /// `Sun Nov  6 08:49:37 1994`. `nil` for any other text; a wrong day of the week is ignored.
     ///
-    /// A year of two digits is the one that is not more than 50 years ahead of `now`. A cache reads dates without
-    /// regard to case (RFC 9111, 4.2): `ignoresCase`.
+    /// A year with two digits is the one that is at most 50 years ahead of `now`. A cache parses dates without regard
+    /// to case (RFC 9111, 4.2): `ignoresCase`.
     init?(_ text: String, now: HTTPDate, ignoresCase: Bool = false) {
         var reader = Reader(text, ignoresCase: ignoresCase)
         guard let word = reader.letters(), word.count >= 3 else { return nil }
@@ -74,7 +74,7 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Days since 1970, in years that begin with March: then the leap day is a year's last.
+    /// Days since 1970, in years that begin with March, so that the leap day is the last of the year.
     private static func days(from date: (year: Int, month: Int, day: Int)) -> Int64 {
         let year = date.month > 2 ? date.year : date.year - 1
         let dayOfYear = (153 * ((date.month + 9) % 12) + 2) / 5 + date.day - 1
@@ -95,7 +95,7 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension HTTPDate {
-    /// Takes a date apart from left to right.
+    /// Parses a date from left to right.
     private struct Reader {
         private var rest: Substring.UTF8View
         private let ignoresCase: Bool
@@ -128,7 +128,7 @@ extension HTTPDate {
             return word.isEmpty ? nil : Substring(word)
         }
 
-        /// Exactly that many digits.
+        /// Exactly this many digits.
         mutating func number(_ digits: Int) -> Int? {
             let word = rest.prefix(digits)
             guard word.count == digits, word.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
@@ -141,7 +141,7 @@ extension HTTPDate {
             return HTTPDate.months.firstIndex { $0.utf8.elementsEqual(word.utf8, by: isSame) }.map { $0 + 1 }
         }
 
-        /// Seconds since midnight of `08:49:37`.
+        /// The seconds since midnight of a time like `08:49:37`.
         mutating func time() -> Int? {
             guard let hours = number(2), skip(":"), let minutes = number(2), skip(":"), let seconds = number(2),
                 hours < 24, minutes < 60, seconds <= 60

@@ -1,19 +1,19 @@
 import FerryTransport
 import FoundationEssentials
 
-/// Through which proxy an agent's requests go. None, unless it is said: the environment is not looked at by itself.
+/// The proxies of an agent's requests. By default there is none; the environment is used only if you ask for it.
 ///
-/// Over an HTTP proxy https goes through a tunnel (CONNECT), http is asked of the proxy itself. A credential is sent to
-/// the proxy alone, never to the server behind it.
+/// Through an HTTP proxy, `https` URLs use a tunnel (CONNECT), and `http` URLs are requested from the proxy itself. A
+/// credential is sent to the proxy only, never to the server behind it.
 ///
 ///     var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
 ///     configuration.proxy = .http("proxy.example.com", port: 3128).except("localhost", ".internal", "10.0.0.0/8")
 ///     configuration.proxy = .environment                     // HTTPS_PROXY and the like
 ///     configuration.proxy = .schemes(http: .none, https: .url("socks5h://kim:secret@gate:1080"))
 ///
-/// What is no proxy, a URL that cannot be read say, fails each run that would go through it, before anything is sent.
+/// An invalid proxy, for example a malformed URL, fails each run that would use it, before anything is sent.
 public struct ProxyConfiguration: Sendable, Hashable {
-    /// What is done with one scheme's requests.
+    /// The proxy for the requests of one scheme.
     private struct Side: Sendable, Hashable {
         var route: ProxyRoute?
         var fault: ProxyConfigurationFault?
@@ -33,18 +33,18 @@ public struct ProxyConfiguration: Sendable, Hashable {
 
     private init(_ both: Side) { (http, https) = (both, both) }
 
-    /// Who looks a server's name up.
+    /// Where a server's name is resolved.
     public enum NameResolution: Sendable, Hashable, CaseIterable {
-        /// The proxy does: names it alone knows work, and none is asked for here.
+        /// By the proxy: names that only the proxy knows work, and this machine does no lookup.
         case remote
-        /// It is looked up here, and the proxy gets an address.
+        /// By this machine; the proxy gets an address.
         case local
     }
 
-    /// No proxy. The default.
+    /// No proxy. This is the default.
     public static var none: ProxyConfiguration { ProxyConfiguration(Side()) }
 
-    /// An HTTP proxy (RFC 9110, 3.7 and 9.3.6), for all requests.
+    /// An HTTP proxy (RFC 9110, 3.7 and 9.3.6) for all requests.
     public static func http(_ host: String, port: Int, credential: Credential? = nil) -> ProxyConfiguration {
         ProxyConfiguration(
             Side { () throws(ProxyConfigurationFault) in
@@ -52,7 +52,7 @@ public struct ProxyConfiguration: Sendable, Hashable {
             })
     }
 
-    /// A SOCKS proxy of version 5 (RFC 1928, RFC 1929), for all requests.
+    /// A SOCKS 5 proxy (RFC 1928, RFC 1929) for all requests.
     public static func socks5(
         _ host: String, port: Int = 1080, resolvesNames: NameResolution = .remote, credential: Credential? = nil
     ) -> ProxyConfiguration {
@@ -63,14 +63,14 @@ public struct ProxyConfiguration: Sendable, Hashable {
             })
     }
 
-    /// A proxy as a URL: `http://user:password@proxy:3128`, `socks5://…` (names are looked up here) or `socks5h://…`
-    /// (by the proxy). Without a scheme it is http; without a port 80, of SOCKS 1080. User and password are
-    /// percent-encoded.
+    /// A proxy from a URL: `http://user:password@proxy:3128`, `socks5://…` (names are resolved locally) or
+    /// `socks5h://…` (by the proxy). The default scheme is http. The default port is 80, or 1080 for SOCKS. User and
+    /// password are percent-encoded.
     public static func url(_ text: String) -> ProxyConfiguration {
         ProxyConfiguration(Side { () throws(ProxyConfigurationFault) in try ProxyRoute(url: text) })
     }
 
-    /// One for requests to http, another for those to https.
+    /// Different proxies for http and for https requests.
     public static func schemes(
         http: ProxyConfiguration = .none, https: ProxyConfiguration = .none
     ) -> ProxyConfiguration {
@@ -79,20 +79,20 @@ public struct ProxyConfiguration: Sendable, Hashable {
         return made
     }
 
-    /// Likewise, with hosts that are connected to without it, added to those named before:
+    /// The same proxies, except for these hosts, which are added to earlier exceptions:
     ///
-    /// - `example.com` and `.example.com`: that host and all below it. `*`: all hosts.
-    /// - `10.0.0.1`, `::1`, `[::1]`: an address, as it stands in the URL; names are not looked up for this.
+    /// - `example.com` and `.example.com`: that host and its subdomains. `*`: all hosts.
+    /// - `10.0.0.1`, `::1`, `[::1]`: an address in the URL; names are not resolved for this.
     /// - `10.0.0.0/8`, `fd00::/8`: all addresses of that network.
-    /// - Any of them but a network with a port, like `example.com:8080`: at that port alone.
+    /// - Any of these except a network, followed by a port, like `example.com:8080`: only with that port.
     public func except(_ hosts: String...) -> ProxyConfiguration { except(hosts) }
 
-    /// Likewise.
+    /// The same proxies, except for these hosts, in the forms that the variadic method lists.
     public func except(_ hosts: [String]) -> ProxyConfiguration {
-        adding(hosts) { ProxyConfigurationFault("this is not an exception to a proxy: \(Redaction.url($0))") }
+        adding(hosts) { ProxyConfigurationFault("invalid proxy exception: \(Redaction.url($0))") }
     }
 
-    /// Adds exceptions; what makes no sense is nothing where it is no fault.
+    /// Adds exceptions. An invalid one is ignored if `fault` returns `nil`.
     func adding(_ hosts: [String], fault: (String) -> ProxyConfigurationFault?) -> ProxyConfiguration {
         var made = self
         for host in hosts {
@@ -104,10 +104,10 @@ public struct ProxyConfiguration: Sendable, Hashable {
         return made
     }
 
-    /// Nothing goes through a proxy: nobody needs to be asked.
+    /// Whether no request uses a proxy.
     var isNone: Bool { http.isNone && https.isNone }
 
-    /// The proxy for a request; `nil` for none. `host` is what libcurl's parser makes of it (`URLParts`).
+    /// The proxy for a request; `nil` for none. `host` is in the form of libcurl's parser (`URLParts`).
     func route(isSecure: Bool, host: String, port: UInt16) throws(ProxyConfigurationFault) -> ProxyRoute? {
         let side = isSecure ? https : http
         if side.isNone || side.exceptions.contains(host: host, port: port) { return nil }
@@ -117,7 +117,7 @@ public struct ProxyConfiguration: Sendable, Hashable {
 }
 
 extension ProxyConfiguration: CustomStringConvertible {
-    /// `http: http://proxy:3128, https: none`, without credentials.
+    /// The proxies without credentials, like `http: http://proxy:3128, https: none`.
     public var description: String {
         func text(_ side: Side) -> String {
             if side.fault != nil { return "invalid" }
@@ -128,16 +128,16 @@ extension ProxyConfiguration: CustomStringConvertible {
 }
 
 extension ProxyConfiguration {
-    /// What the environment of this process says now; see ``environment(_:)``. It is read once, here.
+    /// The proxies that the environment of this process names, see ``environment(_:)``. It is read at this call.
     public static var environment: ProxyConfiguration { environment(ProcessInfo.processInfo.environment) }
 
-    /// What these variables say: `http_proxy`, `https_proxy`, and `all_proxy` for whatever the other two leave open, as
-    /// URLs like those of ``url(_:)``; `no_proxy`, parted by commas or blanks, names the exceptions of
-    /// `except(_:)`. Each may be written in capitals; lower case wins. Empty ones are none.
+    /// The proxies that these variables name: `http_proxy`, `https_proxy`, and `all_proxy` for the schemes that the
+    /// other two leave open, as URLs like those of ``url(_:)``. `no_proxy` lists the exceptions of `except(_:)`,
+    /// separated by commas or blanks. Variables in upper case work too, but lower case takes precedence. Empty
+    /// variables are ignored.
     ///
-    /// `HTTP_PROXY` in capitals is ignored where `REQUEST_METHOD` is set: in a CGI program that variable comes from a
-    /// client's `Proxy` header (CVE-2016-5385). An exception that makes no sense is ignored, a proxy that makes none
-    /// fails the runs that need it.
+    /// `HTTP_PROXY` in upper case is ignored if `REQUEST_METHOD` is set: in a CGI program it comes from a client's
+    /// `Proxy` header (CVE-2016-5385). An invalid exception is ignored; an invalid proxy fails the runs that need it.
     public static func environment(_ variables: [String: String]) -> ProxyConfiguration {
         func value(_ name: String) -> String? {
             let isForged = name == "http_proxy" && variables["REQUEST_METHOD"] != nil
@@ -156,7 +156,7 @@ extension ProxyConfiguration {
 }
 
 extension ProxyConfiguration {
-    /// The proxy for a whole URL; `nil` for none, as for a socket of this machine.
+    /// The proxy for a complete URL; `nil` for none, as for a Unix socket.
     func route(for url: String) throws(RequestError) -> ProxyRoute? {
         let parts: URLParts
         do throws(TransferFailure) {
@@ -173,7 +173,8 @@ extension ProxyConfiguration {
     }
 }
 
-/// Why a proxy cannot be used: said when the configuration was made, and thrown by each run that needs it.
+/// Why a proxy cannot be used. It is determined when the configuration is created, and thrown by each run that needs
+/// the proxy.
 struct ProxyConfigurationFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// A sentence without secrets.
     let description: String
@@ -181,31 +182,31 @@ struct ProxyConfigurationFault: Error, Sendable, Hashable, CustomStringConvertib
     init(_ description: String) { self.description = description }
 }
 
-/// Hosts that are connected to without a proxy, as `NO_PROXY` lists them.
+/// The hosts that are connected to without a proxy, as in `NO_PROXY`.
 struct ProxyExceptions: Sendable, Hashable {
     private enum Pattern: Sendable, Hashable {
         case all
-        /// The name itself and all below it.
+        /// The name itself and its subdomains.
         case domain(String)
         case network(IPNetwork)
     }
 
     private struct Entry: Sendable, Hashable {
         let pattern: Pattern
-        /// `nil` = all of them.
+        /// `nil` means all ports.
         let port: UInt16?
     }
 
     private var entries: [Entry] = []
 
-    /// Adds an entry; `false` when it makes no sense.
+    /// Adds an entry; `false` if it is invalid.
     mutating func add(_ text: String) -> Bool {
         guard let entry = Self.entry(text) else { return false }
         entries.append(entry)
         return true
     }
 
-    /// `host` as libcurl's parser knows it (`URLParts`).
+    /// `host` is in the form of libcurl's parser (`URLParts`).
     func contains(host: String, port: UInt16) -> Bool {
         if entries.isEmpty { return false }
         let address = IPNetwork(address: host)
@@ -237,7 +238,7 @@ struct ProxyExceptions: Sendable, Hashable {
         if name == "*" { return Entry(pattern: .all, port: port) }
         if name.hasPrefix("*.") { name = name.dropFirst(2) } else if name.hasPrefix(".") { name = name.dropFirst() }
         if let address = IPNetwork(address: name) { return Entry(pattern: .network(address), port: port) }
-        // One parser decides what a name is, here too.
+        // Here, too, one parser decides what a name is.
         guard !name.isEmpty, !name.contains(where: { "/?#@\\:*[]".contains($0) }),
             let parts = try? URLParts("http://\(name)/")
         else { return nil }
@@ -255,18 +256,18 @@ struct ProxyExceptions: Sendable, Hashable {
     }
 }
 
-/// The proxy that a request goes through.
+/// The proxy that a request uses.
 struct ProxyRoute: Sendable, Hashable, CustomStringConvertible {
     enum Kind: String, Sendable {
         case http
-        /// Names are looked up here.
+        /// Names are resolved locally.
         case socks5
-        /// Names are looked up by the proxy.
+        /// Names are resolved by the proxy.
         case socks5h
     }
 
     var kind: Kind
-    /// Lower case, punycode; an address of IPv6 in its brackets.
+    /// In lower case and punycode; an IPv6 address has brackets.
     var host: String
     var port: UInt16
     var credential: Credential?
@@ -279,15 +280,15 @@ struct ProxyRoute: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension ProxyRoute {
-    /// Reads `http://user:password@proxy:3128`, `socks5://…` (names looked up here) or `socks5h://…` (by the proxy); no
-    /// scheme is http. The port is 80 or 1080 where none is written.
+    /// Parses `http://user:password@proxy:3128`, `socks5://…` (names are resolved locally) or `socks5h://…` (by the
+    /// proxy). The default scheme is http, the default port 80 or 1080.
     init(url text: String) throws(ProxyConfigurationFault) {
         var rest = Substring(text)
         var kind = Kind.http
         if let mark = rest.firstRange(of: "://") {
             guard let known = Kind(rawValue: rest[..<mark.lowerBound].lowercased()) else {
                 throw ProxyConfigurationFault(
-                    "a proxy is spoken to by http, socks5 or socks5h: \(Self.shown(text))")
+                    "the scheme of a proxy must be http, socks5 or socks5h: \(Self.shown(text))")
             }
             kind = known
             rest = rest[mark.upperBound...]
@@ -302,10 +303,10 @@ extension ProxyRoute {
         try self.init(kind, authority: rest, credential: credential, text: text)
     }
 
-    /// Of parts that are given one by one.
+    /// Creates a route from its parts.
     init(_ kind: Kind, host: String, port: Int, credential: Credential?) throws(ProxyConfigurationFault) {
         let isBareV6 = host.contains(":") && host.first != "["
-        guard port > 0, port <= 65535 else { throw ProxyConfigurationFault("\(port) is not the port of a proxy") }
+        guard port > 0, port <= 65535 else { throw ProxyConfigurationFault("invalid proxy port \(port)") }
         let authority = (isBareV6 ? "[\(host)]" : host) + ":\(port)"
         try self.init(kind, authority: Substring(authority), credential: credential, text: authority)
     }
@@ -313,13 +314,13 @@ extension ProxyRoute {
     private init(
         _ kind: Kind, authority: Substring, credential: Credential?, text: String
     ) throws(ProxyConfigurationFault) {
-        // One parser decides what the host is, here too.
+        // Here, too, one parser decides what the host is.
         guard !authority.contains(where: { "/?#@".contains($0) }), let parts = try? URLParts("http://\(authority)/"),
             parts.port > 0
         else { throw Self.notAProxy(text) }
         if let credential, !credential.isUsable || credential.user.utf8.contains(0x3A) {
             throw ProxyConfigurationFault(
-                "a user with a colon or a control character cannot be told to the proxy \(parts.host)")
+                "the user for proxy \(parts.host) contains a colon or a control character")
         }
         let afterHost = authority.last == ":" ? nil : authority.lastIndex(of: ":")
         let hasPort = afterHost.map { !authority[$0...].contains("]") } ?? false
@@ -335,7 +336,7 @@ extension ProxyRoute {
         if userinfo.isEmpty { return nil }
         let colon = userinfo.firstIndex(of: ":") ?? userinfo.endIndex
         guard let user = unescaped(userinfo[..<colon]), let password = unescaped(userinfo[colon...].dropFirst()) else {
-            throw ProxyConfigurationFault("user and password are not UTF-8: \(shown(text))")
+            throw ProxyConfigurationFault("user and password of the proxy are not UTF-8: \(shown(text))")
         }
         return Credential(user: user, password: password)
     }
@@ -345,15 +346,15 @@ extension ProxyRoute {
     }
 
     private static func notAProxy(_ text: String) -> ProxyConfigurationFault {
-        ProxyConfigurationFault("this is not the URL of a proxy: \(shown(text))")
+        ProxyConfigurationFault("invalid proxy URL: \(shown(text))")
     }
 
-    /// All that stands before an `@` may be a password.
+    /// Everything before an `@` may be a password.
     private static func shown(_ text: String) -> String { Redaction.url(text, isBroken: true) }
 }
 
 extension ProxyRoute {
-    /// In the form the transport takes.
+    /// The form that the transport needs.
     var transfer: TransferProxy {
         let kind: TransferProxy.Kind =
             switch kind {

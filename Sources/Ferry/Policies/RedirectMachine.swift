@@ -1,32 +1,32 @@
 import FerryTransport
 
-/// Follows the redirects of one run: an answer in, what to do out. Knows no network and sends nothing.
+/// The state machine for the redirects of one run: takes a response, and returns what to do. It does no networking.
 struct RedirectMachine: Sendable {
-    /// What was asked, as far as a redirect depends on it.
+    /// The request, as far as a redirect depends on it.
     struct Asked: Sendable {
         var url: String
         var method: HTTPMethod
         var hasBody = false
-        /// The body can be made once more.
+        /// The body can be created again.
         var isBodyReplayable = true
-        /// The body was made for this origin, by an adapter or the authenticator: what of it is secret nobody knows.
+        /// An adapter or the authenticator created the body for this origin, so it may contain secrets.
         var isBodyBound = false
     }
 
     enum Action: Sendable {
-        /// The answer is the run's answer.
+        /// The response ends the run.
         case deliver
         case follow(Next)
-        /// The run has failed; the message has no secrets in it.
+        /// The run has failed. The message contains no secrets.
         case fail(RequestError.Code, message: String)
     }
 
-    /// What to ask next.
+    /// The next request.
     struct Next: Sendable {
-        /// In a form the core takes, without user and password.
+        /// In a form that the core accepts, without user and password.
         let url: String
         let method: HTTPMethod
-        /// Send no body, and none of the fields that speak of it.
+        /// Send no body, and none of the fields that describe it.
         let dropsBody: Bool
         /// Send no secrets.
         let dropsSecrets: Bool
@@ -40,7 +40,7 @@ struct RedirectMachine: Sendable {
             self.sensitive = sensitive
         }
 
-        /// Whether a header field of the last request is left out of this one.
+        /// Whether a header field of the last request is dropped.
         func drops(_ field: String) -> Bool {
             if dropsBody && RedirectMachine.isAboutBody(field) { return true }
             guard dropsSecrets else { return false }
@@ -52,22 +52,23 @@ struct RedirectMachine: Sendable {
     private let policy: RedirectPolicy
     private var dropsSecrets = false
 
-    /// What was followed so far, first to last.
+    /// The redirects that were followed, in order.
     private(set) var history: [Redirect] = []
 
     init(_ policy: RedirectPolicy) { self.policy = policy }
 
-    /// An answer came. `locations` are the values of all its `Location` fields, as they came: not all servers know
-    /// UTF-8.
+    /// A response has arrived. `locations` are the raw values of all its `Location` fields, because not all servers
+    /// send UTF-8.
     mutating func answered(status: Int, locations: [[UInt8]], to asked: Asked) -> Action {
         guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
         guard let location = locations.first, !location.isEmpty else { return .deliver }
         guard history.count < limit else {
-            return .fail(.tooManyRedirects, message: "\(limit) were followed, and the answer points elsewhere again")
+            return .fail(.tooManyRedirects, message: "more than \(limit) redirects")
         }
-        // Two that differ: which one a reader takes must not decide where the request goes.
+        // Two different targets: the destination must not depend on which one a parser takes.
         guard locations.allSatisfy({ $0 == location }) else {
-            return .fail(.redirectForbidden(.invalidLocation), message: "the answer points to two places at once")
+            return .fail(
+                .redirectForbidden(.invalidLocation), message: "the response has two different Location fields")
         }
         let source: URLParts
         let target: URLParts
@@ -77,32 +78,36 @@ struct RedirectMachine: Sendable {
         } catch {
             let redacted = Self.shown(Redaction.url(String(decoding: location, as: UTF8.self), isBroken: true))
             return error.code == .unsupportedScheme
-                ? .fail(.redirectForbidden(.scheme), message: "only http and https are followed, not \(redacted)")
+                ? .fail(.redirectForbidden(.scheme), message: "the redirect to \(redacted) is neither http nor https")
                 : .fail(
-                    .redirectForbidden(.invalidLocation), message: "the answer points to \(redacted), which is no URL")
+                    .redirectForbidden(.invalidLocation), message: "the redirect target \(redacted) is not a valid URL")
         }
         let redacted = Self.shown(Redaction.url(target.text))
         if target.isLocal, !target.isSameOrigin(as: source) {
-            return .fail(.redirectForbidden(.scheme), message: "no redirect leads to a socket, as \(redacted)")
+            return .fail(
+                .redirectForbidden(.scheme), message: "redirects to a Unix socket are not followed: \(redacted)")
         }
         if source.isSecure, !target.isSecure, !policy.allowsDowngrade {
             return .fail(
-                .redirectForbidden(.downgrade), message: "from https to http is not followed, to \(redacted)")
+                .redirectForbidden(.downgrade), message: "the redirect from https to http is not allowed: \(redacted)")
         }
         let (method, keepsBody) = follow(status, asked)
         let hop = RedirectHop(
             number: history.count + 1, status: status, method: method, source: source, target: target)
         switch policy.decide?(hop) ?? .follow {
         case .deliver: return .deliver
-        case .refuse: return .fail(.redirectForbidden(.policy), message: "the policy refused \(redacted)")
+        case .refuse: return .fail(.redirectForbidden(.policy), message: "the redirect policy refused \(redacted)")
         case .follow: break
         }
         if asked.hasBody, keepsBody, !asked.isBodyReplayable {
-            return .fail(.bodyNotReplayable, message: "\(redacted) is to have the body, which can be made only once")
+            return .fail(
+                .bodyNotReplayable,
+                message: "the redirect to \(redacted) needs the body again, which can be read only once")
         }
         if asked.hasBody, keepsBody, asked.isBodyBound, dropsSecrets || !hop.isSameOrigin {
             return .fail(
-                .redirectForbidden(.policy), message: "\(redacted) is to have a body that was made for another server")
+                .redirectForbidden(.policy),
+                message: "the redirect to \(redacted) would send it a body that was made for another server")
         }
         if !hop.isSameOrigin { dropsSecrets = true }
         history.append(Redirect(status: status, source: source.text, target: target.text))
@@ -112,7 +117,7 @@ struct RedirectMachine: Sendable {
                 sensitive: policy.sensitiveHeaders))
     }
 
-    /// To a server behind a socket its name is that of this machine, which it writes into redirects to itself.
+    /// To a server behind a socket its name is that of this machine, which it uses in redirects to itself.
     private static func target(of location: [UInt8], from source: URLParts) throws(TransferFailure) -> URLParts {
         let target = try source.resolving(location)
         let own = source.isSecure ? "https://localhost/" : "http://localhost/"
@@ -120,10 +125,10 @@ struct RedirectMachine: Sendable {
         return try source.resolving(Array(target.text.utf8.dropFirst(own.utf8.count - 1)))
     }
 
-    /// As much of a text of the server's as belongs into a message.
+    /// As much of a server's text as should appear in a message.
     private static func shown(_ text: String) -> String { text.utf8.count <= 200 ? text : text.prefix(199) + "…" }
 
-    /// The method of the next request, and whether it has the body of the last.
+    /// The method of the next request, and whether it keeps the body.
     private func follow(_ status: Int, _ asked: Asked) -> (HTTPMethod, keepsBody: Bool) {
         switch status {
         case 301, 302:
@@ -140,19 +145,19 @@ struct RedirectMachine: Sendable {
         }
     }
 
-    /// Fields that say what a body is, or how it is sent.
+    /// Fields that describe the body or how it is sent.
     private static func isAboutBody(_ field: String) -> Bool {
         field.utf8.count >= 8 && equalNames(String(field.prefix(8)), "Content-")
             || ["Transfer-Encoding", "Trailer", "Expect", "Digest"].contains { equalNames($0, field) }
     }
 
-    /// Secrets, and what names the origin that is left: a `Host` of the caller's would reach another server under the
+    /// Secrets, and fields that name the old origin: a `Host` set by the caller would reach another server under the
     /// first one's name.
     private static let boundToOrigin = ["Authorization", "Cookie", "Proxy-Authorization", "Host", "Origin", "Referer"]
 }
 
 extension RedirectMachine {
-    /// The values of all `Location` fields of an answer, as they came.
+    /// The raw values of all `Location` fields of a response.
     static func locations(of result: TransferResult) -> [[UInt8]] {
         var found: [[UInt8]] = []
         for index in 0..<result.headerCount {

@@ -1,82 +1,84 @@
-/// Has a token refreshed once for all the runs that failed with it: events of runs in, what to do with them out. Knows
-/// neither tokens nor tasks; the owner keeps it behind a lock, and acts after it has left the lock.
+/// The state machine that refreshes a token once for all runs that failed with it: takes events of runs, and returns
+/// what to do with them. It knows neither tokens nor tasks. Its owner keeps it behind a lock, and acts after releasing
+/// the lock.
 ///
-/// Refreshes are counted in generations, those that fail too. A run is sent with the generation of the moment and
-/// brings it back with its 401, so that a 401 that was on its way while the token was refreshed is recognised as old
-/// news: it is sent again with the new token, or shares the fault of the refresh that was its own as well.
+/// Refreshes are counted in generations, including failed ones. A run is sent with the current generation and brings it
+/// back with its 401. So a 401 that was on its way during a refresh is recognised as outdated: the run is sent again
+/// with the new token, or shares the failure of the refresh.
 ///
-/// A resource may refuse every token. So there is a limit for refreshes that have not been shown to help. A refresh has
-/// helped when the run that started it is accepted with the new token. While others accept a new token, a resource that
-/// refuses it does not have it replaced.
+/// A resource may refuse every token, so refreshes that have not helped are limited. A refresh has helped when the run
+/// that started it is accepted with the new token. While other runs are accepted with a new token, a resource that
+/// refuses it does not cause a refresh.
 struct RefreshMachine: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Names a run that may have to wait; one that may wait in several places at once has a name for each.
+    /// Identifies a run that may have to wait. A run that may wait in several places at once has an identifier for
+    /// each.
     typealias RunID = UInt64
 
-    /// What to do with the run that an event is about.
+    /// What to do with the run of an event.
     enum Action: Sendable, Equatable {
-        /// Send it, with the token of this generation.
+        /// Send it with the token of this generation.
         case send(generation: UInt64)
-        /// Keep it, and start the refresh of this number; what ends it tells what becomes of the run.
+        /// Keep it, and start the refresh with this number. The end of the refresh decides about the run.
         case startRefresh(UInt64)
-        /// Keep it until the refresh that is under way has ended.
+        /// Keep it until the active refresh has ended.
         case wait
-        /// Send it once more, with the token of this generation.
+        /// Send it again with the token of this generation.
         case replay(generation: UInt64)
-        /// What it has is its result: its 401, or, of a run that was never sent, the fault of the refresh.
+        /// End it with what it has: its 401, or, if it was never sent, the error of the refresh.
         case giveUp
     }
 
-    /// A run that was kept.
+    /// A waiting run.
     private struct Waiting {
-        /// Its place in the order they came.
+        /// Its position in the order of arrival.
         let place: UInt64
-        /// It has been sent, and has a 401.
+        /// It was sent, and has a 401.
         let wasSent: Bool
     }
 
     private var waiting: [RunID: Waiting] = [:]
     private var places: UInt64 = 0
-    /// The number of the refresh under way; they are counted from 1.
+    /// The number of the active refresh, counted from 1.
     private var underWay: UInt64?
-    /// It replaces a token that is still good: runs go on with that.
+    /// It replaces a token that is still valid: runs continue with that one.
     private var isEarly = false
-    /// When the last of these was started.
+    /// The start of the last such refresh.
     private var earliest: Instant?
     private var refreshes: UInt64 = 0
     private(set) var isShutDown = false
 
-    /// How many refreshes have ended.
+    /// The number of refreshes that have ended.
     private(set) var generation: UInt64 = 0
-    /// The generation in which the token came that is to be sent now.
+    /// The generation in which the current token arrived.
     private var renewed: UInt64 = 0
-    /// The refresh that it came by.
+    /// The refresh that delivered it.
     private var renewal: UInt64?
 
     private let limit: RefreshLimit
-    /// Refreshes for tokens that were refused, and when they were started: those that have not been shown to help.
+    /// Refreshes of refused tokens that have not helped, with their start times.
     private var unproven: [(number: UInt64, time: Instant)] = []
-    /// Resources that have refused the token of the moment to a run that was sent again with it.
+    /// Resources that have refused the current token to a run that was sent again with it.
     private var refusing: Set<Int> = []
-    /// When that token was accepted last.
+    /// When that token was last accepted.
     private var accepted: Instant?
 
-    /// For so long a token that was accepted is taken for good.
+    /// How long an accepted token is considered valid.
     static let trust = Duration.seconds(10)
-    /// Between refreshes of a token that is still good.
+    /// The minimum time between refreshes of a token that is still valid.
     static let earlyPause = Duration.seconds(10)
     private static let mostResources = 1000
 
     init(_ limit: RefreshLimit = RefreshLimit()) { self.limit = limit }
 
-    /// Runs that are kept.
+    /// The number of waiting runs.
     var waitingCount: Int { waiting.count }
 
     var isRefreshing: Bool { underWay != nil }
 
-    /// A run is about to be sent for the first time. While a token that was refused is being refreshed it waits: with
-    /// the old one it would only come back.
+    /// A run is about to be sent for the first time. It waits while a refused token is being refreshed, because it
+    /// would be refused with the old one.
     ///
     /// A run that belongs to the refresh itself never waits for it.
     mutating func starting(_ run: RunID, isRefresh: Bool) -> Action {
@@ -86,16 +88,16 @@ struct RefreshMachine: Sendable {
         return .wait
     }
 
-    /// A run is about to be sent, and there was never a token. Nobody has refused one, so there is no limit for this
-    /// refresh.
+    /// A run is about to be sent, and there has never been a token. Nobody has refused one, so this refresh is not
+    /// limited.
     mutating func missing(_ run: RunID) -> Action {
         if isShutDown { return .giveUp }
         keep(run, wasSent: true)
         return underWay == nil ? begin() : .wait
     }
 
-    /// A run is about to be sent with a token that has expired, where it `isOver`, or will soon. With the one it waits
-    /// for a refresh, with the other it is sent, and the refresh that is to be started runs beside it.
+    /// A run is about to be sent with a token that has expired (`isOver`) or is about to. With an expired token it
+    /// waits for a refresh; otherwise it is sent, and the refresh runs in parallel.
     mutating func expiring(_ run: RunID, isOver: Bool, now: Instant = .now) -> Action {
         if isShutDown { return .giveUp }
         if underWay != nil {
@@ -108,16 +110,16 @@ struct RefreshMachine: Sendable {
             keep(run, wasSent: false)
             return begin()
         }
-        // Not counted: what could not be had while the token was good may be had when it is not.
+        // Not counted: a refresh that failed while the token was valid may succeed when it has expired.
         if let earliest, now - earliest < Self.earlyPause { return .send(generation: generation) }
         earliest = now
         return begin(isEarly: true)
     }
 
-    /// A refresh for a token that expires has brought one that does not.
+    /// A refresh of an expiring token has delivered one that does not expire.
     mutating func proved(_ number: UInt64) { unproven.removeAll { $0.number == number } }
 
-    /// Within the limit; the next refresh is counted.
+    /// Whether the limit allows a refresh, which is then counted.
     private mutating func mayRefresh(_ now: Instant) -> Bool {
         unproven.removeAll { [limit] in now - $0.time >= limit.window }
         if unproven.count >= limit.maxRefreshes { return false }
@@ -125,11 +127,11 @@ struct RefreshMachine: Sendable {
         return true
     }
 
-    /// A run that was sent in a generation was answered with 401. One that was replayed before is not helped by another
-    /// token, and one that belongs to the refresh would wait for itself: both give up. So does one whose token a
-    /// refresh that has failed was to replace, and one for which a refresh is not worth while.
+    /// A run of a generation got a 401. A run that was already sent again is not helped by another token, and a run
+    /// that belongs to the refresh would wait for itself: both give up. So does a run whose token a failed refresh was
+    /// to replace, and one for which a refresh is not worthwhile.
     ///
-    /// `waits` is false for a run that cannot be sent again: it is not kept, and starts the refresh for those to come.
+    /// `waits` is `false` for a run that cannot be sent again: it is not kept, and starts the refresh for later runs.
     mutating func unauthorized(
         _ run: RunID, generation sent: UInt64, wasReplayed: Bool, isRefresh: Bool, by resource: Int = 0,
         waits: Bool = true, now: Instant = .now
@@ -159,15 +161,15 @@ struct RefreshMachine: Sendable {
         return .startRefresh(refreshes)
     }
 
-    /// A run that was sent in a generation was accepted. `number` is that of the refresh that it has started itself.
+    /// A run of a generation was accepted. `number` is that of the refresh that it has started itself.
     mutating func accepted(generation sent: UInt64, after number: UInt64?, now: Instant = .now) {
         guard sent >= renewed else { return }
         accepted = now
         if let number, number == renewal { proved(number) }
     }
 
-    /// The refresh of that number brought a token. Returns all that waited, in the order they came. Of a refresh that
-    /// is not under way (any more) nothing comes.
+    /// The refresh with this number has delivered a token. Returns all waiting runs in order of arrival. A refresh that
+    /// is not active any more has no effect.
     mutating func refreshed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil
@@ -178,8 +180,8 @@ struct RefreshMachine: Sendable {
         return release { $0.wasSent ? .replay(generation: generation) : .send(generation: generation) }
     }
 
-    /// The refresh of that number failed: nobody is replayed, and the next 401 of a run that is sent from now on starts
-    /// another one at once. So does the next 401 of any run, where the token was still good.
+    /// The refresh with this number has failed: no run is sent again, and the next 401 of a run that is sent from now
+    /// on starts another refresh at once. If the token is still valid, so does the next 401 of any run.
     mutating func refreshFailed(_ number: UInt64) -> [(run: RunID, action: Action)] {
         guard underWay == number else { return [] }
         underWay = nil
@@ -187,13 +189,13 @@ struct RefreshMachine: Sendable {
         return release { _ in .giveUp }
     }
 
-    /// A run was cancelled. `true` when it was kept: then nothing comes for it any more. The refresh goes on, also when
-    /// nobody waits for it: the next run is glad of the token.
+    /// A run was cancelled. Returns `true` if it was waiting: then nothing follows for it. The refresh continues even
+    /// if no run waits for it, because the next run needs the token.
     mutating func cancelled(_ run: RunID) -> Bool {
         waiting.removeValue(forKey: run) != nil
     }
 
-    /// The agent ends: all that wait give up, and so does whoever comes.
+    /// The agent shuts down: all waiting runs give up, and so do later ones.
     mutating func shutDown() -> [(run: RunID, action: Action)] {
         isShutDown = true
         underWay = nil

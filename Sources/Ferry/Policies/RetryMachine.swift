@@ -1,52 +1,52 @@
 import Synchronization
 
-/// Decides about the retries of one run: a failed attempt in, the wait before the next one out. Knows neither a clock
-/// nor chance, both are handed in.
+/// The state machine for the retries of one run: takes a failed attempt, and returns the wait before the next one.
+/// Clock and random numbers are parameters.
 struct RetryMachine: Sendable {
     enum Action: Sendable, Equatable {
-        /// Send it again after that time.
+        /// Send the request again after this time.
         case retry(after: Duration)
-        /// What came is the result of the run.
+        /// The response or error ends the run.
         case deliver(Reason)
     }
 
     /// Why there is no retry; for tests.
     enum Reason: Sendable, Equatable {
-        /// Nothing that the policy retries.
+        /// The policy does not retry this.
         case notRetried
-        /// The rule of the policy said no.
+        /// The policy's rule refused.
         case vetoed
-        /// The server may have acted on it, and acting twice may do harm.
+        /// The server may have processed the request, and repeating it is not safe.
         case mayHaveBeenProcessed
         case bodyNotReplayable
         case noAttemptsLeft
-        /// `Retry-After` asks for more than is waited for.
+        /// `Retry-After` exceeds the maximum wait.
         case waitTooLong
         /// The deadline would pass first.
         case deadline
         case noBudget
     }
 
-    /// What surrounds an attempt.
+    /// The circumstances of an attempt.
     struct Surroundings {
-        /// Until the deadline of the run; `nil` = none.
+        /// The time until the deadline of the run; `nil` if there is none.
         var remaining: Duration?
         var isBodyReplayable = true
-        /// By the clock on the wall, which is what a server's date is about.
+        /// The wall-clock time, which dates of a server refer to.
         var now: HTTPDate
     }
 
     private let policy: RetryPolicy
-    /// Retries so far; they make the waits grow.
+    /// The number of retries so far, with which the waits grow.
     private(set) var retries = 0
 
     init(_ policy: RetryPolicy) { self.policy = policy }
 
-    /// Nothing needs to be kept for a retry.
+    /// Whether nothing must be kept for a retry.
     var isOff: Bool { policy.maxAttempts <= 1 }
 
-    /// An attempt failed. `random` gives numbers from 0 to 1; `withdraw` takes one retry out of the host's budget, and
-    /// is asked last of all.
+    /// An attempt has failed. `random` returns numbers from 0 to 1. `withdraw` takes one retry from the host's budget,
+    /// and is called last.
     mutating func failed(
         _ attempt: FailedAttempt, _ surroundings: Surroundings, random: () -> Double, withdraw: () -> Bool
     ) -> Action {
@@ -67,7 +67,7 @@ struct RetryMachine: Sendable {
             let asked = RetryAfter.wait(headers.values(of: "Retry-After"), now: surroundings.now)
         {
             if asked > policy.maxRetryAfter { return .deliver(.waitTooLong) }
-            // Those who were told the same moment do not all come at it.
+            // So that clients that were told the same time do not all come back at once.
             wait = policy.jitter == .none ? asked : asked + wait
         }
         if let remaining = surroundings.remaining, wait >= remaining { return .deliver(.deadline) }
@@ -121,11 +121,11 @@ extension Duration {
     }
 }
 
-/// The accounts of all hosts of an agent. Bounded: a host that has not been asked for long is forgotten, and begins
-/// anew.
+/// The retry budgets of all hosts of an agent. Bounded: a host without recent requests is removed, and later starts
+/// again.
 final class RetryAccounts: Sendable {
-    /// Two halves: what is asked for is in the young one, which becomes the old one when it is full. So forgetting
-    /// takes no search.
+    /// Two halves: recently used hosts are in the young half, which becomes the old one when it is full. So removal
+    /// needs no search.
     private struct State {
         var young: [String: RetryAccount] = [:]
         var old: [String: RetryAccount] = [:]
@@ -143,7 +143,7 @@ final class RetryAccounts: Sendable {
         self.now = now
     }
 
-    /// A request to the host, which may be retried, is sent for the first time.
+    /// A request to the host that may be retried is sent for the first time.
     func deposit(_ host: String) {
         with(host) { $0.deposit(budget, now: $1) }
     }
@@ -153,7 +153,7 @@ final class RetryAccounts: Sendable {
         with(host) { $0.withdraw(budget, now: $1) }
     }
 
-    /// Hosts that are remembered.
+    /// The number of hosts.
     var count: Int {
         state.withLock { $0.young.count + $0.old.keys.filter { [young = $0.young] in young[$0] == nil }.count }
     }
@@ -175,7 +175,7 @@ final class RetryAccounts: Sendable {
     }
 }
 
-/// What one host's account of a ``RetryBudget`` holds.
+/// The balance of one host in a ``RetryBudget``.
 struct RetryAccount: Sendable {
     private(set) var balance: Double
     /// Monotonic, in nanoseconds.
@@ -195,7 +195,7 @@ struct RetryAccount: Sendable {
     /// Takes one retry, if there is one.
     mutating func withdraw(_ budget: RetryBudget, now: UInt64) -> Bool {
         refill(budget, now: now)
-        // Fractions add up to a little less than one.
+        // The sum of fractions may be a little less than one.
         guard balance > 1 - 1e-9 else { return false }
         balance = max(balance - 1, 0)
         return true

@@ -1,53 +1,52 @@
-/// Whether and when a request that failed is sent once more.
+/// Which failed requests are sent again, and when.
 ///
-/// Nothing is retried unless it is asked for: ``none`` is the default. With
-/// ``exponential(maxAttempts:baseDelay:factor:maxDelay:jitter:)`` a request is retried when all of this holds:
+/// By default nothing is retried: ``none`` is the default. With
+/// ``exponential(maxAttempts:baseDelay:factor:maxDelay:jitter:)`` a request is retried if all of the following is true:
 ///
-/// - It failed by one of the ``retryableErrors``, or was answered with one of the ``statuses``.
-/// - It may be sent twice: its method is idempotent (or the request says it is), it has an `Idempotency-Key`, the
-///   policy ``retriesNonIdempotent``, or the server certainly did not act on it. Its body can be made once more.
-/// - Attempts are left, the host's ``RetryBudget`` has room, and the wait ends before the deadline.
+/// - It failed with one of the ``retryableErrors``, or got one of the ``statuses``.
+/// - Repeating it is safe: its method is idempotent (or the request says that it is), it has an `Idempotency-Key`, the
+///   policy ``retriesNonIdempotent``, or the server has certainly not processed it. Its body can be sent again.
+/// - Attempts are left, the host's ``RetryBudget`` has a retry, and the wait ends before the deadline.
 ///
-/// The wait doubles with each retry and is drawn at random (``Jitter``), so that clients that failed together do not
-/// come back together. A `Retry-After` of the answer is waited out before it, so that clients that were told the same
-/// moment do not all come at it; with ``Jitter/none`` in its place. If it asks for more than ``maxRetryAfter``, the
-/// answer is delivered without a retry.
+/// The wait doubles with each retry and is random (``Jitter``), so that clients that failed together do not come back
+/// together. The time of a `Retry-After` field is added before the wait for the same reason; with ``Jitter/none`` it
+/// replaces the wait. If it exceeds ``maxRetryAfter``, the response is delivered without a retry.
 ///
-/// Faults of trust (certificates, pins), faults of the request itself, a cancel, a shutdown, and a deadline are never
-/// retried, and neither is 401: fresh credentials are an authenticator's to bring.
+/// Errors of certificates and pins, invalid requests, a cancel, a shutdown and a deadline are never retried. Neither is
+/// 401, which an authenticator handles.
 ///
 ///     var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
 ///     configuration.retryPolicy = .exponential(maxAttempts: 4, baseDelay: .milliseconds(100))
 public struct RetryPolicy: Sendable {
-    /// How a wait is drawn at random.
+    /// How the wait is randomised.
     public enum Jitter: Sendable, Hashable, CaseIterable {
-        /// Anything from nothing to the whole wait.
+        /// A random part of the wait.
         case full
-        /// Half of the wait, and anything up to the other half.
+        /// Half of the wait, and a random part of the other half.
         case equal
-        /// The whole wait, each time.
+        /// The whole wait.
         case none
     }
 
-    /// How often a request is sent at most, the first time included. 1: never again.
+    /// The maximum number of attempts, including the first. With 1 there are no retries.
     public var maxAttempts: Int
 
     /// The wait before the first retry. The default is 200 milliseconds.
     public var baseDelay: Duration
 
-    /// What each wait is multiplied by to make the next. The default is 2.
+    /// The factor by which the wait grows with each retry. The default is 2.
     public var factor: Double
 
-    /// The longest wait, `Retry-After` aside. The default is 20 seconds.
+    /// The maximum wait, without `Retry-After`. The default is 20 seconds.
     public var maxDelay: Duration
 
-    /// The default is `.full`.
+    /// How the wait is randomised. The default is `.full`.
     public var jitter: Jitter
 
-    /// The answers that are retried. The default is 408, 429, 502, 503 and 504. 401 never is.
+    /// The statuses that are retried. The default is 408, 429, 502, 503 and 504. 401 is never retried.
     public var statuses: Set<Int> = [408, 429, 502, 503, 504]
 
-    /// The faults that are retried; one without its finer cause stands for all of them. The default is `connect`,
+    /// The errors that are retried; a code without a detail stands for all its details. The default is `connect`,
     /// `dns(.temporary)`, `timeout(.dns)`, `timeout(.connect)`, `timeout(.tls)`, `connectionReset`, `connectionClosed`,
     /// `incompleteBody` and `http2Stream`.
     public var retryableErrors: [RequestError.Code] = [
@@ -55,18 +54,18 @@ public struct RetryPolicy: Sendable {
         .connectionClosed, .incompleteBody, .http2Stream,
     ]
 
-    /// Retries methods like POST too, even when the server may have acted on them. The default is `false`.
+    /// Whether methods like POST are retried even if the server may have processed the request. The default is `false`.
     public var retriesNonIdempotent = false
 
-    /// The longest `Retry-After` that is waited for, the drawn wait behind it not counted. The default is 60 seconds.
+    /// The maximum `Retry-After`, without the random wait after it. The default is 60 seconds.
     public var maxRetryAfter: Duration = .seconds(60)
 
-    /// A rule of one's own, asked about each failure for which attempts are left. It may veto a retry, or have one that
-    /// the policy would not make; what is never retried it is not asked about. Called on a thread of Ferry's, so it
-    /// must not block. The default is `nil`.
+    /// A rule of your own, which is called for each failure if attempts are left. It may refuse a retry, or request one
+    /// that the policy would not make. It is not called for failures that are never retried. It is called on one of
+    /// Ferry's threads, so it must not block. The default is `nil`.
     public var decide: (@Sendable (FailedAttempt) -> RetryDecision)?
 
-    /// Waits that grow, up to a cap.
+    /// Retries with exponentially growing waits, up to a maximum.
     public static func exponential(
         maxAttempts: Int = 3, baseDelay: Duration = .milliseconds(200), factor: Double = 2,
         maxDelay: Duration = .seconds(20),
@@ -76,7 +75,7 @@ public struct RetryPolicy: Sendable {
             maxAttempts: max(maxAttempts, 1), baseDelay: baseDelay, factor: factor, maxDelay: maxDelay, jitter: jitter)
     }
 
-    /// Never.
+    /// No retries.
     public static var none: RetryPolicy { .exponential(maxAttempts: 1) }
 
     private init(maxAttempts: Int, baseDelay: Duration, factor: Double, maxDelay: Duration, jitter: Jitter) {
@@ -88,37 +87,35 @@ public struct RetryPolicy: Sendable {
     }
 }
 
-/// What a rule says to a failure.
+/// The decision of a rule about a failure.
 public enum RetryDecision: Sendable, Hashable {
-    /// What the policy says.
+    /// Follow the policy.
     case byPolicy
-    /// Send it again, whatever statuses, faults and methods the policy names. Attempts, budget, deadline and the body
-    /// still have their say.
+    /// Retry, whatever statuses, errors and methods the policy names. Attempts, budget, deadline and body still apply.
     case retry
-    /// Do not.
+    /// Do not retry.
     case giveUp
 }
 
-/// An attempt that did not bring what was asked for: a fault, or an answer that may be one of those to be retried.
+/// An attempt that failed: with an error, or with a response that may be retried.
 public struct FailedAttempt: Sendable {
-    /// What came of it.
+    /// How the attempt ended.
     public enum Outcome: Sendable {
-        /// No whole answer came.
+        /// With an error, without a complete response.
         case fault(RequestError)
-        /// An answer came.
+        /// With a response.
         case answer(status: Int, headers: Headers)
     }
 
-    /// What came of it.
+    /// How the attempt ended.
     public let outcome: Outcome
-    /// 1 for the first time it was sent.
+    /// The number of the attempt, 1 for the first.
     public let attempt: Int
-    /// What was asked with.
+    /// The method.
     public let method: HTTPMethod
-    /// The URL asked, without secrets.
+    /// The redacted URL.
     public let url: String
-    /// The request says that sending it twice does no harm, by its method, by a member of its own or by an
-    /// `Idempotency-Key`.
+    /// Whether repeating the request is safe, because of its method, its `isIdempotent` or an `Idempotency-Key`.
     public let isIdempotent: Bool
 
     init(_ outcome: Outcome, attempt: Int, method: HTTPMethod, url: String, isIdempotent: Bool, headers: Headers) {
@@ -129,7 +126,7 @@ public struct FailedAttempt: Sendable {
         self.isIdempotent = isIdempotent || headers.contains("Idempotency-Key")
     }
 
-    /// The server may have acted on it. An answer says that it has.
+    /// Whether the server may have processed the request. After a response it is `true`.
     public var mayHaveBeenProcessed: Bool {
         switch outcome {
         case .fault(let error): error.mayHaveBeenProcessed
@@ -137,17 +134,17 @@ public struct FailedAttempt: Sendable {
         }
     }
 
-    /// The status, if an answer came.
+    /// The status, if there is a response.
     public var status: Int? { if case .answer(let status, _) = outcome { status } else { nil } }
 
-    /// The code, if none came.
+    /// The error code, if there is no response.
     public var code: RequestError.Code? { if case .fault(let error) = outcome { error.code } else { nil } }
 }
 
-/// Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date.
+/// Parses `Retry-After` (RFC 9110, 10.2.3): seconds, or a date.
 enum RetryAfter {
-    /// The time to wait; a date that has passed is none at all. `nil` when there is no field, or none that makes sense:
-    /// signs, fractions, numbers beyond 64 bits. Of several the longest counts.
+    /// The time to wait; zero for a date in the past. `nil` if there is no valid field: signs, fractions and numbers
+    /// beyond 64 bits are invalid. Of several fields the longest time is used.
     static func wait(_ values: [String], now: HTTPDate) -> Duration? {
         values.compactMap { wait($0, now: now) }.max()
     }
@@ -162,24 +159,24 @@ enum RetryAfter {
     }
 }
 
-/// How many retries an agent makes for one host, whatever its requests' policies would like: when a server is down,
-/// retries must not be the load that keeps it there.
+/// The number of retries that an agent makes for one host, whatever the policies of its requests allow. When a server
+/// is down, retries must not be the load that keeps it down.
 ///
-/// Each request that may be retried pays ``ratio`` of a retry into its host's account when it is sent for the first
-/// time, each second adds ``minimumPerSecond``, each retry takes one. An empty account means no retry: the failure is
-/// delivered. What the cache or an interceptor answers, or what shares the transfer of another run, was not sent, and
-/// pays nothing.
+/// Each request that may be retried adds ``ratio`` of a retry to its host's budget when it is first sent, each second
+/// adds ``minimumPerSecond``, and each retry takes one. If the budget is empty there is no retry, and the failure is
+/// delivered. A run that gets its response from the cache, an interceptor or a shared transfer adds nothing, because it
+/// was not sent.
 public struct RetryBudget: Sendable, Hashable {
-    /// Retries for each request. The default is 0.2.
+    /// The retries that each request adds. The default is 0.2.
     public var ratio: Double
 
-    /// Retries a second, so that few requests may be retried too. The default is 10.
+    /// The retries that each second adds, so that few requests can be retried too. The default is 10.
     public var minimumPerSecond: Double
 
-    /// What an account holds at most, and begins with. The default is 100 retries.
+    /// The maximum and initial budget of a host. The default is 100 retries.
     public var burst: Double
 
-    /// A budget; what is left out has its default.
+    /// Creates a budget. Parameters that are left out have their defaults.
     public init(ratio: Double = 0.2, minimumPerSecond: Double = 10, burst: Double = 100) {
         self.ratio = ratio
         self.minimumPerSecond = minimumPerSecond

@@ -2,15 +2,15 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// The token of an agent, whatever its type, and who waits for a new one.
+/// The token of an agent, independent of its type, and the runs that wait for a new one.
 protocol TokenSession: Sendable {
-    /// The request with the token of the moment, and the generation of that token. Waits for a refresh that is under
-    /// way, and starts one when there is no token yet.
+    /// The request with the current token, and the generation of that token. Waits for an active refresh, and starts
+    /// one if there is no token yet.
     func prepared(
         _ request: OutgoingRequest, for control: RunControl, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> (request: OutgoingRequest, generation: UInt64)
 
-    /// Whether the answer says that the token is not accepted.
+    /// Whether the response means that the token was refused.
     func isRefused(_ response: Response) -> Bool
 
     /// The token of a run was refused. Waits for the refresh, or starts it; a run that cannot be sent again does not
@@ -20,21 +20,21 @@ protocol TokenSession: Sendable {
         until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) -> TokenRefusal
 
-    /// The token of a run was accepted. `refresh` is the number of the one that the run has started itself.
+    /// The token of a run was accepted. `refresh` is the number of the refresh that the run has started itself.
     func accepted(generation: UInt64, after refresh: UInt64?)
 
-    /// Nobody gets a token any more.
+    /// From now on no run gets a token.
     func shutDown()
 
-    /// Of the token that is to be sent now; never the same for two.
+    /// The generation of the current token; no two tokens have the same.
     var generation: UInt64 { get }
 }
 
 /// What follows when the token of a run was refused.
 struct TokenRefusal: Sendable {
-    /// It is to be sent again.
+    /// The request is to be sent again.
     var isReplayed = false
-    /// The number of the refresh that it has started.
+    /// The number of the refresh that the run has started.
     var refresh: UInt64?
 }
 
@@ -43,23 +43,23 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     fileprivate struct State {
         var machine: RefreshMachine
         var token: A.Token?
-        /// When it is no longer good, and from when on it is replaced, in seconds since 2001.
+        /// When the token expires, and when it is to be replaced, in seconds since 2001.
         var expiry: Double?
         var dueTime = Double.infinity
-        /// By number: a run may wait in several places at once, as a download in segments does.
+        /// By number, because a run may wait in several places at once, like a segmented download.
         var waiting: [UInt64: OneShot<Outcome>] = [:]
         fileprivate var numbers: UInt64 = 0
         var refresh: Task<Void, Never>?
     }
 
-    /// What became of a run that waited.
+    /// What happens to a run that waited.
     fileprivate struct Outcome: Sendable {
         var action: RefreshMachine.Action
         /// Why there is no token.
         var fault: (any Error)?
     }
 
-    /// A place among those that wait.
+    /// An entry among the waiting ones.
     fileprivate struct Turn: Sendable {
         let number: UInt64
         let outcome: OneShot<Outcome>
@@ -100,7 +100,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                     action = state.machine.expiring(number, isOver: true)
                 } else if now >= state.dueTime {
                     let generation = state.machine.generation
-                    // It is good until then: the refresh runs beside the run.
+                    // The token is valid until then: the refresh runs in parallel with the run.
                     if case .startRefresh(let early) = state.machine.expiring(number, isOver: false) {
                         return (.send(generation: generation), state.token, nil, early)
                     }
@@ -163,7 +163,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         return request
     }
 
-    /// Waits for what becomes of a run that has to wait.
+    /// Waits for the outcome of a run that has to wait.
     private func outcome(
         of action: RefreshMachine.Action, _ turn: Turn?, _ url: String, _ control: RunControl,
         _ deadline: ContinuousClock.Instant?
@@ -176,7 +176,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 _ = state.machine.cancelled(turn.number)
                 state.waiting[turn.number] = nil
             }
-            // Nobody else will: whoever still waits for it would wait for ever.
+            // Nobody else does this, and a waiting run would wait for ever.
             turn.outcome.finish(Outcome(action: .giveUp, fault: error))
             throw error
         }
@@ -194,7 +194,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 }
             }
         }
-        // It may be over already: then it is one that is cancelled for nothing.
+        // It may already be over: then cancelling it has no effect.
         let isShutDown = state.withLock { state in
             state.refresh = task
             return state.machine.isShutDown
@@ -223,8 +223,8 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 }
 
 extension RequestError {
-    /// There is no token for a run, and why. The code is the refresh's; how far its request had come is not said of
-    /// this one, which was not sent.
+    /// The error of a run without a token. The code is that of the refresh, but not its phase, because this run was not
+    /// sent.
     fileprivate static func withoutToken(_ fault: any Error, url: String) -> RequestError {
         guard let error = fault as? RequestError else { return .thrown(fault, url: url) }
         return RequestError(preparing: error.code, message: error.message, url: url, cause: error).ofApplication
@@ -232,8 +232,7 @@ extension RequestError {
 }
 
 extension AuthenticatorSession.State {
-    /// The token that is to be sent from now on. One that lives for a short time only is replaced when half of that has
-    /// passed, and not at once.
+    /// The token to be sent from now on. A token with a short lifetime is replaced after half of it, and not at once.
     fileprivate mutating func take(_ token: A.Token?, until expiration: Date?, lead: Duration, isNew: Bool) {
         self.token = token
         expiry = expiration?.timeIntervalSinceReferenceDate
@@ -242,13 +241,13 @@ extension AuthenticatorSession.State {
         dueTime = expiry.map { $0 - (isNew ? min(lead, half) : lead) } ?? .infinity
     }
 
-    /// Never the same for two that may wait at once.
+    /// No two entries that may wait at once have the same.
     fileprivate mutating func nextNumber() -> UInt64 {
         numbers += 1
         return numbers
     }
 
-    /// The place of one that has to wait.
+    /// The entry of a waiting run.
     fileprivate mutating func keep(_ number: UInt64, _ action: RefreshMachine.Action) -> AuthenticatorSession.Turn? {
         switch action {
         case .startRefresh, .wait:
@@ -268,8 +267,8 @@ extension AuthenticatorSession.State {
     }
 }
 
-/// Whether the task at hand refreshes a token: what it sends must not wait for that refresh.
+/// Whether the current task refreshes a token: what it sends must not wait for that refresh.
 enum RefreshScope {
-    /// The agent whose token is refreshed.
+    /// The agent whose token is being refreshed.
     @TaskLocal static var core: ObjectIdentifier?
 }

@@ -1,33 +1,33 @@
 import FerryJSON
 public import FoundationEssentials
 
-/// Exchanges as they went over the network, in the format HAR 1.2 (HTTP archive), which browsers and proxies read and
-/// write, too. A ``Recorder`` makes it; `StubTransport` of FerryTesting answers from it.
+/// Recorded exchanges in the format HAR 1.2 (HTTP archive), which browsers and proxies also use. A
+/// ``Recorder`` creates it, and `StubTransport` of FerryTesting responds from it.
 ///
-/// Members that HAR requires and Ferry does not know are -1 or empty, as the format says.
+/// Members that HAR requires but Ferry does not know are -1 or empty, as the format specifies.
 public struct HTTPArchive: Codable, Sendable {
     /// The exchanges, in the order of their starts.
     public var entries: [Entry]
 
-    /// An archive of these exchanges.
+    /// Creates an archive of these exchanges.
     public init(entries: [Entry] = []) { self.entries = entries }
 
-    /// Reads an archive. Throws a `JSONSyntaxError` for what is no JSON, a `DecodingError` for what is no archive.
+    /// Parses an archive. Throws a `JSONSyntaxError` if it is not JSON, and a `DecodingError` if it is not an archive.
     public init(json: [UInt8]) throws { self = try FerryJSONDecoder().decode(HTTPArchive.self, from: Data(json)) }
 
-    /// Reads an archive from a file. Throws the error of the file, too.
+    /// Reads an archive from a file. Throws file errors, too.
     public init(contentsOf path: String) throws {
         self = try FerryJSONDecoder().decode(HTTPArchive.self, from: try Data(contentsOf: URL(filePath: path)))
     }
 
-    /// The archive as JSON, indented.
+    /// The archive as indented JSON.
     public func json() throws -> Data {
         var encoder = FerryJSONEncoder()
         encoder.outputFormatting = [.prettyPrinted]
         return try encoder.encode(self)
     }
 
-    /// Writes the archive to a file, in one step: a file that is there is replaced by a complete one.
+    /// Writes the archive to a file atomically: an existing file is replaced by a complete one.
     public func write(to path: String) throws { try json().write(to: URL(filePath: path), options: .atomic) }
 
     private struct Log: Codable {
@@ -56,132 +56,132 @@ public struct HTTPArchive: Codable, Sendable {
 }
 
 extension HTTPArchive {
-    /// One exchange: a run with a redirect and a retry has three.
+    /// One exchange. A run with a redirect and a retry has three.
     public struct Entry: Codable, Sendable {
         /// When the request was handed to the network, in ISO 8601.
         public var startedDateTime: String
-        /// Milliseconds from then to the end of the response.
+        /// Milliseconds from the start to the end of the response.
         public var time: Double
-        /// What was sent.
+        /// The request.
         public var request: Request
-        /// What was received; of an exchange that failed the status is 0.
+        /// The response. If the exchange failed, the status is 0.
         public var response: Response
-        /// Required by the format, and empty.
+        /// Required by the format; empty.
         public var cache = Cache()
         /// The parts of ``time``.
         public var timings: Timings
-        /// The address connected to.
+        /// The address of the server.
         public var serverIPAddress: String?
-        /// The code of the failure, like `timeout(connect)`; a member of Ferry's own.
+        /// The code of the error, like `timeout(connect)`; an extension of Ferry's.
         public var _error: String?
     }
 
     /// Required by the format.
     public struct Cache: Codable, Sendable {}
 
-    /// A header field, or an argument of a query.
+    /// A header field or a query argument.
     public struct Pair: Codable, Sendable, Hashable {
         /// The name.
         public var name: String
-        /// The value; `***` where it was a secret.
+        /// The value; `***` if it was secret.
         public var value: String
 
-        /// A pair of its parts.
+        /// Creates a pair.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// What was sent.
+    /// The request of an exchange.
     public struct Request: Codable, Sendable {
         /// The method.
         public var method: String
         /// The absolute URL.
         public var url: String
-        /// `HTTP/1.1`
+        /// Always `HTTP/1.1`.
         public var httpVersion = "HTTP/1.1"
-        /// Not filled in: the fields have them.
+        /// Empty: the header fields contain the cookies.
         public var cookies: [Pair]? = []
-        /// The fields, without those that the core adds.
+        /// The header fields, without those that the core adds.
         public var headers: [Pair]
         /// The arguments of the query.
         public var queryString: [Pair]? = []
-        /// The body; `nil` when there is none.
+        /// The body; `nil` if there is none.
         public var postData: PostData?
-        /// -1
+        /// Always -1, unknown.
         public var headersSize: Int? = -1
-        /// Bytes of the body that were sent.
+        /// The number of body bytes that were sent.
         public var bodySize: Int? = -1
     }
 
-    /// A request's body.
+    /// The body of a request.
     public struct PostData: Codable, Sendable {
-        /// Its media type.
+        /// The media type.
         public var mimeType: String
-        /// The body as text; what is not UTF-8 is in base 64.
+        /// The body as text, or in Base64 if it is not UTF-8.
         public var text: String?
-        /// `base64`, or `nil`; a member of Ferry's own.
+        /// `base64` or `nil`; an extension of Ferry's.
         public var _encoding: String?
     }
 
-    /// What was received.
+    /// The response of an exchange.
     public struct Response: Codable, Sendable {
-        /// The status; 0 when there was no response.
+        /// The status; 0 if there was no response.
         public var status: Int
         /// Empty.
         public var statusText = ""
-        /// `HTTP/1.1` or `HTTP/2`
+        /// `HTTP/1.1` or `HTTP/2`.
         public var httpVersion = "HTTP/1.1"
-        /// Not filled in: the fields have them.
+        /// Empty: the header fields contain the cookies.
         public var cookies: [Pair]? = []
-        /// The fields.
+        /// The header fields.
         public var headers: [Pair]
         /// The body.
         public var content: Content
-        /// The `Location` of the response.
+        /// The `Location` field of the response.
         public var redirectURL: String? = ""
-        /// Bytes of the head.
+        /// The size of the head in bytes.
         public var headersSize: Int? = -1
-        /// Bytes of the body, before decoding.
+        /// The size of the body before decoding, in bytes.
         public var bodySize: Int? = -1
     }
 
-    /// A response's body, after decoding.
+    /// The body of a response, after decoding.
     public struct Content: Codable, Sendable {
-        /// Its bytes.
+        /// The size in bytes.
         public var size: Int
-        /// Its media type.
+        /// The media type.
         public var mimeType: String? = ""
-        /// The body as text, by ``encoding``; `nil` when it was not recorded.
+        /// The body as text in ``encoding``; `nil` if it was not recorded.
         public var text: String?
         /// `base64`, or `nil` for UTF-8.
         public var encoding: String?
-        /// Why the body is not all here.
+        /// Why the body is incomplete.
         public var comment: String?
     }
 
-    /// Parts of the time, in milliseconds; -1 where a part did not take place.
+    /// The parts of the duration in milliseconds; -1 if a part did not take place.
     public struct Timings: Codable, Sendable {
-        /// In the queue.
+        /// The wait in the queue.
         public var blocked: Double? = -1
-        /// The lookup of the name.
+        /// The name lookup.
         public var dns: Double? = -1
-        /// The connection, TLS included.
+        /// The connect, including TLS.
         public var connect: Double? = -1
-        /// TLS.
+        /// The TLS handshake.
         public var ssl: Double? = -1
-        /// Not measured by itself.
+        /// Always 0, because it is not measured separately.
         public var send: Double = 0
-        /// Until the first byte of the response.
+        /// The time until the first byte of the response.
         public var wait: Double = 0
-        /// The rest.
+        /// The rest of the response.
         public var receive: Double = 0
     }
 }
 
 extension HTTPArchive.Content {
-    /// The body as it was; `nil` when it was not recorded, or is not base 64.
+    /// The original body; `nil` if it was not recorded or is not valid Base64.
     public var bytes: [UInt8]? {
         guard let text else { return size == 0 ? [] : nil }
         return encoding == "base64" ? Data(base64Encoded: text).map { Array($0) } : Array(text.utf8)
@@ -189,7 +189,7 @@ extension HTTPArchive.Content {
 }
 
 extension HTTPArchive.PostData {
-    /// The body as it was; `nil` when it was not recorded, or is not base 64.
+    /// The original body; `nil` if it was not recorded or is not valid Base64.
     public var bytes: [UInt8]? {
         guard let text else { return nil }
         return _encoding == "base64" ? Data(base64Encoded: text).map { Array($0) } : Array(text.utf8)

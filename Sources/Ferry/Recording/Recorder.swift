@@ -2,24 +2,23 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// Records the exchanges of an agent as an ``HTTPArchive``: to look at them in the tools that read HAR, or to answer
-/// tests from them.
+/// Records the exchanges of an agent as an ``HTTPArchive``, for tools that read HAR, or to replay them in tests.
 ///
 ///     let recorder = Recorder()
 ///     configuration.recorder = recorder
 ///
-/// Every exchange with a server is an entry, redirects and retries included; what the cache or an interceptor answers
-/// is none. Secrets are replaced by `***`: user and password of URLs, arguments and header fields that are declared
-/// sensitive or whose name says so (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …), and members of bodies
-/// in JSON and of forms (`password`, `client_secret`, `access_token`, …). Other bodies are recorded as they are. All of
-/// it is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
+/// Every exchange with a server is an entry, including redirects and retries. Responses of the cache or an interceptor
+/// are not recorded. Secrets are replaced by `***`: user and password of URLs; query arguments and header fields that
+/// are declared sensitive or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …); and
+/// members of JSON bodies and forms (`password`, `client_secret`, `access_token`, …). Other bodies are recorded as they
+/// are. The recording is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
-    /// How many exchanges are kept at most; later ones are not recorded. The default is 10,000.
+    /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
-    /// Bytes of a body that are recorded at most; of a larger one nothing is. The default is 1 MiB.
+    /// The maximum size of a recorded body in bytes; a larger body is not recorded. The default is 1 MiB.
     public let maxBodyBytes: Int
-    /// Bytes of all bodies together, as they are recorded; of an exchange that is beyond them none is. The default is
-    /// 64 MiB.
+    /// The maximum size of all recorded bodies together in bytes; bodies beyond it are not recorded. The default is 64
+    /// MiB.
     public let maxTotalBytes: Int
     private let sensitiveNames: [String]
     private let state = Mutex(State())
@@ -30,8 +29,8 @@ public final class Recorder: Sendable {
         var bytes = 0
     }
 
-    /// A recorder. `sensitiveNames` are names of header fields, arguments and members of bodies whose values are
-    /// secrets, besides those that say so themselves.
+    /// Creates a recorder. `sensitiveNames` are the names of header fields, arguments and members of bodies with secret
+    /// values, in addition to those that are recognised by name.
     public init(
         maxEntries: Int = 10_000, maxBodyBytes: Int = 1 << 20, maxTotalBytes: Int = 64 << 20,
         sensitiveNames: [String] = []
@@ -42,17 +41,17 @@ public final class Recorder: Sendable {
         self.sensitiveNames = sensitiveNames
     }
 
-    /// What was recorded so far, in the order in which the requests were sent. Any thread.
+    /// The recording so far, in the order in which the requests were sent. Any thread.
     public var archive: HTTPArchive {
         HTTPArchive(entries: state.withLock { $0.entries }.sorted { $0.number < $1.number }.map(\.entry))
     }
 
-    /// Forgets what was recorded.
+    /// Removes everything that was recorded.
     public func removeAll() { state.withLock { ($0.entries, $0.bytes) = ([], 0) } }
 
-    // MARK: From the transport
+    // MARK: Called by the transport
 
-    /// The number of an exchange that begins.
+    /// The number of an exchange that starts.
     func begin() -> UInt64 {
         state.withLock { state in
             state.number += 1
@@ -71,18 +70,18 @@ public final class Recorder: Sendable {
         }
     }
 
-    // MARK: What is shown
+    // MARK: Redaction
 
     func shown(_ headers: Headers) -> [HTTPArchive.Pair] {
         Redaction.headers(headers, sensitive: sensitiveNames).enumerated().map { index, field in
-            // What a redirect leads to is to be found again among the requests, where arguments are.
+            // The target of a redirect must match a recorded request, whose arguments are kept.
             let isLocation = equalNames(field.name, "Location")
             let value = isLocation ? shown(url: headers[index].value).url : field.value
             return .init(name: field.name, value: value)
         }
     }
 
-    /// A body as it may be shown, as text by an encoding.
+    /// A redacted body as text, with its encoding.
     func shown(_ body: [UInt8]?, type: String) -> (text: String?, encoding: String?) {
         guard let body else { return (nil, nil) }
         let shown = SecretBodies.masked(body, type: type, declared: sensitiveNames)
@@ -90,7 +89,7 @@ public final class Recorder: Sendable {
         return (Data(shown).base64EncodedString(), "base64")
     }
 
-    /// Without user and password, without the values of secret arguments, and without its fragment.
+    /// Without user and password, secret argument values, and fragment.
     func shown(url whole: String) -> (url: String, query: [HTTPArchive.Pair]) {
         let url = whole.utf8.firstIndex(of: UInt8(ascii: "#")).map { String(whole[..<$0]) } ?? whole
         let hasNoScheme = url.hasPrefix("//")
@@ -102,7 +101,7 @@ public final class Recorder: Sendable {
         for part in url[url.utf8.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false) {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = pair.first ?? ""
-            // The code of an authorization comes by a redirect (RFC 6749, 4.1.2).
+            // An authorization code arrives in a redirect (RFC 6749, 4.1.2).
             let isSecret =
                 Redaction.isSensitive(Self.decoded(name), declared: sensitiveNames) || Self.decoded(name) == "code"
             let value = isSecret ? Redaction.mark : pair.count > 1 ? pair[1] : ""
@@ -117,7 +116,7 @@ public final class Recorder: Sendable {
     }
 }
 
-/// An exchange under way, as the recorder sees it.
+/// An active exchange, as the recorder sees it.
 struct RecordedExchange: Sendable {
     let number: UInt64
     let start = Date.now
@@ -125,10 +124,10 @@ struct RecordedExchange: Sendable {
     let method: String
     let headers: Headers
     let hasBody: Bool
-    /// The body of the request, as much as was sent; `nil` when it is longer than what is recorded, or comes from a
-    /// file that the core reads itself.
+    /// The body of the request, as far as it was sent; `nil` if it exceeds the limit, or comes from a file that the
+    /// core reads itself.
     var body: [UInt8]? = []
-    /// The body of a response that is streamed; `nil` when it is longer than what is recorded.
+    /// The body of a streamed response; `nil` if it exceeds the limit.
     var received: [UInt8]? = []
     var isStreamed = false
 
@@ -151,7 +150,7 @@ struct RecordedExchange: Sendable {
         Self.append(bytes, to: &received, limit)
     }
 
-    /// Nothing is kept of what is too long.
+    /// A body that exceeds the limit is dropped completely.
     private static func append(_ bytes: UnsafeRawBufferPointer, to kept: inout [UInt8]?, _ limit: Int) {
         guard let length = kept?.count else { return }
         if length + bytes.count > limit { kept = nil } else { kept?.append(contentsOf: bytes) }
@@ -185,7 +184,7 @@ struct RecordedExchange: Sendable {
         if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
             (content.text, content.encoding) = recorder.shown(body, type: content.mimeType ?? "")
         } else if content.size > 0 {
-            content.comment = result.succeeded ? "too large, or written to a file" : "the exchange failed"
+            content.comment = result.succeeded ? "not recorded: too large, or written to a file" : "the exchange failed"
         }
         var response = HTTPArchive.Response(
             status: result.status, headers: recorder.shown(fields), content: content)
@@ -208,7 +207,7 @@ extension HTTPArchive.Entry {
         guard response.content.text != nil, response.content.size != 0 else { return }
         response.content.text = nil
         response.content.encoding = nil
-        response.content.comment = "beyond what is recorded of all bodies together"
+        response.content.comment = "not recorded: the limit for all bodies is reached"
     }
 }
 
@@ -224,7 +223,7 @@ extension HTTPArchive.Timings {
     }
 }
 
-/// Stands between the core of an agent and its transport, and tells a ``Recorder`` of every exchange.
+/// Sits between the core of an agent and its transport, and reports every exchange to a ``Recorder``.
 final class RecordingTransport: Transporting, TransferReceiver {
     private struct State {
         weak var receiver: (any TransferReceiver)?
@@ -250,10 +249,10 @@ final class RecordingTransport: Transporting, TransferReceiver {
     }
 
     func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
-        // Nothing is exchanged: connections are opened ahead.
+        // There is no exchange: connections are opened ahead.
         if request.connections != nil { return try transport.submit(request, id: id) }
         let exchange = RecordedExchange(request, number: recorder.begin(), limit: recorder.maxBodyBytes)
-        // Before it is handed over, as its result may come before that returns.
+        // Before it is submitted, because its result may arrive before that returns.
         state.withLock { $0.exchanges[id] = exchange }
         do throws(TransferFailure) {
             try transport.submit(request, id: id)

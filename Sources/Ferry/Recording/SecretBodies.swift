@@ -1,12 +1,12 @@
 import FerryJSON
 import FoundationEssentials
 
-/// Takes secrets out of bodies that are recorded: of forms and of JSON, by the names of their members. What is neither,
-/// or cannot be parsed, stays as it is.
+/// Redacts secrets in recorded bodies: in forms and JSON, by the names of members. Other bodies, and invalid ones, stay
+/// unchanged.
 package enum SecretBodies {
     private enum Kind { case form, json, other }
 
-    /// The body as it may be recorded.
+    /// The redacted body.
     static func masked(_ body: [UInt8], type: String, declared: [String]) -> [UInt8] {
         switch kind(of: type) {
         case .form: return maskedForm(body, declared)
@@ -17,7 +17,7 @@ package enum SecretBodies {
         }
     }
 
-    /// Whether a body is the one that was recorded, of which a masked value stands for any.
+    /// Whether a body matches a recorded one, in which a masked value matches any value.
     package static func matches(_ recorded: [UInt8], _ body: [UInt8], type: String) -> Bool {
         if recorded == body { return true }
         switch kind(of: type) {
@@ -39,14 +39,15 @@ package enum SecretBodies {
 
     // MARK: Names
 
-    /// Fewer than of header fields: a recording is to be played, and `author` and `key` are members of much.
+    /// Fewer names than for header fields, because recordings are replayed, and members like `author` and `key` are
+    /// common.
     private static let names: Set<String> = [
         "password", "passwd", "passphrase", "pwd", "secret", "clientsecret", "token", "accesstoken", "refreshtoken",
         "idtoken", "authtoken", "bearertoken", "sessiontoken", "csrftoken", "apikey", "privatekey", "secretkey",
         "assertion", "clientassertion", "codeverifier", "devicecode", "otp",
     ]
 
-    /// `client_secret`, `Client-Secret` and `clientSecret` are one name.
+    /// `client_secret`, `Client-Secret` and `clientSecret` are the same name.
     private static func isSecret(_ name: String, _ declared: [String]) -> Bool {
         if declared.contains(where: { equalNames($0, name) }) { return true }
         return names.contains(name.lowercased().filter { $0 != "_" && $0 != "-" })
@@ -63,7 +64,7 @@ package enum SecretBodies {
         return part.starts(with: recorded.dropLast(3))
     }
 
-    /// In a form `code` is that of an authorization (RFC 6749, 4.1.3), too.
+    /// In a form, `code` is an authorization code (RFC 6749, 4.1.3), too.
     private static func maskedForm(_ form: [UInt8], _ declared: [String]) -> [UInt8] {
         var made: [UInt8] = []
         for (index, part) in parts(of: form).enumerated() {
@@ -82,7 +83,7 @@ package enum SecretBodies {
 
     // MARK: JSON
 
-    /// What is nested deeper is taken for a secret as a whole: values are copied at every level.
+    /// Deeper values are redacted as a whole, because values are copied at every level.
     private static let mostLevels = 64
 
     private static func hasSecrets(_ json: JSON, _ declared: [String], _ level: Int) -> Bool {

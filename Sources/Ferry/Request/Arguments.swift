@@ -1,45 +1,45 @@
 public import FerryJSON
 
-/// The arguments of a request: names and values, nested as deep as needed.
+/// The arguments of a request: names and values, nested to any depth.
 ///
 ///     ["a": 1, "b": ["x", "y"], "c": ["k": nil], "id": .integer(id), "name": .string(name)]
 ///
-/// In a query or a form the names are sorted, `b` becomes `b[]=x&b[]=y`, `c` becomes `c[k]`, all of it percent-encoded;
-/// in JSON they are an object.
+/// In a query or a form, names are sorted, `b` becomes `b[]=x&b[]=y`, `c` becomes `c[k]`, and everything is
+/// percent-encoded. In JSON the arguments are an object.
 public struct Arguments: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The value of an argument.
     public enum Value: Sendable, Hashable {
-        /// A bare name in a query, `null` in JSON.
+        /// A name without a value in a query, `null` in JSON.
         case null
         /// `true` or `false`.
         case bool(Bool)
-        /// A whole number.
+        /// An integer.
         case integer(Int)
-        /// Any other number; what is not finite is not JSON.
+        /// A floating-point number. JSON cannot represent an infinite one or NaN.
         case number(Double)
-        /// Text.
+        /// A string.
         case string(String)
-        /// Values in order.
+        /// An array.
         case array([Value])
-        /// Values by name.
+        /// An object.
         case object([String: Value])
     }
 
-    /// Values by name.
+    /// The values by name.
     public var values: [String: Value]
 
-    /// These values.
+    /// Creates arguments from values by name.
     public init(_ values: [String: Value] = [:]) { self.values = values }
 
-    /// The values of a literal; of a name that comes twice the last one counts.
+    /// Creates arguments from a literal. If a name appears twice, the last value is used.
     public init(dictionaryLiteral elements: (String, Value)...) {
         values = Dictionary(elements, uniquingKeysWith: { $1 })
     }
 
-    /// Whether there are none.
+    /// Whether there are no arguments.
     public var isEmpty: Bool { values.isEmpty }
 
-    /// The value of this name; setting `nil` removes it (``Value/null`` is a value).
+    /// The value of a name. Setting `nil` removes it; ``Value/null`` is a value.
     public subscript(name: String) -> Value? {
         get { values[name] }
         set { values[name] = newValue }
@@ -50,19 +50,19 @@ extension Arguments.Value: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
 {
-    /// `null`.
+    /// Creates `null`.
     public init(nilLiteral: ()) { self = .null }
-    /// A truth value.
+    /// Creates a Boolean.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A whole number.
+    /// Creates an integer.
     public init(integerLiteral value: Int) { self = .integer(value) }
-    /// A number.
+    /// Creates a floating-point number.
     public init(floatLiteral value: Double) { self = .number(value) }
-    /// Text.
+    /// Creates a string.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// Values in order.
+    /// Creates an array.
     public init(arrayLiteral elements: Arguments.Value...) { self = .array(elements) }
-    /// Values by name.
+    /// Creates an object.
     public init(dictionaryLiteral elements: (String, Arguments.Value)...) {
         self = .object(Dictionary(elements, uniquingKeysWith: { $1 }))
     }
@@ -70,18 +70,18 @@ extension Arguments.Value: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
 
 /// Where the arguments of a request go.
 public enum ArgumentEncoding: Sendable, Hashable {
-    /// Into the query of GET, HEAD and DELETE, into a form of all others.
+    /// The query for GET, HEAD and DELETE, a form for all other methods.
     case automatic
-    /// Into the query of the URL.
+    /// The query of the URL.
     case query
-    /// Into the body, as `application/x-www-form-urlencoded`.
+    /// The body, as `application/x-www-form-urlencoded`.
     case form
-    /// Into the body, as `application/json`.
+    /// The body, as `application/json`.
     case json
 }
 
 extension Arguments {
-    /// `a=1&b%5B%5D=x`: the form of a query and of a form's body. Empty when nothing is to be said.
+    /// `a=1&b%5B%5D=x`, as in a query or the body of a form. Empty if there are no arguments.
     func formEncoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(values.count * 24)
@@ -124,7 +124,7 @@ extension Arguments {
         bytes.appendArgument(value)
     }
 
-    /// The arguments as a JSON object, names sorted; `nil` when a number in them is not finite (RFC 8259, 6).
+    /// The arguments as a JSON object with sorted names; `nil` if a number is not finite (RFC 8259, 6).
     func jsonEncoded() -> [UInt8]? {
         var bytes: [UInt8] = []
         return Self.append(.object(values), to: &bytes) ? bytes : nil
@@ -159,7 +159,7 @@ extension Arguments {
         return true
     }
 
-    /// `2`, not `2.0`: as every other client writes it.
+    /// `2` rather than `2.0`, as other clients write it.
     static func text(of value: Double) -> String {
         let text = value.description
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
@@ -195,12 +195,12 @@ extension [UInt8] {
 }
 
 extension Arguments: JSONConvertible {
-    /// The members of an object.
+    /// Creates arguments from the members of an object. Throws `JSONMismatch` for any other value.
     public init(json: JSON) throws { self.init(try Dictionary(json: json)) }
 }
 
 extension Arguments.Value: JSONConvertible {
-    /// Any value; an integer that `Int` cannot hold is an error, as it would be rounded.
+    /// Creates a value from JSON. An integer that does not fit in `Int` is an error, because it would be rounded.
     public init(json: JSON) throws {
         switch json.kind {
         case .null: self = .null
@@ -216,7 +216,7 @@ extension Arguments.Value: JSONConvertible {
         if let integer = json.int {
             self = .integer(integer)
         } else if json.uint != nil {
-            throw json.mismatch(expected: "a number that Int or Double can hold")
+            throw json.mismatch(expected: "a number that fits in Int or Double")
         } else {
             self = .number(try json.asDouble())
         }
@@ -224,10 +224,10 @@ extension Arguments.Value: JSONConvertible {
 }
 
 extension JSON {
-    /// The arguments as an object, members sorted by name. A number that is not finite becomes null.
+    /// Creates an object from arguments, with members sorted by name. A number that is not finite becomes null.
     public init(arguments: Arguments) { self.init(arguments.values.mapValues(JSON.init(argument:))) }
 
-    /// Likewise of one.
+    /// Creates JSON from one value. A number that is not finite becomes null.
     public init(argument: Arguments.Value) {
         switch argument {
         case .null: self = .null

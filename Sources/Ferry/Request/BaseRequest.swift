@@ -1,7 +1,7 @@
 public import FerryJSON
 
-/// A base for requests that are a hierarchy of classes: it declares every member of ``Request``, so that a subclass,
-/// and a subclass of that, can replace any of them.
+/// The base class for requests that form a class hierarchy. It declares every member of ``Request``, so that subclasses
+/// at any level can override any member.
 ///
 ///     class ShopRequest: BaseRequest, @unchecked Sendable {
 ///         override var baseURL: String? { "https://shop.example.com/v1" }
@@ -12,9 +12,10 @@ public import FerryJSON
 ///         override var path: String { "/items/\(id)" }
 ///     }
 ///
-/// It has no state. What a subclass adds must be constant or behind a lock, as it says itself by `@unchecked Sendable`.
-/// The value of a ``BaseRequest`` is the ``Response``. A hierarchy whose members have values of their own derives from
-/// ``TypedBaseRequest``, and a subclass names its value there; a `typealias Value` in a subclass has no effect.
+/// The class has no state. State that a subclass adds must be constant or protected by a lock; the subclass promises
+/// this with `@unchecked Sendable`. The value of a ``BaseRequest`` is the ``Response``. If the classes of a hierarchy
+/// have different values, derive from ``TypedBaseRequest`` and name the value in the subclass; a `typealias Value` in a
+/// subclass has no effect.
 ///
 ///     class ShopRequest<Value: Sendable>: TypedBaseRequest<Value>, @unchecked Sendable {
 ///         override var baseURL: String? { "https://shop.example.com/v1" }
@@ -23,123 +24,125 @@ public import FerryJSON
 ///         override var path: String { "/price" }
 ///     }
 ///
-/// Where no hierarchy is to be kept, a struct that conforms to ``Request`` says more with less.
+/// If you do not need a hierarchy, a struct that conforms to ``Request`` is shorter.
 open class BaseRequest: TypedBaseRequest<Response>, @unchecked Sendable {
-    /// Nothing to be set.
+    /// Creates the request.
     public override init() { super.init() }
 
-    /// The response itself. What a subclass throws fails the run.
+    /// Returns the response. An error thrown by an override fails the run.
     open override func value(from response: Response) throws -> Response { response }
 }
 
-/// The base of a hierarchy of classes in which each request names its value: ``BaseRequest`` with a type parameter.
+/// The base class of a hierarchy in which each request names its value: ``BaseRequest`` with a type parameter.
 open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
-    /// Nothing to be set.
+    /// Creates the request.
     public init() {}
 
-    // MARK: Where to
+    // MARK: Target
 
-    /// The base itself; to be replaced.
+    /// The path. The default is empty, which stands for the base URL itself.
     open var path: String { "" }
-    /// The configuration's.
+    /// Replaces the configuration's base URL. The default is `nil`.
     open var baseURL: String? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's CDN URL. The default is `nil`.
     open var cdnURL: String? { nil }
-    /// No.
+    /// Whether the path is joined to the CDN URL. The default is `false`.
     open var usesCDN: Bool { false }
-    /// GET.
+    /// The method. The default is `.get`.
     open var method: HTTPMethod { .get }
-    /// None.
+    /// A complete request that replaces the other members. The default is `nil`.
     open var prebuiltRequest: OutgoingRequest? { nil }
 
-    // MARK: What with
+    // MARK: Content
 
-    /// None.
+    /// The header fields. The default is none.
     open var headers: Headers { Headers() }
-    /// None.
+    /// The arguments. The default is none.
     open var arguments: Arguments { Arguments() }
-    /// By the method.
+    /// Where the arguments go. The default is `.automatic`, by the method.
     open var argumentEncoding: ArgumentEncoding { .automatic }
-    /// None.
+    /// The body. The default is `nil`.
     open var body: RequestBody? { nil }
-    /// None.
+    /// The credentials. The default is `nil`.
     open var authorization: Authorization? { nil }
-    /// The configuration's.
+    /// The accepted content codings. The default is `nil`, the configuration's.
     open var acceptedEncodings: [ContentEncoding]? { nil }
 
-    // MARK: When, and how often
+    // MARK: Time and policies
 
-    /// The configuration's.
+    /// Replaces the configuration's timeouts. The default is `nil`.
     open var timeouts: Timeouts? { nil }
-    /// The configuration's.
+    /// The deadline of the run. The default is `nil`, the configuration's.
     open var deadline: Duration? { nil }
-    /// Normal.
+    /// The priority in the queue. The default is `.normal`.
     open var priority: RequestPriority { .normal }
-    /// The method's, of ``prebuiltRequest`` if there is one.
+    /// Whether the request may be sent twice. The default depends on the method, that of ``prebuiltRequest`` if there
+    /// is one.
     open var isIdempotent: Bool { (prebuiltRequest?.method ?? method).isIdempotent }
-    /// The configuration's.
+    /// Replaces the configuration's redirect policy. The default is `nil`.
     open var redirectPolicy: RedirectPolicy? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's retry policy. The default is `nil`.
     open var retryPolicy: RetryPolicy? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's address policy. The default is `nil`.
     open var addressPolicy: AddressPolicy? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's proxy. The default is `nil`.
     open var proxy: ProxyConfiguration? { nil }
-    /// Yes, but for a ``prebuiltRequest``.
+    /// Whether the configuration's authenticator adds its token. The default is `true`, but `false` with a
+    /// ``prebuiltRequest``.
     open var usesAuthenticator: Bool { prebuiltRequest == nil }
-    /// None.
+    /// The `Idempotency-Key` of each run. The default is `nil`.
     open var idempotencyKey: IdempotencyKey? { nil }
-    /// Yes.
+    /// Whether the current ``TraceContext`` is sent. The default is `true`.
     open var propagatesTrace: Bool { true }
 
-    // MARK: What is kept
+    // MARK: Caching
 
-    /// The configuration's.
+    /// Whether responses are stored, and for how long. The default is `.configured`, the configuration's policy.
     open var cachePolicy: CachePolicy { .configured }
-    /// A hit, or the network.
+    /// How the cache is used. The default is `.cacheElseNetwork`: a stored response, or else the network.
     open var cacheMode: CacheMode { .cacheElseNetwork }
-    /// All of them.
+    /// The arguments in the cache key. The default is all ``arguments``.
     open var cacheArguments: Arguments { arguments }
-    /// None.
+    /// The names of the header fields in the cache key. The default is none.
     open var cacheHeaders: [String] { [] }
-    /// Yes.
+    /// Whether a response may be stored. The default is `true`.
     open func shouldCache(_ response: Response) -> Bool { true }
-    /// No.
+    /// Whether concurrent runs of the same request share one transfer. The default is `false`.
     open var coalesces: Bool { false }
 
-    // MARK: What comes back
+    // MARK: Response
 
-    /// The configuration's.
+    /// The accepted status codes. The default is `nil`, the configuration's.
     open var statusValidation: StatusValidation? { nil }
-    /// JSON.
+    /// The format of the response body. The default is `.json`.
     open var responseFormat: ResponseFormat { .json }
-    /// Any.
+    /// The accepted content types. The default is `nil`, any.
     open var acceptedContentTypes: [String]? { nil }
-    /// None.
+    /// The schema that the body must match. The default is `nil`.
     open var jsonSchema: JSONSchema? { nil }
-    /// As Foundation's is at first.
+    /// The decoder of `Decodable` values. The default has the strategies that are Foundation's defaults.
     open var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
-    /// The configuration's.
+    /// The size limit of a body in memory, in bytes. The default is `nil`, the configuration's.
     open var maxBodyBytes: Int? { nil }
-    /// Made as of a ``Request`` with this value: `Response`, `Void`, `Data`, `[UInt8]`, `String`, `JSON`, what is
-    /// `JSONConvertible` or `Decodable`. Of any other type it has to be overridden. What a subclass throws fails the
-    /// run.
+    /// Creates the value as a ``Request`` with this value type does: for `Response`, `Void`, `Data`, `[UInt8]`,
+    /// `String`, `JSON`, and `JSONConvertible` or `Decodable` types. For any other type, override it. An error thrown
+    /// by an override fails the run.
     open func value(from response: Response) throws -> Value {
         try BodyDecoding.value(Value.self, from: response, by: jsonDecoder)
     }
 
-    // MARK: Who looks on
+    // MARK: Observers and hooks
 
-    /// None.
+    /// Observers of the runs of this request. The default is none.
     open var observers: [any RequestObserver] { [] }
-    /// None.
+    /// A tag for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
     open var tag: String? { nil }
-    /// Empty.
+    /// Values of the application. The default is empty.
     open var userInfo: [String: any Sendable] { [:] }
-    /// Nothing.
+    /// Does nothing.
     open func completionPreprocessor(_ reply: Reply<Value>) {}
-    /// Nothing.
+    /// Does nothing.
     open func failurePreprocessor(_ error: RequestError) {}
-    /// Nothing.
+    /// Does nothing.
     open func willDeliver(_ result: Result<Reply<Value>, RequestError>) {}
 }

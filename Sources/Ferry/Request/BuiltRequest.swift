@@ -1,24 +1,24 @@
 import FerryTransport
 import FoundationEssentials
 
-/// One HTTP request as it is about to leave. Adapters change it, interceptors look at it, and
-/// ``Request/prebuiltRequest`` gives it whole.
+/// A complete HTTP request before it is sent. Adapters change it, interceptors look at it, and
+/// ``Request/prebuiltRequest`` supplies one.
 ///
-/// What cannot be sent (a URL that is none, a line break in a header) fails the run before anything is sent, whoever
-/// put it there.
+/// If the request is invalid (an invalid URL, a line break in a header field), the run fails before anything is sent,
+/// whatever the source of the value.
 public struct OutgoingRequest: Sendable {
     /// The method.
     public var method: HTTPMethod
 
-    /// The absolute URL. User and password in it become an `Authorization` header unless there is one.
+    /// The absolute URL. A user and password in it become an `Authorization` field, unless there is one.
     public var url: String
 
-    /// The header fields. `User-Agent` and `Accept-Encoding` of the configuration are added when they are not here.
+    /// The header fields. The configuration's `User-Agent` and `Accept-Encoding` are added unless they are set here.
     public var headers: Headers
 
-    /// The body; arguments that go there are in it already. To adapters its content type stands among the ``headers``;
-    /// where they set another body that names a type, that takes its place, unless they have changed the field, or the
-    /// request's own headers have one.
+    /// The body, which includes arguments that belong there. For adapters, its content type is one of the ``headers``.
+    /// If an adapter sets another body with a content type, that type replaces the field, unless the adapter has
+    /// changed the field or the request set it itself.
     public var body: RequestBody? {
         didSet {
             changes &+= 1
@@ -28,13 +28,13 @@ public struct OutgoingRequest: Sendable {
         }
     }
 
-    /// How often the body was set.
+    /// How many times the body was set.
     private(set) var changes: UInt8 = 0
 
-    /// The `Content-Type` among the headers that came with the body.
+    /// The `Content-Type` field that came from the body.
     private var bodyType: String?
 
-    /// A request of its parts; GET, without fields and body, unless they are named.
+    /// Creates a request. The default is a GET without header fields and body.
     public init(method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: RequestBody? = nil) {
         self.method = method
         self.url = url
@@ -42,34 +42,35 @@ public struct OutgoingRequest: Sendable {
         self.body = body
     }
 
-    /// Its body has brought the `Content-Type` that stands among its headers, if there is one.
+    /// Notes that the `Content-Type` field, if there is one, came from the body.
     mutating func noteBodyType() { if body != nil { bodyType = headers["Content-Type"] } }
 }
 
-/// A request made concrete: ready for the transport. It is handed on, never copied: it is large.
+/// A request in the form that the transport needs. It is moved and never copied, because it is large.
 struct BuiltRequest: ~Copyable, Sendable {
     var transfer: TransferRequest
-    /// What gives out its body, where that is pulled. One of an attempt that is not made closes itself when it goes.
+    /// Provides the body if it is read as it is sent. The source of an attempt that is not made closes itself when it
+    /// is released.
     var source: (any BodySource)?
-    /// False when it is only to be looked at: then no file is opened, and no stream is taken.
+    /// `false` if the request is only inspected: then no file is opened, and no stream is used.
     var opensBody = true
-    /// The body that is pulled, with the arguments that go into it.
+    /// The body that is read as it is sent, with the arguments that belong to it.
     var pulled: RequestBody?
-    /// What the request says of sending it twice, whatever its headers say.
+    /// Whether the request itself says that it may be sent twice, whatever its header fields say.
     var isIdempotent = true
-    /// Its own headers name the type of its body.
+    /// Whether the request's own header fields set the content type.
     var ownsContentType = false
-    /// The context that its spans are children of; `nil` where there is none, or it is not to be sent.
+    /// The parent context of its spans; `nil` if there is none or if it must not be sent.
     var trace: TraceParent?
-    /// Counts the body as it is sent, where somebody may ask.
+    /// Counts the bytes of the body as they are sent, if upload progress may be requested.
     var meter: UploadMeter?
 }
 
-/// A request as it was read when its run began: what every attempt of the run is made of. Its members are not read
-/// again, as one that computes them may say something else each time; an `Idempotency-Key` above all must be the same
-/// in every attempt. Only adapters and the authenticator add to it.
+/// A request as read at the start of its run. All attempts of the run are made from it. Its members are read only once,
+/// because a computed member may return a different value each time, and the `Idempotency-Key` in particular must be
+/// the same in every attempt. Only adapters and the authenticator add to it.
 struct RequestSnapshot: Sendable {
-    /// As it is sent where nobody changes it. A body that is pulled is not open.
+    /// The transfer if nothing changes it. A body that is read as it is sent is not open yet.
     let transfer: TransferRequest
     private let pulled: RequestBody?
     fileprivate let isIdempotent: Bool
@@ -84,7 +85,7 @@ struct RequestSnapshot: Sendable {
         trace = built.trace
     }
 
-    /// In the form that adapters change.
+    /// The request in the form that adapters change.
     var outgoing: OutgoingRequest {
         let body: RequestBody? =
             switch transfer.body {
@@ -95,12 +96,12 @@ struct RequestSnapshot: Sendable {
             }
         var outgoing = OutgoingRequest(
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
-        // A type among the headers of its own was meant for whatever body it has.
+        // A content type that the request sets itself applies to any body.
         if body != nil, !ownsContentType { outgoing.noteBodyType() }
         return outgoing
     }
 
-    /// As it is sent where nobody changes it, with its body open.
+    /// The request as it is sent if nothing changes it, with its body open.
     func open() throws(RequestError) -> BuiltRequest {
         var built = BuiltRequest(transfer: transfer)
         built.trace = trace
@@ -113,10 +114,10 @@ struct RequestSnapshot: Sendable {
         return built
     }
 
-    /// Whether its body is read as it is sent.
+    /// Whether the body is read as it is sent.
     var isPulled: Bool { pulled != nil }
 
-    /// What it is with another method, URL, header and body: all else that the request says.
+    /// The request with another method, URL, header fields and body, but otherwise unchanged.
     func with(_ outgoing: OutgoingRequest, to url: String) -> BuiltRequest {
         var built = BuiltRequest(transfer: transfer)
         built.trace = trace
@@ -124,25 +125,25 @@ struct RequestSnapshot: Sendable {
         built.transfer.method = outgoing.method.rawValue
         built.transfer.body = .none
         built.transfer.credentials = nil
-        // What the request says of sending it twice, it says of the method it describes.
+        // What the request says about sending it twice applies to its own method only.
         built.transfer.isIdempotent =
             outgoing.method.rawValue == transfer.method ? isIdempotent : outgoing.method.isIdempotent
         return built
     }
 }
 
-/// Credentials of a request. An `Authorization` header of the request wins over them.
+/// The credentials of a request. An `Authorization` header field of the request overrides them.
 public struct Authorization: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
-        /// The value of the header field, sent at once.
+        /// The value of the header field, sent with the first request.
         case value(String)
-        /// Answers the server's challenge.
+        /// Credentials for the server's challenge.
         case digest(Credential)
     }
 
     let kind: Kind
 
-    /// User and password (RFC 7617), as UTF-8, sent without waiting for a challenge.
+    /// User and password as UTF-8 (RFC 7617), sent without waiting for a challenge.
     public static func basic(_ user: String, _ password: String) -> Authorization {
         Authorization(kind: .value("Basic " + Data("\(user):\(password)".utf8).base64EncodedString()))
     }
@@ -152,50 +153,50 @@ public struct Authorization: Sendable, Hashable {
         Authorization(kind: .value("Bearer " + token))
     }
 
-    /// User and password (RFC 7616), of which only a digest is sent, and that when the server asks for it: each run
-    /// takes one more round. A body that can be read once only does not outlive that round.
+    /// User and password (RFC 7616), of which only a digest is sent, in response to the server's challenge. Each run
+    /// takes one more round trip. A body that can be read only once cannot be sent again after the challenge.
     public static func digest(_ user: String, _ password: String) -> Authorization {
         Authorization(kind: .digest(Credential(user: user, password: password)))
     }
 
-    /// The header field's value; `nil` when there is none to be sent at once.
+    /// The value of the header field; `nil` if nothing is sent before a challenge.
     var value: String? { if case .value(let value) = kind { value } else { nil } }
 
-    /// What challenges are answered with; `nil` when there is nothing.
+    /// The credentials for challenges; `nil` if there are none.
     var digest: Credential? { if case .digest(let credential) = kind { credential } else { nil } }
 }
 
 extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The scheme; never the secret.
+    /// The scheme, without the secret.
     public var description: String { "\(value?.prefix { $0 != " " } ?? "Digest") ***" }
 
-    /// Likewise.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing, so that `dump` shows nothing.
+    /// Empty, so that `dump` shows no secret.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// The value of the header field `Idempotency-Key`, by which a server recognises a request that it has processed
-/// before: it acts on the key once, however often the request comes.
+/// The value of the `Idempotency-Key` header field. A server uses the key to recognise a request that it has already
+/// processed, so that it acts on it only once.
 ///
 /// A request with a key may be retried whatever its method is: see ``RetryPolicy``. Every attempt of a run sends the
-/// same key. A field of this name among ``Request/headers`` wins over the key.
+/// same key. A field of this name in ``Request/headers`` overrides the key.
 public struct IdempotencyKey: Sendable, Hashable, ExpressibleByStringLiteral {
     private let text: String?
 
-    /// A new UUID for each run. Runs that share a transfer (``Request/coalesces``) share that of the first.
+    /// A new UUID for each run. Runs that share a transfer (``Request/coalesces``) use the key of the first.
     public static let automatic = IdempotencyKey(text: nil)
 
-    /// A key of the application's, the same in every run: for a request that is repeated after a crash, or by another
-    /// process.
+    /// A key that the application chooses, the same in every run. Use it for a request that is repeated after a crash
+    /// or by another process.
     public static func value(_ key: String) -> IdempotencyKey { IdempotencyKey(text: key) }
 
-    /// A key of the application's.
+    /// Creates a key that the application chooses.
     public init(stringLiteral key: String) { text = key }
 
     private init(text: String?) { self.text = text }
 
-    /// What one run sends.
+    /// The key of one run.
     func make() -> String { text ?? UUID().uuidString }
 }

@@ -8,10 +8,10 @@ import FoundationEssentials
 ///     order.idempotencyKey = .automatic
 ///     let receipt = try await agent.send(order).value
 ///
-/// `Value` is what the response is made into: the ``Response`` itself, or the type that `as:` names. A type of one's
-/// own that conforms to ``Request`` is the better choice where several places send the same request.
+/// `Value` is the type of the result: the ``Response`` itself, or the type that `as:` names. If several places send the
+/// same request, define a type that conforms to ``Request`` instead.
 ///
-/// A copy shares the large members, and a member that is not set takes no memory but its place.
+/// Copies share large members, and a large member that is not set takes only the memory of a pointer.
 public struct HTTPRequest<Value: Sendable>: Request {
     /// A path below the base URL, or an absolute URL: see ``Request/path``.
     public var path: String
@@ -31,33 +31,33 @@ public struct HTTPRequest<Value: Sendable>: Request {
     public var cdnURL: String?
     /// Whether the path is joined to the CDN. The default is `false`.
     public var usesCDN = false
-    /// A bound over the whole run. The default is `nil`, the configuration's.
+    /// The deadline of the whole run. The default is `nil`, the configuration's.
     public var deadline: Duration?
-    /// The priority among requests that wait. The default is `.normal`.
+    /// The priority in the queue. The default is `.normal`.
     public var priority = RequestPriority.normal
     /// The content types that are accepted. The default is `nil`, any.
     public var acceptedContentTypes: [String]?
-    /// The content codings asked for. The default is `nil`, the configuration's.
+    /// The accepted content codings. The default is `nil`, the configuration's.
     public var acceptedEncodings: [ContentEncoding]?
     /// The schema that the body must match. The default is `nil`.
     public var jsonSchema: JSONSchema?
-    /// The bound of the body in memory, in bytes. The default is `nil`, the configuration's.
+    /// The size limit of a body in memory, in bytes. The default is `nil`, the configuration's.
     public var maxBodyBytes: Int?
     /// How the cache is used. The default is ``CacheMode/cacheElseNetwork``.
     public var cacheMode = CacheMode.cacheElseNetwork
-    /// Header fields that tell one stored response from another. The default is none.
+    /// The names of the header fields in the cache key. The default is none.
     public var cacheHeaders: [String] = []
-    /// Whether equal requests in flight share one transfer. The default is `false`.
+    /// Whether concurrent runs of the same request share one transfer. The default is `false`.
     public var coalesces = false
     /// Whether the configuration's authenticator adds its token. The default is `true`.
     public var usesAuthenticator = true
-    /// Whether the ``TraceContext`` at hand is sent along. The default is `true`.
+    /// Whether the current ``TraceContext`` is sent. The default is `true`.
     public var propagatesTrace = true
-    /// Observers of this request, besides the configuration's. The default is none.
+    /// Observers of this request, in addition to the configuration's. The default is none.
     public var observers: [any RequestObserver] = []
-    /// A mark for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
+    /// A tag for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
     public var tag: String?
-    /// Values of the application, which Ferry does not read. The default is empty.
+    /// Values of the application. Ferry does not read them. The default is empty.
     public var userInfo: [String: any Sendable] = [:]
 
     @Boxed private var ownAuthorization: Authorization?
@@ -76,7 +76,8 @@ public struct HTTPRequest<Value: Sendable>: Request {
 
     private let make: @Sendable (Response, FerryJSONDecoder) throws -> Value
 
-    /// A request whose value `make` makes, from a response whose status was accepted: see ``Request/value(from:)``.
+    /// Creates a request whose value `make` creates from a response with an accepted status: see
+    /// ``Request/value(from:)``.
     public init(
         _ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil,
         making make: @escaping @Sendable (Response) throws -> Value
@@ -95,15 +96,15 @@ public struct HTTPRequest<Value: Sendable>: Request {
         self.make = make
     }
 
-    /// What the request's `as:` names.
+    /// Creates the value of the type that `as:` names.
     public func value(from response: Response) throws -> Value { try make(response, jsonDecoder) }
 }
 
 // MARK: The value
 
 extension HTTPRequest {
-    /// The body itself, where that is the value; asked at run time, so that code that is generic over `Decodable` gets
-    /// what other code gets.
+    /// The body itself if that is the value. This is decided at run time, so that code that is generic over `Decodable`
+    /// gets the same result as other code.
     private static func plain(_ response: Response) throws -> Value? {
         if Value.self == Data.self { return response.body as? Value }
         if Value.self == String.self { return response.text as? Value }
@@ -114,14 +115,14 @@ extension HTTPRequest {
 }
 
 extension HTTPRequest where Value == Response {
-    /// A request whose value is the response.
+    /// Creates a request whose value is the response.
     public init(_ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil) {
         self.init(method, path, headers, body) { response, _ in response }
     }
 }
 
 extension HTTPRequest where Value == Void {
-    /// A request without a value.
+    /// Creates a request without a value.
     public init(
         _ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil,
         as type: Void.Type
@@ -131,8 +132,8 @@ extension HTTPRequest where Value == Void {
 }
 
 extension HTTPRequest where Value: Decodable {
-    /// A request whose value is decoded from the body's JSON by ``jsonDecoder``. `Data`, `[UInt8]`, `String` and
-    /// `JSON` are the body itself, as for ``Request/Value``.
+    /// Creates a request whose value ``jsonDecoder`` decodes from the JSON body. `Data`, `[UInt8]`, `String` and `JSON`
+    /// are the body itself, as for ``Request/Value``.
     public init(
         _ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil,
         as type: Value.Type
@@ -144,7 +145,7 @@ extension HTTPRequest where Value: Decodable {
 }
 
 extension HTTPRequest where Value: JSONConvertible {
-    /// A request whose value is made from the body's JSON.
+    /// Creates a request whose `JSONConvertible` value is created from the JSON body.
     public init(
         _ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil,
         as type: Value.Type
@@ -156,7 +157,7 @@ extension HTTPRequest where Value: JSONConvertible {
 }
 
 extension HTTPRequest where Value: Decodable & JSONConvertible {
-    /// A request whose value is made from the body's JSON, by the quicker of the two ways.
+    /// Creates a request whose value is created from the JSON body as `JSONConvertible`, the faster of the two ways.
     public init(
         _ method: HTTPMethod, _ path: String, headers: Headers = Headers(), body: RequestBody? = nil,
         as type: Value.Type
@@ -167,7 +168,7 @@ extension HTTPRequest where Value: Decodable & JSONConvertible {
     }
 }
 
-// MARK: Members that few requests set
+// MARK: Rarely used members
 
 extension HTTPRequest {
     /// The credentials. The default is `nil`.
@@ -180,17 +181,17 @@ extension HTTPRequest {
         get { ownTimeouts }
         set { ownTimeouts = newValue }
     }
-    /// Which status codes are a success. The default is `nil`, the configuration's.
+    /// The accepted status codes. The default is `nil`, the configuration's.
     public var statusValidation: StatusValidation? {
         get { ownStatusValidation }
         set { ownStatusValidation = newValue }
     }
-    /// What the body is taken for. The default is `.json`.
+    /// The format of the response body. The default is `.json`.
     public var responseFormat: ResponseFormat {
         get { ownResponseFormat ?? .json }
         set { ownResponseFormat = newValue }
     }
-    /// How a `Decodable` value is decoded. The default is `FerryJSONDecoder()`.
+    /// The decoder of a `Decodable` value. The default is `FerryJSONDecoder()`.
     public var jsonDecoder: FerryJSONDecoder {
         get { ownDecoder ?? FerryJSONDecoder() }
         set { ownDecoder = newValue }
@@ -200,7 +201,7 @@ extension HTTPRequest {
         get { ownCachePolicy ?? .configured }
         set { ownCachePolicy = newValue }
     }
-    /// The arguments that tell one stored response from another. The default is ``arguments``.
+    /// The arguments in the cache key. The default is ``arguments``.
     public var cacheArguments: Arguments {
         get { ownCacheArguments ?? arguments }
         set { ownCacheArguments = newValue }
@@ -230,14 +231,14 @@ extension HTTPRequest {
         get { ownIdempotencyKey }
         set { ownIdempotencyKey = newValue }
     }
-    /// Whether the request may be sent twice. The default is what the method says (RFC 9110, 9.2.2).
+    /// Whether the request may be sent twice. The default depends on the method (RFC 9110, 9.2.2).
     public var isIdempotent: Bool {
         get { ownIsIdempotent ?? method.isIdempotent }
         set { ownIsIdempotent = newValue }
     }
 }
 
-/// A member that is large and rarely set: one pointer in its owner.
+/// A large, rarely used member: one pointer in its owner.
 @propertyWrapper
 private struct Boxed<Content: Sendable>: Sendable {
     private final class Box: Sendable {

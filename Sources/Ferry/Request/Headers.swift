@@ -1,17 +1,17 @@
 package import FerryTransport
 
-/// Header fields in their order; names are compared without regard to case (RFC 9110, 5.1).
+/// Header fields in order. Names are compared without regard to case (RFC 9110, 5.1).
 ///
-/// The fields of a response lie in the response's memory until they are asked for.
+/// The fields of a response are decoded from the response's memory when they are read.
 public struct Headers: Sendable {
     /// One field.
     public struct Field: Sendable, Hashable {
-        /// As it was written.
+        /// The name as it was written.
         public var name: String
-        /// Without the white space around it.
+        /// The value without surrounding white space.
         public var value: String
 
-        /// Makes a field.
+        /// Creates a field.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -21,21 +21,21 @@ public struct Headers: Sendable {
     private enum Storage: Sendable {
         case own([Field])
         case received(TransferResult)
-        /// With the value of an `Age` field behind them.
+        /// Followed by an `Age` field with this value.
         case aged(TransferResult, String)
     }
 
     private var storage: Storage
 
-    /// No fields.
+    /// Creates an empty list of fields.
     public init() { storage = .own([]) }
 
-    /// These fields, in their order.
+    /// Creates a list of fields in this order.
     public init(_ fields: [Field]) { storage = .own(fields) }
 
     package init(_ result: TransferResult) { storage = .received(result) }
 
-    /// The fields of a stored response, which have no `Age`, and how old it is now, in seconds (RFC 9111, 5.1).
+    /// The fields of a stored response, which has no `Age` field, and its current age in seconds (RFC 9111, 5.1).
     init(_ result: TransferResult, age: Int64) { storage = .aged(result, String(age)) }
 
     private static let age = "Age"
@@ -50,10 +50,11 @@ public struct Headers: Sendable {
         }
     }
 
-    /// The value of the fields of this name, joined by `, ` when there are several (RFC 9110, 5.2); `nil` without one.
+    /// The value of the fields with this name, joined by `, ` if there are several (RFC 9110, 5.2); `nil` if there is
+    /// none.
     ///
-    /// Setting replaces all of them by one, in the place of the first; setting `nil` removes them. `Set-Cookie` cannot
-    /// be joined: see ``values(of:)``.
+    /// Setting a value replaces all fields of this name by one, at the position of the first. Setting `nil` removes
+    /// them. `Set-Cookie` fields cannot be joined: use ``values(of:)``.
     public subscript(name: String) -> String? {
         get {
             var joined: String?
@@ -79,21 +80,21 @@ public struct Headers: Sendable {
         }
     }
 
-    /// The values of all fields of this name, in their order.
+    /// The values of all fields with this name, in order.
     public func values(of name: String) -> [String] {
         var values: [String] = []
         each(named: name) { values.append($0) }
         return values
     }
 
-    /// Whether a field of this name is there.
+    /// Whether there is a field with this name.
     public func contains(_ name: String) -> Bool {
         var found = false
         each(named: name) { _ in found = true }
         return found
     }
 
-    /// Adds a field behind the others, also when one of its name is there.
+    /// Appends a field, even if there is one with the same name.
     public mutating func append(_ name: String, _ value: String) {
         var fields = self.fields
         fields.append(Field(name: name, value: value))
@@ -129,7 +130,7 @@ public struct Headers: Sendable {
 }
 
 extension Headers: RandomAccessCollection {
-    /// 0, always.
+    /// Always 0.
     public var startIndex: Int { 0 }
 
     /// The number of fields.
@@ -141,7 +142,7 @@ extension Headers: RandomAccessCollection {
         }
     }
 
-    /// The field at this place.
+    /// The field at this index.
     public subscript(position: Int) -> Field {
         switch storage {
         case .own(let fields): fields[position]
@@ -154,22 +155,22 @@ extension Headers: RandomAccessCollection {
 }
 
 extension Headers: ExpressibleByDictionaryLiteral, Equatable, CustomStringConvertible {
-    /// Fields in the order of the literal; a name may come more than once.
+    /// Creates fields in the order of the literal. A name may appear more than once.
     public init(dictionaryLiteral elements: (String, String)...) {
         self.init(elements.map { Field(name: $0, value: $1) })
     }
 
-    /// Equal when the same fields stand in the same order, names without regard to case.
+    /// Whether the same fields are in the same order; names are compared without regard to case.
     public static func == (left: Headers, right: Headers) -> Bool {
         left.count == right.count
             && zip(left, right).allSatisfy { equalNames($0.name, $1.name) && $0.value == $1.value }
     }
 
-    /// Names only: values may be secret.
+    /// The names only, because values may be secret.
     public var description: String { "[" + map(\.name).joined(separator: ", ") + "]" }
 }
 
-/// Compares as ASCII, without regard to case.
+/// Compares ASCII text without regard to case.
 func equalNames(_ left: String, _ right: String) -> Bool {
     let left = left.utf8
     let right = right.utf8
@@ -186,7 +187,7 @@ private func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBuffer
 @inline(__always) func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
 extension HeaderBlock {
-    /// Whether a field of this name is in it. Makes no field.
+    /// Whether there is a field with this name. Does not create a field.
     func contains(_ name: StaticString) -> Bool {
         let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
         return bytes.withUnsafeBytes { bytes in
@@ -205,7 +206,7 @@ extension HeaderBlock {
 }
 
 extension Headers {
-    /// The fields of a block, unpacked.
+    /// The decoded fields of a block.
     package init(_ block: HeaderBlock) {
         var fields: [Field] = []
         var rest = block.bytes[...]
@@ -228,17 +229,17 @@ extension Headers {
 
 /// The header fields of the configuration, checked and packed once.
 struct CommonHeaders: Sendable {
-    /// For the servers of the configuration, and everywhere when it names none.
+    /// For the servers of the configuration, or for every server if the configuration names none.
     private(set) var fields = Headers()
     private(set) var packed = HeaderBlock()
-    /// For all others: without what is secret.
+    /// For all other servers, without secret fields.
     private(set) var publicFields = Headers()
     private(set) var packedPublic = HeaderBlock()
 
-    /// Whether one of them has a say in what the cache answers.
+    /// Whether one of the fields affects the cache.
     private(set) var speaksOfCaching = false
 
-    /// None.
+    /// Creates an empty list.
     init() {}
 
     init(_ configuration: NetworkConfiguration) throws(RequestError) {
@@ -254,42 +255,42 @@ struct CommonHeaders: Sendable {
     }
 }
 
-/// The method of a request (RFC 9110, 9): the usual ones by name, and any other token.
+/// The method of a request (RFC 9110, 9): a standard method or any other token.
 ///
-/// Methods are case-sensitive and sent as they are written. One that is not a token (RFC 9110, 5.6.2) is refused with
+/// Methods are case-sensitive and sent as written. A method that is not a token (RFC 9110, 5.6.2) fails with
 /// `invalidRequest(.method)` before anything is sent.
 public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The word as it is sent.
+    /// The method as it is sent.
     public let rawValue: String
 
-    /// Makes a method of any word.
+    /// Creates a method from any token.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Makes a method of any word.
+    /// Creates a method from any token.
     public init(_ rawValue: String) { self.rawValue = rawValue }
 
-    /// Makes a method of a literal.
+    /// Creates a method from a literal.
     public init(stringLiteral value: String) { rawValue = value }
 
-    /// Asks for a representation.
+    /// Requests a representation of a resource.
     public static var get: HTTPMethod { HTTPMethod("GET") }
-    /// Asks for what GET would answer, without the body.
+    /// Requests the header fields of the response to GET, without its body.
     public static var head: HTTPMethod { HTTPMethod("HEAD") }
-    /// Hands data to a resource.
+    /// Sends data to a resource.
     public static var post: HTTPMethod { HTTPMethod("POST") }
     /// Replaces a resource.
     public static var put: HTTPMethod { HTTPMethod("PUT") }
-    /// Changes part of a resource (RFC 5789).
+    /// Changes a part of a resource (RFC 5789).
     public static var patch: HTTPMethod { HTTPMethod("PATCH") }
-    /// Removes a resource.
+    /// Deletes a resource.
     public static var delete: HTTPMethod { HTTPMethod("DELETE") }
-    /// Asks what may be done.
+    /// Requests the communication options of a resource.
     public static var options: HTTPMethod { HTTPMethod("OPTIONS") }
 
-    /// The word as it is sent.
+    /// The method as it is sent.
     public var description: String { rawValue }
 
-    /// Whether doing it twice is meant to be the same as once (RFC 9110, 9.2.2); a word unknown here is not.
+    /// Whether the method is idempotent (RFC 9110, 9.2.2). An unknown method is not.
     public var isIdempotent: Bool {
         switch rawValue {
         case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
@@ -297,7 +298,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStr
         }
     }
 
-    /// Where arguments go when the request does not say: into the query of these, into the body of the others.
+    /// Whether arguments go into the query by default; with other methods they go into the body.
     var carriesArgumentsInQuery: Bool {
         switch rawValue {
         case "GET", "HEAD", "DELETE": true
@@ -305,7 +306,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStr
         }
     }
 
-    /// A body is expected: without one, an empty one is announced.
+    /// Whether a body is expected: if there is none, an empty one is announced.
     var expectsBody: Bool {
         switch rawValue {
         case "POST", "PUT", "PATCH": true
@@ -313,6 +314,6 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStr
         }
     }
 
-    /// Nearly every one is GET, which is not looked at byte by byte.
+    /// GET, the most frequent method, is accepted without a look at its bytes.
     var isToken: Bool { self == .get || !rawValue.isEmpty && rawValue.utf8.allSatisfy(ByteSet.token.contains) }
 }

@@ -1,9 +1,9 @@
 import COpenSSL
 import Glibc
 
-/// Bytes as `%XX` in a text (RFC 3986, 2.1).
+/// Percent-encoding of bytes as `%XX` (RFC 3986, 2.1).
 package enum PercentEncoding {
-    /// All but the unreserved characters (RFC 3986, 2.3) are escaped.
+    /// Escapes everything except the unreserved characters (RFC 3986, 2.3).
     package static func encoded(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         var encoded: [UInt8] = []
         for byte in bytes {
@@ -12,10 +12,10 @@ package enum PercentEncoding {
         return encoded
     }
 
-    /// Likewise, of a text as UTF-8.
+    /// Escapes the UTF-8 bytes of a text in the same way.
     package static func encoded(_ text: String) -> String { String(decoding: encoded(text.utf8), as: UTF8.self) }
 
-    /// What is no whole escape stands for itself.
+    /// Decodes escapes. An incomplete escape stays as it is.
     package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
         var rest = Array(text)[...]
         var decoded: [UInt8] = []
@@ -30,14 +30,14 @@ package enum PercentEncoding {
         return decoded
     }
 
-    /// `nil` where an escape is broken.
+    /// Decodes escapes; `nil` if one is malformed.
     static func strictlyDecoded(_ text: some Sequence<UInt8>) -> [UInt8]? {
         let bytes = Array(text)
         for index in bytes.indices where bytes[index] == 0x25 && escaped(bytes[(index + 1)...]) == nil { return nil }
         return decoded(bytes)
     }
 
-    /// The byte that two digits stand for.
+    /// The byte of two hexadecimal digits.
     private static func escaped(_ rest: ArraySlice<UInt8>) -> UInt8? {
         guard rest.count >= 2, let high = hexValue(rest[rest.startIndex]), let low = hexValue(rest[rest.startIndex + 1])
         else { return nil }
@@ -45,7 +45,7 @@ package enum PercentEncoding {
     }
 }
 
-/// A set of ASCII characters as two words; what is not ASCII is never in it.
+/// A set of ASCII characters in two machine words. It never contains a byte beyond ASCII.
 struct ByteSet: Sendable {
     private let low: UInt64
     private let high: UInt64
@@ -68,18 +68,17 @@ struct ByteSet: Sendable {
         return false
     }
 
-    /// RFC 9110, 5.6.2.
+    /// The characters of a token (RFC 9110, 5.6.2).
     static let token = ByteSet("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// RFC 3986, 2.3.
+    /// The unreserved characters (RFC 3986, 2.3).
     static let unreserved = ByteSet("-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// RFC 3986, 2.3, and the two others that stay as they are in arguments.
+    /// The unreserved characters (RFC 3986, 2.3) and the two others that are not escaped in arguments.
     static let argument = ByteSet("-._~?/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// RFC 3986, 3.3: what a path may hold unescaped, slashes included.
+    /// The characters that a path may contain unescaped (RFC 3986, 3.3), including slashes.
     static let path = ByteSet("-._~!$&'()*+,;=:@/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// RFC 3986, 3.4 and 3.5.
+    /// The characters of a query or fragment (RFC 3986, 3.4 and 3.5).
     static let query = ByteSet("-._~!$&'()*+,;=:@/?0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// What may stand in a host or a port, brackets of an address literal included; beyond ASCII is the core's to
-    /// judge.
+    /// The characters of a host or port, with the brackets of an address literal. The core checks bytes beyond ASCII.
     static let authority = ByteSet("-._~!$&'()*+,;=:[]%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
 
@@ -105,7 +104,7 @@ extension [UInt8] {
 
 private func hexDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x41 + value - 10 }
 
-/// SHA-256 by OpenSSL (EVP_DigestInit(3)).
+/// SHA-256 with OpenSSL (EVP_DigestInit(3)).
 package struct SHA256: ~Copyable {
     private let context: OpaquePointer
 
@@ -122,7 +121,7 @@ package struct SHA256: ~Copyable {
         if let start = bytes.baseAddress { EVP_DigestUpdate(context, start, bytes.count) }
     }
 
-    /// 64 hexadecimal digits. Once.
+    /// The digest as 64 hexadecimal digits. Call it once.
     mutating func hexadecimal() -> String {
         var digest = [UInt8](repeating: 0, count: 32)
         EVP_DigestFinal_ex(context, &digest, nil)
@@ -130,7 +129,7 @@ package struct SHA256: ~Copyable {
         return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// 64 hexadecimal digits, in lower case.
+    /// The digest as 64 lower-case hexadecimal digits.
     package static func hexadecimal(of bytes: UnsafeRawBufferPointer) -> String {
         var digest = SHA256()
         digest.add(bytes)
@@ -139,7 +138,7 @@ package struct SHA256: ~Copyable {
 
     package static func hexadecimal(of bytes: [UInt8]) -> String { bytes.withUnsafeBytes { hexadecimal(of: $0) } }
 
-    /// Whether a text is such a digest, in either case. Only the digits of ASCII are any.
+    /// Whether a text is such a digest, in upper or lower case, with ASCII digits only.
     package static func isHexadecimal(_ text: String) -> Bool {
         text.utf8.count == 64 && text.utf8.allSatisfy { hexValue($0) != nil }
     }

@@ -1,13 +1,13 @@
 public import FerryJSON
 public import FoundationEssentials
 
-/// The description of one HTTP exchange: immutable, and started as often as one likes, at once or in turn.
+/// The description of an HTTP request. It is immutable and can be started any number of times, also concurrently.
 ///
-/// What is sent (path, headers, arguments, body) is read once for each run, when that begins, in the caller's thread or
-/// task: every attempt of the run says the same.
+/// The content of a request (path, headers, arguments, body) is read once per run, at its start, in the caller's thread
+/// or task. Every attempt of the run sends the same content.
 ///
-/// Say only what differs; everything but ``path`` has a default. Requests are structs or final classes, and a
-/// refinement with defaults of its own is how an application shares settings:
+/// Declare only the members that differ: everything except ``path`` has a default. Requests are structs or final
+/// classes. An application can share settings with a protocol that refines ``Request`` and has defaults of its own:
 ///
 ///     struct UserInfo: Request {
 ///         typealias Value = User          // Decodable
@@ -16,309 +16,313 @@ public import FoundationEssentials
 ///     }
 ///     let user = try await agent.send(UserInfo(id: 7)).value
 public protocol Request<Value>: Runnable {
-    /// What the response is made into: `Response` when none is named, `Data`, `[UInt8]`, `String`, `Void`, any
-    /// `Decodable`, `JSON`, any `JSONConvertible` (which wins over `Decodable`), or a type of one's own with
-    /// ``value(from:)``.
+    /// The type of the value that is created from the response: `Response` (the default), `Data`, `[UInt8]`, `String`,
+    /// `Void`, any `Decodable`, `JSON`, any `JSONConvertible` (which takes precedence over `Decodable`), or any other
+    /// type with ``value(from:)``.
     associatedtype Value: Sendable = Response
 
-    /// A path below the base URL, or an absolute URL, which is used as it is.
+    /// A path below the base URL, or an absolute URL, which is used unchanged.
     ///
-    /// `..` cannot climb above the base. What a path cannot hold is percent-encoded as UTF-8; what is encoded already
-    /// stays. Control characters, and white space in an absolute URL, are `invalidURL`.
+    /// `..` cannot leave the base URL. Characters that a path cannot contain are percent-encoded as UTF-8; existing
+    /// escapes are kept. Control characters, and white space in an absolute URL, are `invalidURL`.
     var path: String { get }
 
-    /// Replaces the configuration's base. The default is `nil`, the configuration's.
+    /// Replaces the configuration's base URL. The default is `nil`, the configuration's.
     var baseURL: String? { get }
 
-    /// Replaces the configuration's CDN. The default is `nil`, the configuration's.
+    /// Replaces the configuration's CDN URL. The default is `nil`, the configuration's.
     var cdnURL: String? { get }
 
-    /// Whether the path is joined to the CDN and not to the base; without one that is `invalidURL`. The default is
-    /// `false`.
+    /// Whether the path is joined to the CDN URL instead of the base URL. Without a CDN URL the run fails with
+    /// `invalidURL`. The default is `false`.
     var usesCDN: Bool { get }
 
-    /// The default is `.get`. Any token may be one but `CONNECT`, which is `invalidRequest(method)`.
+    /// The method: any token except `CONNECT`, which is `invalidRequest(method)`. The default is `.get`.
     var method: HTTPMethod { get }
 
-    /// Header fields; they win over the configuration's of the same name and over ``authorization``. The default is
-    /// none.
+    /// The header fields. They override the configuration's fields of the same name and ``authorization``. The default
+    /// is none.
     var headers: Headers { get }
 
-    /// Arguments; where they go is ``argumentEncoding``'s to say. The default is none.
+    /// The arguments. ``argumentEncoding`` says where they go. The default is none.
     var arguments: Arguments { get }
 
     /// Where the arguments go. The default is `.automatic`.
     var argumentEncoding: ArgumentEncoding { get }
 
-    /// The body, allowed with any method but HEAD, where it is `invalidRequest(framing)`; arguments that would go there
-    /// are left out. The default is `nil`; POST, PUT and PATCH then announce an empty one.
+    /// The body. It is allowed with any method except HEAD, where it is `invalidRequest(framing)`. With a body,
+    /// arguments that would go there are left out. The default is `nil`; POST, PUT and PATCH then announce an empty
+    /// body.
     var body: RequestBody? { get }
 
-    /// Credentials of this request. The default is `nil`.
+    /// The credentials of this request. The default is `nil`.
     var authorization: Authorization? { get }
 
-    /// The content codings asked for. The default is `nil`, the configuration's; an empty array asks for none, and an
-    /// `Accept-Encoding` header wins.
+    /// The content codings in `Accept-Encoding`. An empty array requests none, and an `Accept-Encoding` header field
+    /// takes precedence. The default is `nil`, the configuration's.
     var acceptedEncodings: [ContentEncoding]? { get }
 
     /// Replaces the configuration's timeouts. The default is `nil`, the configuration's (60 seconds without a byte).
     var timeouts: Timeouts? { get }
 
-    /// A bound over everything from the start of the run on, its wait in the queue included. The default is `nil`, the
+    /// The time limit of the whole run, from its start and including its wait in the queue. The default is `nil`, the
     /// configuration's.
     var deadline: Duration? { get }
 
-    /// Its place among those that wait. The default is `.normal`.
+    /// The priority in the queue. The default is `.normal`.
     var priority: RequestPriority { get }
 
-    /// A complete request of one's own in the place of what the members describe: base, filters, arguments, headers and
-    /// credentials are passed by, the configuration's too; priority, timeouts, validation, hooks and policies hold as
-    /// for any other. Adapters see it; the authenticator does where ``usesAuthenticator`` says so, and then its token
-    /// takes the place of an `Authorization` that stands here. The default is `nil`.
+    /// A complete request that replaces the one described by the other members. Base URL, filters, arguments, header
+    /// fields and credentials are ignored, including the configuration's. Priority, timeouts, validation, hooks and
+    /// policies apply as usual. Adapters see the request. The authenticator is used only if ``usesAuthenticator`` is
+    /// `true`; then its token replaces an `Authorization` field. The default is `nil`.
     var prebuiltRequest: OutgoingRequest? { get }
 
-    /// Which status codes are a success. The default is `nil`, the configuration's (200 to 299).
+    /// The accepted status codes. The default is `nil`, the configuration's (200 to 299).
     var statusValidation: StatusValidation? { get }
 
-    /// What the body is taken for. The default is `.json`.
+    /// The format of the response body. The default is `.json`.
     var responseFormat: ResponseFormat { get }
 
-    /// The content types that are accepted, like `application/json`, `text/*` or `*/*`; an answer that has a body of
-    /// another one, or of none, fails with `invalidContentType`. Streamed or downloaded, one that does not announce its
-    /// length counts as one that has a body. They are sent as the `Accept` field, unless the request or the
-    /// configuration has one. The default is `nil`, any.
+    /// The accepted content types, like `application/json`, `text/*` or `*/*`. A response with a body of another type,
+    /// or without a type, fails with `invalidContentType`. If it is streamed or downloaded and does not announce its
+    /// length, it counts as having a body. The types are sent in the `Accept` field, unless the request or the
+    /// configuration sets that field. The default is `nil`, any type.
     var acceptedContentTypes: [String]? { get }
 
-    /// What the body must look like, checked before a value is made of it: what does not fit is `schemaMismatch`, what
-    /// is no JSON, or empty, `invalidJSON`. Keep it in a `static let`, it is compiled once. The default is `nil`.
+    /// The schema that the body must match, checked before the value is created. A mismatch is `schemaMismatch`; a body
+    /// that is empty or not JSON is `invalidJSON`. Keep it in a `static let`, so that it is compiled once. The default
+    /// is `nil`.
     var jsonSchema: JSONSchema? { get }
 
-    /// How a `Decodable` value is decoded: the strategies for keys, dates and data. The default is
+    /// The decoder of a `Decodable` value, with strategies for keys, dates and data. The default is
     /// `FerryJSONDecoder()`.
     var jsonDecoder: FerryJSONDecoder { get }
 
-    /// Bytes of the body, after decoding, that are held in memory at most. The default is `nil`, the configuration's
-    /// (64 MiB).
+    /// The size limit of a body in memory after decoding, in bytes. The default is `nil`, the configuration's (64 MiB).
     var maxBodyBytes: Int? { get }
 
-    /// Whether sending it twice does no harm: on a new connection, when a kept one proves dead before any byte of an
-    /// answer came, and by a retry policy. The default is what the method says (RFC 9110, 9.2.2).
+    /// Whether it is safe to send the request twice: on a new connection, if a kept one turns out to be dead before the
+    /// first byte of a response, and by a retry policy. The default depends on the method (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
 
-    /// The `Idempotency-Key` that every attempt of a run sends, and by which a retry of any method is safe. The default
-    /// is `nil`, none.
+    /// The `Idempotency-Key` that every attempt of a run sends. With a key a request of any method can be retried. The
+    /// default is `nil`, none.
     var idempotencyKey: IdempotencyKey? { get }
 
-    /// Whether the ``TraceContext`` of the task or thread that begins a run is sent along. The default is `true`.
+    /// Whether the ``TraceContext`` of the task or thread that starts the run is sent. The default is `true`.
     var propagatesTrace: Bool { get }
 
-    /// Whether responses are stored, and who says for how long. The default is ``CachePolicy/configured``, the
-    /// configuration's.
+    /// Whether responses are stored, and what determines for how long. The default is ``CachePolicy/configured``, the
+    /// configuration's policy.
     var cachePolicy: CachePolicy { get }
 
-    /// How a start that does not say so itself uses the cache. The default is ``CacheMode/cacheElseNetwork``.
+    /// How the cache is used if the start of the run does not say. The default is ``CacheMode/cacheElseNetwork``.
     var cacheMode: CacheMode { get }
 
-    /// The arguments that tell one kept answer from another: leave those out that change all the time and do not
-    /// matter. The default is ``arguments``.
+    /// The arguments in the cache key. Leave out arguments that change with every request and do not matter. The
+    /// default is ``arguments``.
     var cacheArguments: Arguments { get }
 
-    /// Names of header fields that tell one kept answer from another. The default is none; credentials always do.
+    /// The names of the header fields in the cache key. Credentials are always part of the key. The default is none.
     var cacheHeaders: [String] { get }
 
-    /// Whether this answer, which passed validation, may be kept. Runs where ``value(from:)`` does. The default is
-    /// `true`.
+    /// Whether a response that has passed validation may be stored. It is called where ``value(from:)`` is. The default
+    /// is `true`.
     func shouldCache(_ response: Response) -> Bool
 
-    /// Whether runs of the same request that are under way at once share one transfer. The default is `false`.
+    /// Whether concurrent runs of the same request share one transfer. The default is `false`.
     ///
-    /// Each has its own result, hooks, value and deadline, and the cancel of one leaves the others. Runs that differ in
-    /// anything that is sent, credentials above all, in timeouts and policies, or in the sensitive data of their cache
-    /// policy, do not share; nor do those of an agent with adapters, a credential provider or cookies in its jar, which
-    /// may give each run its own, those whose body is read from a file, a form or a stream, and those whose own policy
-    /// for redirects or retries has a rule (`decide`).
+    /// Each run has its own result, hooks, value and deadline, and can be cancelled independently. Runs share a
+    /// transfer only if everything that is sent (above all credentials), their timeouts and policies, and the sensitive
+    /// data of their cache policy are the same. There is no sharing in an agent with adapters, a credential provider or
+    /// cookies in its jar, for a body that is read from a file, a form or a stream, or if the request's own redirect or
+    /// retry policy has a rule (`decide`).
     var coalesces: Bool { get }
 
-    /// Replaces the configuration's. The default is `nil`.
+    /// Replaces the configuration's redirect policy. The default is `nil`.
     var redirectPolicy: RedirectPolicy? { get }
 
-    /// Replaces the configuration's. The default is `nil`.
+    /// Replaces the configuration's retry policy. The default is `nil`.
     var retryPolicy: RetryPolicy? { get }
 
-    /// Replaces the configuration's. The default is `nil`.
+    /// Replaces the configuration's address policy. The default is `nil`.
     var addressPolicy: AddressPolicy? { get }
 
-    /// Replaces the configuration's. The default is `nil`.
+    /// Replaces the configuration's proxy. The default is `nil`.
     var proxy: ProxyConfiguration? { get }
 
-    /// Whether the configuration's authenticator has a say in it. The default is `true`, and `false` where there is a
-    /// ``prebuiltRequest``; the request that fetches a token says `false`.
+    /// Whether the configuration's authenticator adds its token. Set it to `false` in the request that fetches a token.
+    /// The default is `true`, but `false` with a ``prebuiltRequest``.
     var usesAuthenticator: Bool { get }
 
-    /// Observers of its runs, besides the configuration's. The default is none.
+    /// Observers of the runs of this request, in addition to the configuration's. The default is none.
     var observers: [any RequestObserver] { get }
 
-    /// A mark for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
+    /// A tag for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
     var tag: String? { get }
 
-    /// What the application wants to find again; Ferry does not look at it. The default is empty.
+    /// Values of the application. Ferry does not read them. The default is empty.
     var userInfo: [String: any Sendable] { get }
 
-    /// Makes the value. By `await` it runs in the caller's task, otherwise on the processing queue, and never before
-    /// the status was accepted.
+    /// Creates the value of a response whose status was accepted. With `await` it runs in the caller's task, otherwise
+    /// on the processing queue.
     ///
-    /// What it throws fails the run: a `RequestError` as it is, a `DecodingError` or `JSONMismatch` as `decoding`, a
-    /// `JSONSyntaxError` as `invalidJSON`, others as `applicationError`.
+    /// An error that it throws fails the run: a `RequestError` unchanged, a `DecodingError` or `JSONMismatch` as
+    /// `decoding`, a `JSONSyntaxError` as `invalidJSON`, any other as `applicationError`.
     func value(from response: Response) throws -> Value
 
-    /// Sees a reply before the callbacks do. Runs on the processing queue, by `await` in the caller's task. The default
-    /// does nothing.
+    /// Called with a reply before it is delivered, on the processing queue, or with `await` in the caller's task. The
+    /// default implementation does nothing.
     func completionPreprocessor(_ reply: Reply<Value>)
 
-    /// Sees a failure before the callbacks do, cancellation included. Runs where ``completionPreprocessor(_:)`` does.
-    /// The default does nothing.
+    /// Called with an error before it is delivered, also if the run was cancelled, where ``completionPreprocessor(_:)``
+    /// is called. The default implementation does nothing.
     func failurePreprocessor(_ error: RequestError)
 
-    /// Sees the result right before the delegate and the closure get it: a reply, or the error, cancellation included.
-    /// Runs on the callback queue, by `await` in the caller's task. Of a stream or a download only an error comes here.
-    /// The default does nothing.
+    /// Called with the result right before the delegate or closure: a reply or an error, also if the run was cancelled.
+    /// It is called on the callback queue, or with `await` in the caller's task. For a stream or a download it is
+    /// called only with an error. The default implementation does nothing.
     func willDeliver(_ result: Result<Reply<Value>, RequestError>)
 }
 
-/// What a request says of itself unless it says otherwise.
+/// The default values of a request.
 extension Request {
-    /// The configuration's.
+    /// Replaces the configuration's base URL. The default is `nil`.
     public var baseURL: String? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's CDN URL. The default is `nil`.
     public var cdnURL: String? { nil }
-    /// No.
+    /// Whether the path is joined to the CDN URL. The default is `false`.
     public var usesCDN: Bool { false }
-    /// GET.
+    /// The method. The default is `.get`.
     public var method: HTTPMethod { .get }
-    /// None.
+    /// The header fields. The default is none.
     public var headers: Headers { Headers() }
-    /// None.
+    /// The arguments. The default is none.
     public var arguments: Arguments { Arguments() }
-    /// By the method.
+    /// Where the arguments go. The default is `.automatic`, by the method.
     public var argumentEncoding: ArgumentEncoding { .automatic }
-    /// None.
+    /// The body. The default is `nil`.
     public var body: RequestBody? { nil }
-    /// None.
+    /// The credentials. The default is `nil`.
     public var authorization: Authorization? { nil }
-    /// The configuration's.
+    /// The accepted content codings. The default is `nil`, the configuration's.
     public var acceptedEncodings: [ContentEncoding]? { nil }
-    /// None.
+    /// A complete request that replaces the other members. The default is `nil`.
     public var prebuiltRequest: OutgoingRequest? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's timeouts. The default is `nil`.
     public var timeouts: Timeouts? { nil }
-    /// The configuration's.
+    /// The deadline of the run. The default is `nil`, the configuration's.
     public var deadline: Duration? { nil }
-    /// Normal.
+    /// The priority in the queue. The default is `.normal`.
     public var priority: RequestPriority { .normal }
-    /// The configuration's.
+    /// The accepted status codes. The default is `nil`, the configuration's.
     public var statusValidation: StatusValidation? { nil }
-    /// JSON.
+    /// The format of the response body. The default is `.json`.
     public var responseFormat: ResponseFormat { .json }
-    /// Any.
+    /// The accepted content types. The default is `nil`, any.
     public var acceptedContentTypes: [String]? { nil }
-    /// None.
+    /// The schema that the body must match. The default is `nil`.
     public var jsonSchema: JSONSchema? { nil }
-    /// As Foundation's is at first.
+    /// The decoder of `Decodable` values. The default has the strategies that are Foundation's defaults.
     public var jsonDecoder: FerryJSONDecoder { FerryJSONDecoder() }
-    /// None.
+    /// The `Idempotency-Key` of each run. The default is `nil`.
     public var idempotencyKey: IdempotencyKey? { nil }
-    /// Yes.
+    /// Whether the current ``TraceContext`` is sent. The default is `true`.
     public var propagatesTrace: Bool { true }
-    /// The configuration's.
+    /// Whether responses are stored, and for how long. The default is `.configured`, the configuration's policy.
     public var cachePolicy: CachePolicy { .configured }
-    /// A hit, or the network.
+    /// How the cache is used. The default is `.cacheElseNetwork`: a stored response, or else the network.
     public var cacheMode: CacheMode { .cacheElseNetwork }
-    /// All of them.
+    /// The arguments in the cache key. The default is all ``arguments``.
     public var cacheArguments: Arguments { arguments }
-    /// None.
+    /// The names of the header fields in the cache key. The default is none.
     public var cacheHeaders: [String] { [] }
-    /// Yes.
+    /// Whether a response may be stored. The default is `true`.
     public func shouldCache(_ response: Response) -> Bool { true }
-    /// No.
+    /// Whether concurrent runs of the same request share one transfer. The default is `false`.
     public var coalesces: Bool { false }
-    /// The configuration's.
+    /// Replaces the configuration's redirect policy. The default is `nil`.
     public var redirectPolicy: RedirectPolicy? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's retry policy. The default is `nil`.
     public var retryPolicy: RetryPolicy? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's address policy. The default is `nil`.
     public var addressPolicy: AddressPolicy? { nil }
-    /// The configuration's.
+    /// Replaces the configuration's proxy. The default is `nil`.
     public var proxy: ProxyConfiguration? { nil }
-    /// Yes, unless there is a ``prebuiltRequest``.
+    /// Whether the configuration's authenticator adds its token. The default is `true`, but `false` with a
+    /// ``prebuiltRequest``.
     public var usesAuthenticator: Bool { prebuiltRequest == nil }
-    /// None.
+    /// Observers of the runs of this request. The default is none.
     public var observers: [any RequestObserver] { [] }
-    /// The configuration's.
+    /// The size limit of a body in memory, in bytes. The default is `nil`, the configuration's.
     public var maxBodyBytes: Int? { nil }
-    /// The method's, of ``prebuiltRequest`` if there is one.
+    /// Whether the request may be sent twice. The default depends on the method, that of ``prebuiltRequest`` if there
+    /// is one.
     public var isIdempotent: Bool { (prebuiltRequest?.method ?? method).isIdempotent }
-    /// None.
+    /// A tag for ``NetworkAgent/cancelAll(tagged:)``. The default is `nil`.
     public var tag: String? { nil }
-    /// Empty.
+    /// Values of the application. The default is empty.
     public var userInfo: [String: any Sendable] { [:] }
-    /// Nothing.
+    /// Does nothing.
     public func completionPreprocessor(_ reply: Reply<Value>) {}
-    /// Nothing.
+    /// Does nothing.
     public func failurePreprocessor(_ error: RequestError) {}
-    /// Nothing.
+    /// Does nothing.
     public func willDeliver(_ result: Result<Reply<Value>, RequestError>) {}
 }
 
-// `Value` and not the concrete type stands in each signature: with the concrete type the default of the associated
-// type would be ambiguous.
+// The signatures name `Value` instead of the concrete type; otherwise the default of the associated type would be
+// ambiguous.
 
 extension Request where Value == Response {
-    /// The response itself.
+    /// Returns the response.
     public func value(from response: Response) throws -> Value { response }
 }
 
 extension Request where Value == Void {
-    /// Nothing: what counts is that it went well.
+    /// Returns nothing: the value only means success.
     public func value(from response: Response) throws -> Value { () }
 }
 
 extension Request where Value == Data {
-    /// The body.
+    /// Returns the body.
     public func value(from response: Response) throws -> Value { response.body }
 }
 
 extension Request where Value == [UInt8] {
-    /// The body.
+    /// Returns the body.
     public func value(from response: Response) throws -> Value { response.bytes }
 }
 
 extension Request where Value == String {
-    /// The body as text, by the charset of its `Content-Type`: ``Response/text``.
+    /// Returns the body as text, decoded with the charset of its `Content-Type`: ``Response/text``.
     public func value(from response: Response) throws -> Value { response.text }
 }
 
 extension Request where Value == JSON {
-    /// The body as JSON. An empty one is `invalidJSON`; where it may be empty the value is `JSON?`.
+    /// Returns the body as JSON. An empty body is `invalidJSON`; if it may be empty, use `JSON?` as the value.
     public func value(from response: Response) throws -> Value { try response.requireJSON() }
 }
 
 extension Request where Value: JSONConvertible {
-    /// Made from the body's JSON. Of an empty body an optional is `nil`, anything else `invalidJSON`.
+    /// Creates the value from the JSON body. With an empty body an optional is `nil`, and any other value is
+    /// `invalidJSON`.
     public func value(from response: Response) throws -> Value {
         try BodyDecoding.convert(Value.self, from: response)
     }
 }
 
 extension Request where Value: Decodable {
-    /// Decoded from the body's JSON, by ``jsonDecoder``. Of an empty body an optional is `nil`, anything else
-    /// `invalidJSON`.
+    /// Decodes the value from the JSON body with ``jsonDecoder``. With an empty body an optional is `nil`, and any
+    /// other value is `invalidJSON`.
     public func value(from response: Response) throws -> Value {
         try BodyDecoding.decode(Value.self, from: response, by: jsonDecoder)
     }
 }
 
 extension Request where Value: Decodable & JSONConvertible {
-    /// Of the two ways the quicker one.
+    /// Creates the value as `JSONConvertible`, the faster of the two ways.
     public func value(from response: Response) throws -> Value {
         try BodyDecoding.convert(Value.self, from: response)
     }

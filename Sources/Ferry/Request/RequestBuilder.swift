@@ -2,23 +2,23 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// Turns a request into a concrete transfer, or says why it cannot be one. Whatever is the same for all requests of an
-/// agent is worked out once, here.
+/// Turns a request into a concrete transfer, or throws an error that says why it is invalid. It computes once what is
+/// the same for all requests of an agent.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
     private let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     let retries: Bool
     private let addressPolicy: AddressPolicy
-    /// `nil` when there is none for anything.
+    /// `nil` if no URL uses a proxy.
     private let proxy: ProxyConfiguration?
-    /// Names of header fields that the configuration declares.
+    /// Names of the header fields that the configuration declares sensitive.
     private let sensitiveHeaders: [String]
     let userAgent: String?
     let acceptedEncodings: [ContentEncoding]
-    /// What tells the client certificate from others: its bytes, as a file is replaced where it stands.
+    /// Identifies the client certificate by its content, because the file may be replaced in place.
     let clientCertificate: String?
-    /// What servers are believed by, where that is not the default.
+    /// Identifies the settings that decide which servers are trusted; empty for the default.
     let trust: [UInt8]
     private let liveServers: Mutex<Servers>
     let headers: CommonHeaders
@@ -43,7 +43,7 @@ final class RequestBuilder: Sendable {
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
         do throws(RequestError) {
-            // It is not in the block, as libcurl sends it by itself, but not checked there either.
+            // It is not in the block, because libcurl sends it itself, but it was not checked there either.
             var unused = HeaderBlock()
             try unused.appendChecked("User-Agent", configuration.userAgent ?? "", url: "")
             headers = try CommonHeaders(configuration)
@@ -59,23 +59,23 @@ final class RequestBuilder: Sendable {
         maxBodyBytes = UInt64(max(configuration.limits.maxBodyBytes, 1))
     }
 
-    /// Base, CDN and filters, as they are now.
+    /// The current base URL, CDN URL and filters.
     var servers: Servers { liveServers.withLock { $0 } }
 
-    /// Exchanges them for what `change` makes of them; no other exchange comes in between.
+    /// Replaces them by the result of `change`. No other update can come in between.
     func updateServers(_ change: (Servers) -> Servers) {
         let old = liveServers.withLock { servers in
             let old = servers
             servers = change(old)
             return old
         }
-        // It may be the last to hold a filter, whose end is no business of the lock's.
+        // This may release the last reference to a filter, whose `deinit` must not run under the lock.
         withExtendedLifetime(old) {}
     }
 
-    /// The generic rim: asks the request for its members, once each, and hands them on.
+    /// The generic entry point: reads each member of the request once.
     ///
-    /// A run keeps to the servers that it began with.
+    /// A run keeps the servers with which it started.
     func build<R: Request>(
         _ request: R, at servers: Servers, opensBody: Bool = true
     ) throws(RequestError) -> BuiltRequest {
@@ -116,8 +116,8 @@ final class RequestBuilder: Sendable {
         return built
     }
 
-    /// A request that is complete already: what the request says of base, arguments, headers and credentials, and the
-    /// configuration's headers, have no part in it.
+    /// Builds a prebuilt request. The request's base URL, arguments, header fields and credentials, and the
+    /// configuration's header fields, are not used.
     private func build<R: Request>(
         _ complete: OutgoingRequest, as request: R, opensBody: Bool
     ) throws(RequestError) -> BuiltRequest {
@@ -130,7 +130,7 @@ final class RequestBuilder: Sendable {
         return built
     }
 
-    /// The `Accept` field that is made of the accepted content types; `nil` where a field says it, or there are none.
+    /// The `Accept` field for the accepted content types; `nil` if the field is already set or there are no such types.
     func accept<R: Request>(of request: R, _ own: Headers, _ common: Headers) -> String? {
         guard let types = request.acceptedContentTypes, !types.isEmpty, !own.contains("Accept"),
             !common.contains("Accept")
@@ -138,14 +138,14 @@ final class RequestBuilder: Sendable {
         return types.joined(separator: ", ")
     }
 
-    /// The context at hand, unless the request wants none, or says itself where it stands.
+    /// The current trace context, unless the request turns it off or sets its own fields.
     private func trace<R: Request>(of request: R, _ own: Headers) -> TraceParent? {
         guard let context = TraceContext.current, request.propagatesTrace, !own.contains("traceparent")
         else { return nil }
         return TraceParent(context)
     }
 
-    /// One attempt of a run: what adapters, the authenticator and redirects have made of its request.
+    /// Builds one attempt of a run, from the request that adapters, the authenticator and redirects have made.
     func build(
         _ outgoing: OutgoingRequest, of snapshot: RequestSnapshot, by proxy: ProxyConfiguration
     ) throws(RequestError) -> BuiltRequest {
@@ -157,7 +157,7 @@ final class RequestBuilder: Sendable {
         return built
     }
 
-    /// Places header and body of a request that is complete.
+    /// Adds header fields and body of a prebuilt request.
     private func place(
         _ complete: OutgoingRequest, credentials: Authorization?, in built: inout BuiltRequest
     ) throws(RequestError) {
@@ -169,10 +169,10 @@ final class RequestBuilder: Sendable {
         if complete.headers.contains(Self.idempotencyKey) { built.transfer.isIdempotent = true }
     }
 
-    /// The server does what has this key once only, however often it comes.
+    /// A server processes a request with a given key only once.
     private static let idempotencyKey = "Idempotency-Key"
 
-    /// An absolute URL as it is asked for, without user and password.
+    /// The normalised form of an absolute URL, without user and password.
     func checked(_ url: String) throws(RequestError) -> String { try join(url).url }
 
     func join(_ url: String) throws(RequestError) -> JoinedURL {
@@ -183,20 +183,20 @@ final class RequestBuilder: Sendable {
         }
     }
 
-    /// With the header fields that the configuration declares sensitive.
+    /// The redirect policy, with the header fields that the configuration declares sensitive.
     func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy {
         var policy = request.redirectPolicy ?? redirectPolicy
         policy.sensitiveHeaders += sensitiveHeaders
         return policy
     }
 
-    /// Names of header fields that the configuration or the request's own policy declares sensitive.
+    /// Names of the header fields that the configuration or the request's own policy declares sensitive.
     func sensitiveHeaders<R: Request>(of request: R) -> [String] {
         guard let own = request.redirectPolicy?.sensitiveHeaders, !own.isEmpty else { return sensitiveHeaders }
         return sensitiveHeaders + own
     }
 
-    /// All that is neither header nor body.
+    /// Sets everything except header fields and body.
     private func describe<R: Request>(
         _ request: R, method: HTTPMethod, in built: inout BuiltRequest
     ) throws(RequestError) {
@@ -221,10 +221,10 @@ final class RequestBuilder: Sendable {
         guard method.isToken else {
             throw RequestError(preparing: .invalidRequest(.method), message: "the method is not a token", url: url)
         }
-        // What follows an answer to it is no HTTP (RFC 9110, 9.3.6).
+        // After a response to CONNECT the connection no longer carries HTTP (RFC 9110, 9.3.6).
         if method.rawValue == "CONNECT" {
             throw RequestError(
-                preparing: .invalidRequest(.method), message: "CONNECT is spoken to proxies only", url: url)
+                preparing: .invalidRequest(.method), message: "CONNECT cannot be sent as a request", url: url)
         }
     }
 
@@ -234,7 +234,7 @@ final class RequestBuilder: Sendable {
         return packed
     }
 
-    /// Places body and arguments; returns the content type that goes with the body.
+    /// Adds body and arguments; returns the content type of the body.
     private func fill(
         _ built: inout BuiltRequest, body: RequestBody?, arguments: Arguments, encoding: ArgumentEncoding,
         method: HTTPMethod
@@ -244,7 +244,8 @@ final class RequestBuilder: Sendable {
         if case .none = built.transfer.body { return contentType }
         if method == .head {
             throw RequestError(
-                preparing: .invalidRequest(.framing), message: "HEAD carries no body", url: built.transfer.url)
+                preparing: .invalidRequest(.framing), message: "a HEAD request cannot have a body",
+                url: built.transfer.url)
         }
         return contentType
     }
@@ -265,7 +266,8 @@ final class RequestBuilder: Sendable {
             case .json:
                 guard let json = arguments.jsonEncoded() else {
                     throw RequestError(
-                        preparing: .invalidRequest(.arguments), message: "a number that is not finite is not JSON",
+                        preparing: .invalidRequest(.arguments),
+                        message: "JSON cannot represent a number that is not finite",
                         url: built.transfer.url)
                 }
                 built.transfer.body = .bytes(json)
@@ -296,7 +298,8 @@ final class RequestBuilder: Sendable {
         return body.contentType
     }
 
-    /// The general way: fields of the request, of its body and of its credentials, then what the configuration adds.
+    /// The general case: the fields of the request, of its body and of its credentials, then those of the
+    /// configuration.
     private func pack(
         _ own: Headers, adding common: Headers, authorization: Authorization?, credentials: Authorization?,
         contentType: String?, for built: borrowing BuiltRequest
@@ -332,25 +335,27 @@ final class RequestBuilder: Sendable {
         return block
     }
 
-    /// The length on the wire is the body's. One of the caller's that says the same is left out, another is refused.
+    /// The length on the wire is that of the body. The same length set by the caller is left out; another one is
+    /// refused.
     private func checkLength(_ value: String, of built: borrowing BuiltRequest) throws(RequestError) {
         if !built.opensBody, case .pull = built.transfer.body { return }
         guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(
-                preparing: .invalidRequest(.framing), message: "Content-Length is not the length of the body",
+                preparing: .invalidRequest(.framing), message: "Content-Length does not match the length of the body",
                 url: built.transfer.url)
         }
     }
 }
 
 extension RequestError {
-    /// Something else would be sent than what was meant.
+    /// Otherwise something else than intended would be sent.
     static func unusableCredential(url: String) -> RequestError {
-        RequestError(preparing: .invalidRequest, message: "a control character stands in a credential", url: url)
+        RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)
     }
 }
 
-/// Why nothing of this configuration can be sent. In a box: an error is large, and is passed by on every request.
+/// The error if this configuration cannot send anything. It is boxed, because an error is large and every request
+/// passes it.
 private final class Refusal: Sendable {
     let error: RequestError
 
@@ -364,7 +369,8 @@ extension TransferRequest {
 }
 
 extension HeaderBlock {
-    /// Refuses what would break out of its line (RFC 9110, 5.5), and framing, which is not the caller's to say.
+    /// Refuses values that would break out of their line (RFC 9110, 5.5), and framing fields, which the caller may not
+    /// set.
     mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
         guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
             throw RequestError(
@@ -373,11 +379,12 @@ extension HeaderBlock {
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw RequestError(
                 preparing: .invalidRequest(.headerValue),
-                message: "the value of the header field \(name) has a control character in it", url: url)
+                message: "the value of the header field \(name) has a control character", url: url)
         }
         if equalNames(name, "Transfer-Encoding") || equalNames(name, "Content-Length") {
             throw RequestError(
-                preparing: .invalidRequest(.framing), message: "\(name) is not the caller's to set", url: url)
+                preparing: .invalidRequest(.framing), message: "the header field \(name) cannot be set by the caller",
+                url: url)
         }
         append(name, value)
     }

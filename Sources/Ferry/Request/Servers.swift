@@ -1,11 +1,11 @@
-/// Where paths are joined to: the part of the configuration that can be exchanged while the agent runs.
+/// The URLs to which paths are joined: the part of the configuration that can change while the agent runs.
 final class Servers: Sendable {
     let baseText: String?
     let cdnText: String?
     let filters: [any URLFilter]
     private let base: Result<BaseURL?, URLFault>
     private let cdn: Result<BaseURL?, URLFault>
-    /// Base and CDN, where they are URLs.
+    /// The origins of base URL and CDN URL, if they are valid.
     private let origins: [HostKey]
 
     init(base: String?, cdn: String?, filters: [any URLFilter]) {
@@ -25,7 +25,7 @@ final class Servers: Sendable {
         Result { () throws(URLFault) in try text.map { text throws(URLFault) in try BaseURL(text) } }
     }
 
-    /// An absolute URL is taken as it is; any other path passes the filters and is joined.
+    /// Returns an absolute URL unchanged; any other path passes the filters and is joined.
     func join(_ path: String, of request: some Request) throws(RequestError) -> JoinedURL {
         var failed = path
         do throws(URLFault) {
@@ -42,22 +42,22 @@ final class Servers: Sendable {
             let base = if let own { try BaseURL(own) } else { try usesCDN ? cdn.get() : self.base.get() }
             failed = path
             if usesCDN && base == nil { throw .noCDN }
-            // What a filter has made stays below the base, whatever it looks like.
+            // The result of a filter stays below the base URL, even if it looks like an absolute URL.
             return try URLJoiner.join(Self.isAbsolute(path) ? "/" + path : path, to: base)
         } catch {
             throw RequestError(error, text: failed)
         }
     }
 
-    /// Whether there are servers of the configuration's, and this URL is of another origin.
+    /// Whether the configuration names servers and this URL has another origin.
     private func isForeign(_ url: String) -> Bool {
         if origins.isEmpty { return false }
         guard let origin = HostKey(url: url) else { return true }
         return !origins.contains(origin)
     }
 
-    /// The origins that secrets of the configuration are meant for: base and CDN, and the one that the request names
-    /// for itself. None where the configuration names no servers, and they go anywhere.
+    /// The origins that may receive the configuration's secrets: base URL and CDN URL, and the one that the request
+    /// names itself. Empty if the configuration names no servers; then secrets go to any server.
     func ownOrigins(of request: some Request) -> [HostKey] {
         if origins.isEmpty { return [] }
         let own = (request.usesCDN ? request.cdnURL : request.baseURL).flatMap { try? BaseURL($0) }
@@ -65,7 +65,7 @@ final class Servers: Sendable {
     }
 
     private static func isAbsolute(_ path: String) -> Bool {
-        // Nearly every path begins with a slash, and then it has no scheme.
+        // Most paths begin with a slash, and then have no scheme.
         if path.utf8.first == 0x2F { return false }
         var path = path
         return path.withUTF8 { URLJoiner.schemeLength($0) != nil }
@@ -73,39 +73,39 @@ final class Servers: Sendable {
 }
 
 extension RequestError {
-    /// A text that is no URL that can be asked for.
+    /// The error for a text that is not a valid URL.
     init(_ fault: URLFault, text: String) {
         switch fault {
         case .invalid:
-            self.init(preparing: .invalidURL, message: "this is not a URL", url: text, isBroken: true)
+            self.init(preparing: .invalidURL, message: "not a valid URL", url: text, isBroken: true)
         case .unsupportedScheme:
             self.init(
-                preparing: .unsupportedScheme, message: "only http and https are carried", url: text, isBroken: true)
+                preparing: .unsupportedScheme, message: "the scheme is not http or https", url: text, isBroken: true)
         case .noCDN:
-            self.init(preparing: .invalidURL, message: "it is to go to the CDN, and there is none", url: text)
+            self.init(preparing: .invalidURL, message: "usesCDN is set but no CDN URL is configured", url: text)
         }
     }
 }
 
-/// Base, CDN and filters, as ``NetworkAgent/updateServers(_:)`` changes them together.
+/// The base URL, CDN URL and filters, which ``NetworkAgent/updateServers(_:)`` changes together.
 public struct ServerSelection: Sendable {
-    /// Where paths are joined to.
+    /// The URL to which paths are joined.
     public var baseURL: String?
 
-    /// Where the paths of requests that use the CDN are joined to.
+    /// The URL to which the paths of requests that use the CDN are joined.
     public var cdnURL: String?
 
-    /// Change every path before it is joined, in their order.
+    /// The filters that change every path before it is joined, in their order.
     public var urlFilters: [any URLFilter]
 }
 
-/// A base, parsed once and shared by all requests: paths are joined to `prefix`.
+/// A base URL, parsed once and shared by all requests. Paths are joined to `prefix`.
 final class BaseURL: Sendable {
-    /// `http://host:port/v1`, without a slash at the end.
+    /// `http://host:port/v1`, without a trailing slash.
     let prefix: String
-    /// The base alone: what an empty path stands for.
+    /// The base URL itself, which an empty path stands for.
     let whole: String
-    /// Goes before the query of every path.
+    /// The part of the query that comes before the query of every path.
     let query: String
     let credentials: Authorization?
 
@@ -122,7 +122,7 @@ final class BaseURL: Sendable {
             }
         }
         guard let found = try outcome.get() else {
-            // Plain: a path, perhaps a query, nothing to be escaped.
+            // A plain path, perhaps with a query, with nothing to escape.
             let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
             self.init(prefix: String(parts[0]), query: parts.count > 1 ? String(parts[1]) : "", credentials: nil)
             return
@@ -136,7 +136,7 @@ final class BaseURL: Sendable {
         var bare = Substring(prefix)
         while bare.utf8.last == 0x2F { bare = bare.dropLast() }
         self.prefix = String(bare)
-        // An origin alone has the path "/"; a path keeps the slash it ends in, or has none.
+        // An origin without a path has the path "/". A path keeps its trailing slash or has none.
         let slashes = bare.utf8.filter { $0 == 0x2F }.count
         whole = slashes == 2 ? bare + "/" : prefix
         self.query = query
@@ -144,13 +144,13 @@ final class BaseURL: Sendable {
     }
 }
 
-/// Changes the paths of an agent's requests before they are joined to a base: the place of arguments that every request
-/// carries, like a version or a signature.
+/// Changes the paths of an agent's requests before they are joined to a base URL. Use it for arguments that every
+/// request carries, like a version or a signature.
 ///
-/// Absolute URLs do not pass it: what it adds may be a secret of one's own. Filters run in their order, each on what
-/// the one before has made, in the caller's thread.
+/// Absolute URLs do not pass the filter, because what it adds may be secret. Filters run in their order, each on the
+/// result of the one before, in the caller's thread.
 public protocol URLFilter: Sendable {
-    /// The path to use in the place of `path`, which may have a query.
+    /// Returns the path to use instead of `path`, which may have a query.
     func filter(_ path: String, of request: any Request) -> String
 }
 
@@ -160,16 +160,16 @@ public protocol URLFilter: Sendable {
 public struct ArgumentsFilter: URLFilter {
     private let query: [UInt8]
 
-    /// A filter for these arguments, which are encoded as in any query.
+    /// Creates a filter for these arguments, which are encoded as in any query.
     public init(_ arguments: Arguments) { query = arguments.formEncoded() }
 
-    /// The path with the arguments.
+    /// Returns the path with the arguments.
     public func filter(_ path: String, of request: any Request) -> String {
         URLJoiner.append(query: query, to: path)
     }
 }
 
-/// A URL of a Unix socket, `http+unix://%2Frun%2Fdocker.sock/v1/info`, in its two parts.
+/// The two parts of a Unix socket URL like `http+unix://%2Frun%2Fdocker.sock/v1/info`.
 struct SocketURL {
     /// `/run/docker.sock`
     let path: String

@@ -1,32 +1,33 @@
 package import FerryTransport
 
-/// How long the parts of a run may take; `nil` is no bound. The clocks start when the run leaves the queue.
+/// The time limits for the parts of a transfer; `nil` means no limit. The clocks start when the run leaves the queue.
 public struct Timeouts: Sendable, Hashable {
-    /// For a name, a connection and a TLS handshake together. The default is none.
+    /// The limit for name lookup, connect and TLS handshake together. The default is `nil`.
     public var connect: Duration?
-    /// Without a byte in either direction; and for a name, and for a connection. The default is 60 seconds. It stands
-    /// still while a body waits for whoever reads or gives it. Over HTTP/2 the bytes are those of the run's own stream.
+    /// The limit without a byte in either direction, and for a name lookup or a connect. The default is 60 seconds. The
+    /// clock stops while a body waits for its reader or its source. With HTTP/2 only bytes of the run's own stream
+    /// count.
     public var idle: Duration?
-    /// For the whole exchange. The default is none.
+    /// The limit for the whole exchange. The default is `nil`.
     public var total: Duration?
-    /// A rate that must be kept up. The default is none.
+    /// The minimum rate. The default is `nil`.
     public var lowSpeed: LowSpeed?
 
-    /// A rate that must be kept up.
+    /// A minimum rate.
     public struct LowSpeed: Sendable, Hashable {
-        /// Fewer than this, measured over `time`, is a fault.
+        /// A lower rate, measured over `time`, is an error.
         public var bytesPerSecond: Int
-        /// How long it may stay below.
+        /// The time for which the rate may be lower.
         public var time: Duration
 
-        /// Fewer than `bytesPerSecond` over `time` is a fault.
+        /// Creates a minimum rate: fewer than `bytesPerSecond` over `time` are an error.
         public init(bytesPerSecond: Int, time: Duration) {
             self.bytesPerSecond = bytesPerSecond
             self.time = time
         }
     }
 
-    /// Timeouts; what is left out has its default.
+    /// Creates timeouts. Parameters that are left out have their defaults.
     public init(
         connect: Duration? = nil, idle: Duration? = .seconds(60), total: Duration? = nil, lowSpeed: LowSpeed? = nil
     ) {
@@ -36,7 +37,7 @@ public struct Timeouts: Sendable, Hashable {
         self.lowSpeed = lowSpeed
     }
 
-    /// No bound at all.
+    /// No limits.
     public static var none: Timeouts { Timeouts(idle: nil) }
 
     var packed: TransferRequest.Timeouts {
@@ -52,16 +53,16 @@ public struct Timeouts: Sendable, Hashable {
     }
 }
 
-/// Which of the waiting runs go first. A steady stream of high ones never starves the low ones.
+/// The order in which waiting runs are sent. A steady stream of high-priority runs never starves those of low priority.
 public enum RequestPriority: Int, Sendable, Hashable, Comparable, CaseIterable {
     /// After the others.
     case low = -4
-    /// The default.
+    /// The default priority.
     case normal = 0
     /// Before the others.
     case high = 4
 
-    /// By urgency.
+    /// Compares by urgency.
     public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
 
     package var ring: PriorityRing {
@@ -74,7 +75,7 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable, CaseIterable {
 }
 
 extension Duration {
-    /// Cut to whole ones, and to what can be counted.
+    /// In whole microseconds, clamped to the range of the type.
     package var microseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
@@ -84,7 +85,7 @@ extension Duration {
     }
 }
 
-/// Rounded up, at least 1: 0 means no bound to the core.
+/// Rounded up, and at least 1, because 0 means no limit to the core.
 func milliseconds(_ duration: Duration?) -> UInt32 {
     guard let duration else { return 0 }
     let (seconds, attoseconds) = duration.components

@@ -1,25 +1,26 @@
-/// Why a text is no URL that can be asked for.
+/// Why a text is not a valid URL of a request.
 enum URLFault: Error, Equatable {
     case invalid
     case unsupportedScheme
-    /// The CDN is to be used, and there is none.
+    /// The CDN is to be used, but no CDN URL is configured.
     case noCDN
 }
 
-/// A URL ready to be asked for, and the credentials that stood in it.
+/// A URL ready for a request, and the credentials that it contained.
 struct JoinedURL: Equatable {
     var url: String
     var credentials: Authorization?
-    /// Neither below the base nor below the CDN, so that secrets of the configuration have no business there.
+    /// The URL is neither below the base URL nor below the CDN URL, so it must not receive secrets of the
+    /// configuration.
     var isForeign = false
 }
 
-/// Makes one URL of a base and a path (RFC 3986); text in, text out, no state.
+/// Makes one URL from a base URL and a path (RFC 3986). It has no state.
 enum URLJoiner {
-    /// Joins, or takes the path as it is when it is an absolute URL.
+    /// Joins the path, or returns it unchanged if it is an absolute URL.
     static func join(_ path: String, to base: BaseURL?) throws(URLFault) -> JoinedURL {
         var path = path
-        // As nearly every path is: below the base, with nothing in it to be changed.
+        // The usual case: a path below the base URL with nothing to change.
         if let base, base.query.isEmpty, path.withUTF8({ $0.first == 0x2F && isPlain($0) }) {
             return JoinedURL(url: base.prefix + path, credentials: base.credentials)
         }
@@ -29,7 +30,7 @@ enum URLJoiner {
             }
             if bytes.contains(where: isControl) { return .failure(.invalid) }
             guard let base else { return .failure(faultWithoutBase(bytes)) }
-            // Nothing to be escaped or taken out: the two texts are joined below.
+            // Nothing to escape or remove: the two texts are joined below.
             if base.query.isEmpty, isPlain(bytes) { return .success(nil) }
             return .success(JoinedURL(url: relative(bytes, to: base), credentials: base.credentials))
         }
@@ -63,7 +64,7 @@ enum URLJoiner {
         return made
     }
 
-    /// The length of the scheme when the text has one and a host may follow.
+    /// The length of the scheme if the text has one and a host may follow.
     static func schemeLength(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
         var index = 0
         while index < bytes.count, isSchemeByte(bytes[index], first: index == 0) { index += 1 }
@@ -85,7 +86,7 @@ enum URLJoiner {
         return .unsupportedScheme
     }
 
-    /// Whether a relative path needs neither escaping nor the removal of dots.
+    /// Whether a relative path needs neither escaping nor the removal of dot segments.
     private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var previous: UInt8 = 0x2F
         for (index, byte) in bytes.enumerated() {
@@ -118,7 +119,7 @@ enum URLJoiner {
         return String(decoding: made, as: UTF8.self)
     }
 
-    /// Takes out `.` and `..`, also escaped ones; nothing climbs above the first slash (RFC 3986, 5.2.4).
+    /// Removes `.` and `..`, also escaped ones. The result never climbs above the first slash (RFC 3986, 5.2.4).
     private static func withoutDots(_ path: [UInt8]) -> [UInt8] {
         var kept: [ArraySlice<UInt8>] = []
         var endsInDirectory = false
@@ -138,7 +139,7 @@ enum URLJoiner {
         return made.isEmpty ? [0x2F] : made
     }
 
-    /// 1 for `.`, 2 for `..`, 0 for all else.
+    /// 1 for `.`, 2 for `..`, 0 for anything else.
     private static func dotCount(_ segment: ArraySlice<UInt8>) -> Int {
         guard !segment.isEmpty, segment.count <= 6 else { return 0 }
         var rest = segment
@@ -176,7 +177,7 @@ enum URLJoiner {
 }
 
 extension [UInt8] {
-    /// Appends what `allowed` holds as it is, what is escaped already too, and escapes the rest.
+    /// Appends the bytes in `allowed` and existing escapes unchanged, and escapes the rest.
     mutating func appendEscaping(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ allowed: ByteSet) {
         for index in bytes.indices {
             let byte = bytes[index]
@@ -189,7 +190,7 @@ extension [UInt8] {
 }
 
 extension URLJoiner {
-    /// An absolute URL: looked through, its user and password taken out, and left as it is as far as it can be.
+    /// Checks an absolute URL, takes out user and password, and leaves the rest unchanged as far as possible.
     static func absolute(_ bytes: UnsafeBufferPointer<UInt8>, scheme: Int) throws(URLFault) -> JoinedURL {
         let found = try Absolute(bytes, scheme: scheme)
         if found.isPlain { return JoinedURL(url: String(decoding: bytes, as: UTF8.self)) }
@@ -206,7 +207,7 @@ extension URLJoiner {
         return JoinedURL(url: String(decoding: made, as: UTF8.self), credentials: found.credentials)
     }
 
-    /// The parts of an absolute URL, escaped where they need it.
+    /// The parts of an absolute URL, escaped where necessary.
     struct Absolute {
         /// `http://host:port`
         private(set) var origin: [UInt8] = []
@@ -214,7 +215,7 @@ extension URLJoiner {
         private(set) var query: [UInt8]?
         private(set) var fragment: [UInt8]?
         private(set) var credentials: Authorization?
-        /// The text itself will do.
+        /// Whether the text can be used unchanged.
         let isPlain: Bool
 
         init(_ bytes: UnsafeBufferPointer<UInt8>, scheme: Int) throws(URLFault) {
@@ -224,7 +225,7 @@ extension URLJoiner {
             var end = start
             var at: Int?
             while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F, bytes[end] != 0x23 {
-                // Some readers take a backslash for a slash: what the host is must not depend on the reader.
+                // Some parsers take a backslash for a slash. The host must not depend on the parser.
                 if bytes[end] == 0x5C { throw .invalid }
                 if bytes[end] == 0x40 { at = end }
                 end += 1
@@ -267,13 +268,13 @@ extension URLJoiner {
                 && zip(scheme.suffix(5), "+unix".utf8).allSatisfy { lowercased($0) == $1 }
         }
 
-        /// The escaped path of a socket: no port, and no byte of 0.
+        /// Whether this is the escaped path of a socket: without a port and without a NUL byte.
         private static func isSocket(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
             !text.isEmpty && text.allSatisfy { ByteSet.authority.contains($0) && !":[]".utf8.contains($0) }
                 && PercentEncoding.strictlyDecoded(text)?.contains(0) == false
         }
 
-        /// In the one spelling that stays the same in lower case, as hosts are compared.
+        /// In a spelling that does not change in lower case, because hosts are compared that way.
         private static func socket(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8] {
             var made: [UInt8] = []
             for byte in PercentEncoding.decoded(text) {
@@ -287,7 +288,8 @@ extension URLJoiner {
             return made
         }
 
-        /// A host is there, and a port that is a number where there is one. What names exist is not judged here.
+        /// Whether there is a host, and if there is a port, whether it is a number. Whether the name exists is not
+        /// checked here.
         private static func isHost(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
             guard let first = text.first, first != 0x3A else { return false }
             for byte in text where byte < 0x80 && !ByteSet.authority.contains(byte) { return false }
@@ -311,7 +313,7 @@ extension URLJoiner {
             var inQuery = false
             for byte in rest {
                 if byte == 0x3F { inQuery = true }
-                // A lone percent sign needs escaping, a whole escape does not: let the long way tell them apart.
+                // A lone percent sign needs escaping, a complete escape does not: the slow path tells them apart.
                 if !(inQuery ? ByteSet.query.contains(byte) : ByteSet.path.contains(byte)) { return false }
             }
             return true

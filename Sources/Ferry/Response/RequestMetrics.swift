@@ -1,50 +1,50 @@
 package import FerryTransport
 
-/// What was measured of one run. A member that is `nil` stands for something that did not happen, or did not come to
-/// its end.
+/// The measurements of one run. A member is `nil` if the phase did not happen or did not end.
 ///
-/// A run that was redirected or sent again has taken several attempts: ``queue`` to ``firstByte`` are those of the last
-/// one, ``total`` and the counts are of all.
+/// If a run has several attempts because of redirects or retries, ``queue`` to ``firstByte`` are those of the last
+/// attempt, and ``total`` and the counts are those of all attempts.
 public struct RequestMetrics: Sendable, Hashable {
     /// From the start of the last attempt until it left the queue.
     public var queue: Duration
-    /// From there until the name was known.
+    /// From there until the name was resolved.
     public var nameLookup: Duration?
-    /// From there until a connection stood; `nil` on a kept one, and where TLS failed on it.
+    /// From there until the connection was established; `nil` on a kept connection, and if TLS failed.
     public var connect: Duration?
-    /// From there until TLS stood; `nil` likewise.
+    /// From there until the TLS handshake was complete; `nil` on a kept connection, and if TLS failed.
     public var tls: Duration?
-    /// From there until the first byte of the answer.
+    /// From there until the first byte of the response.
     public var firstByte: Duration?
-    /// From the start of the run until its end; of a streamed one until the end of its body, with what its reader took.
+    /// From the start of the run until its end. For a streamed response, until the end of its body, including the
+    /// reader's time.
     public var total: Duration
-    /// Head and body of the request, of all attempts and redirects.
+    /// The number of bytes sent, head and body, in all attempts and redirects.
     public var bytesSent: UInt64
-    /// Head and body of the answer, before decoding, and of those before it that were not the last.
+    /// The number of bytes received, head and body before decoding, of all responses.
     public var bytesReceived: UInt64
 
-    /// How often the request was tried, redirects not counted; an attempt that did not reach a server counts. 0 for a
-    /// run that never left.
+    /// The number of attempts, without redirects. An attempt that did not reach a server counts. 0 for a run that was
+    /// never sent.
     public var attempts: Int
-    /// Redirects that were followed.
+    /// The number of redirects that were followed.
     public var redirects = 0
-    /// Whether the last attempt went over a kept connection.
+    /// Whether the last attempt used a kept connection.
     public var isReusedConnection: Bool
-    /// The protocol of the answer; `nil` without one.
+    /// The HTTP version of the response; `nil` without a response.
     public var httpVersion: Response.HTTPVersion?
-    /// Where the connection led; `nil` without one.
+    /// The address of the server; `nil` without a connection.
     public var peer: Response.Peer?
-    /// What carried the last attempt; `nil` for a run that did not come to the network.
+    /// The engine of the last attempt; `nil` for a run that did not use the network.
     public var engine: Engine?
 
-    /// Validation and decoding together; `nil` for a run that did not come so far.
+    /// The duration of validation and decoding together; `nil` for a run that did not get there.
     public var processing: Duration?
-    /// Of this, the making of the value.
+    /// The duration of decoding alone.
     public var decoding: Duration?
-    /// What the cache said; `nil` when it was not asked.
+    /// The result of the cache lookup; `nil` if there was none.
     public var cache: CacheOutcome?
 
-    /// What carries an attempt.
+    /// The engine that carries an attempt.
     public enum Engine: Sendable, Hashable {
         /// Ferry's own HTTP/1.1 engine.
         case http1
@@ -52,28 +52,28 @@ public struct RequestMetrics: Sendable, Hashable {
         case libcurl
     }
 
-    /// What the cache had for a run. An open set.
+    /// The result of a cache lookup. The set is open.
     public struct CacheOutcome: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// A word, like `hit`.
+        /// The name, like `hit`.
         public let rawValue: String
 
-        /// Makes one of a word.
+        /// Creates a result from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// A fresh answer.
+        /// A fresh response.
         public static var hit: CacheOutcome { CacheOutcome(rawValue: "hit") }
-        /// An answer past its time, which was allowed.
+        /// A stale response that was allowed.
         public static var stale: CacheOutcome { CacheOutcome(rawValue: "stale") }
-        /// An answer past its time that the server has validated (RFC 9111, 4.3): only its head came over the network.
+        /// A stale response that the server has validated (RFC 9111, 4.3): only its head was transferred.
         public static var revalidated: CacheOutcome { CacheOutcome(rawValue: "revalidated") }
-        /// Nothing that could be used.
+        /// No usable response.
         public static var miss: CacheOutcome { CacheOutcome(rawValue: "miss") }
 
-        /// The word.
+        /// The name.
         public var description: String { rawValue }
     }
 
-    /// Those of a run that never came to the network, or of a group: all zero, or `nil`.
+    /// Creates the metrics of a run that did not use the network, or of a group: all zero or `nil`.
     public init() {
         queue = .zero
         total = .zero

@@ -3,10 +3,10 @@ import FerryTransport
 import FoundationEssentials
 
 extension Response {
-    /// The body as JSON; `nil` when it is empty. A body that is something else is `invalidJSON`, which says where.
+    /// The body as JSON; `nil` if it is empty. Any other body throws `invalidJSON` with the position of the mistake.
     ///
-    /// It is parsed where it stands, at the first use, and then shared by all copies of the response until the last of
-    /// them goes. Views keep the parsed document alive; `detached()` is for those that are kept for long.
+    /// It is parsed without a copy at the first use, and shared by all copies of the response until the last one is
+    /// released. Views keep the parsed document alive; use `detached()` for a view that you keep for long.
     public var json: JSON? {
         get throws(RequestError) {
             if let document = reading as? JSONDocument { return JSON(document) }
@@ -22,9 +22,10 @@ extension Response {
         }
     }
 
-    /// Checks the body against a schema, for those that a request cannot name beforehand, like one for each status.
-    /// Throws `schemaMismatch`, which says where, or `invalidJSON`, also for an empty body. What has passed is not
-    /// checked again by the same schema: a hit in the memory of a cache costs no parse.
+    /// Checks the body against a schema. Use it for a schema that the request cannot name in advance, like one that
+    /// depends on the status. Throws `schemaMismatch` with the position, or `invalidJSON`, also for an empty body. A
+    /// body that has passed is not checked again with the same schema, so a hit in the memory of a cache costs no
+    /// parsing.
     public func check(by schema: JSONSchema) throws(RequestError) {
         if result.passedCheck == schema.number { return }
         let json = try requireJSON()
@@ -36,30 +37,32 @@ extension Response {
         result.passedCheck = schema.number
     }
 
-    /// The core keeps as many behind every body.
+    /// The core allocates this many bytes after every body.
     static let spareBytes = 64
 
-    /// Likewise; an empty body is no JSON either.
+    /// The body as JSON. An empty body is `invalidJSON`, too.
     func requireJSON() throws(RequestError) -> JSON {
         if let json = try json { return json }
         throw RequestError(JSONSyntaxError(reason: .empty, offset: 0), of: self)
     }
 
-    /// Its memory goes back to the parsers' pool, unless somebody has a view of it: it is many times the body's.
+    /// Returns the memory of the parsed document to the pool, unless a view exists: it is several times that of the
+    /// body.
     func forgetJSON() { forgetReading() }
 }
 
 extension Reply {
-    /// ``Response/json`` of the response.
+    /// The ``Response/json`` of the response.
     public var json: JSON? {
         get throws(RequestError) { try response.json }
     }
 }
 
-/// How a body becomes a value. The document is parsed once for the schema and the value, and is gone when the value is
-/// made, unless that has views of it.
+/// Creates values from bodies. The document is parsed once for schema and value, and is released when the value has
+/// been created, unless the value has views of it.
 enum BodyDecoding {
-    /// The value of a type that is known at run time only: a class cannot choose among the defaults of ``Request``.
+    /// Creates a value of a type that is known at run time only: a class cannot choose among the defaults of
+    /// ``Request``.
     static func value<T: Sendable>(
         _ type: T.Type, from response: Response, by decoder: FerryJSONDecoder
     ) throws -> T {
@@ -106,7 +109,7 @@ enum BodyDecoding {
     }
 }
 
-// What a body is not, in words that hold none of its values.
+// Error messages that contain no values of the body.
 extension RequestError {
     init(_ error: JSONSyntaxError, of response: Response) {
         self.init(.invalidJSON, message: error.description, cause: error, response: response)

@@ -1,14 +1,14 @@
 package import FerryTransport
 public import FoundationEssentials
 
-/// What the server answered. Head and body lie where the core put them and are copied only when asked for.
+/// The response of a server. Head and body stay in the core's memory and are copied only when they are read.
 public struct Response: Sendable {
     package let result: TransferResult
 
-    /// `nil` when it was the first answer, and came from the network.
+    /// `nil` if it is the first response of the run and came from the network.
     let origin: ResponseOrigin?
 
-    /// The URL that it came from, after redirects, without the credentials in it.
+    /// The URL of the response, after redirects, without credentials.
     public let url: String
 
     init(_ result: TransferResult, url: String, origin: ResponseOrigin? = nil) {
@@ -17,31 +17,32 @@ public struct Response: Sendable {
         self.origin = origin
     }
 
-    /// Whether it came from a cache and not from the network.
+    /// Whether the response came from a cache instead of the network.
     public var isFromCache: Bool { origin?.isFromCache ?? false }
 
-    /// Whether a server gave it to this run: neither the cache nor an interceptor did.
+    /// Whether a server sent it to this run, rather than the cache or an interceptor.
     var isFromServer: Bool { origin?.isIntercepted != true }
 
-    /// The transfer that it was measured by: where the server has validated it, not the one that brought it.
+    /// The transfer that provides the measurements: that of the validation, if there was one, not the one that stored
+    /// the response.
     private var measured: TransferResult { origin?.validation ?? result }
 
-    /// The redirects that were followed, in their order.
+    /// The redirects that were followed, in order.
     public var redirects: [Redirect] { origin?.redirects ?? [] }
 
     /// The status code.
     public var status: Int { result.status }
 
-    /// The header fields, as they came. Of a response that the cache stored by RFC 9111, `Age` says how old it is now.
+    /// The header fields as received. In a response that the cache stored by RFC 9111, `Age` is its current age.
     public var headers: Headers {
         guard let cache = origin?.cache, cache.isHTTP, let age = cache.age else { return Headers(result) }
         return Headers(result, age: age.components.seconds)
     }
 
-    /// Bytes of the body, after decoding.
+    /// The size of the body after decoding, in bytes.
     public var bodyLength: Int { Int(clamping: result.bodyLength) }
 
-    /// The body, after decoding. A small one is copied, a large one shares the response's memory.
+    /// The body after decoding. A small body is copied; a large one shares the response's memory.
     public var body: Data {
         let bytes = result.body
         guard let start = bytes.baseAddress else { return Data() }
@@ -49,65 +50,65 @@ public struct Response: Sendable {
         return Data(sharing: result, start: start, count: bytes.count)
     }
 
-    /// Below this a copy costs less than sharing.
+    /// For smaller bodies, copying is cheaper than sharing.
     private static let copied = 4096
 
-    /// The body, after decoding, copied.
+    /// A copy of the body after decoding.
     public var bytes: [UInt8] { Array(result.body) }
 
-    /// The body as text, by the charset of its `Content-Type`. Without one, and with one that this machine does not
-    /// know, it is UTF-8. What is not text in this encoding is repaired.
+    /// The body as text, decoded with the charset of its `Content-Type`, or as UTF-8 if there is none or it is unknown
+    /// on this machine. Invalid bytes are replaced by U+FFFD.
     public var text: String { text(as: TextEncoding(contentType: headers["Content-Type"]) ?? .utf8) }
 
-    /// The body as text in this encoding, whatever its `Content-Type` says. What is not text in it is repaired.
+    /// The body as text in this encoding, whatever its `Content-Type` says. Invalid bytes are replaced by U+FFFD.
     public func text(as encoding: TextEncoding) -> String {
         withExtendedLifetime(result) { encoding.decode(result.body) ?? String(decoding: result.body, as: UTF8.self) }
     }
 
-    /// Calls `body` with the bytes of the body, without a copy; they live until it returns.
+    /// Calls `body` with the bytes of the body, without a copy. The bytes are valid until it returns.
     public func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
         defer { withExtendedLifetime(result) {} }
         return try body(result.body)
     }
 
-    /// How the end of the body was known.
+    /// How the end of the body was determined.
     public var framing: Framing { result.isFramedByClose ? .untilClose : .exact }
 
-    /// How the end of a body is known (RFC 9112, 6.3).
+    /// How the end of a body is determined (RFC 9112, 6.3).
     public enum Framing: Sendable, Hashable {
-        /// By a length, by chunks, or because there is none.
+        /// By a length or by chunks, or because there is no body.
         case exact
-        /// By the end of the connection: whether all of it came cannot be known.
+        /// By the end of the connection: it is unknown whether the body is complete.
         case untilClose
     }
 
-    /// The address and port connected to; `nil` without a connection.
+    /// Address and port of the server; `nil` without a connection.
     public var peer: Peer? {
         if origin?.cache?.isHit == true { return nil }
         return Peer(measured)
     }
 
-    /// Where a connection led.
+    /// The remote end of a connection.
     public struct Peer: Sendable, Hashable {
-        /// IPv4 or IPv6 address as text.
+        /// The IPv4 or IPv6 address as text.
         public let address: String
         /// The port.
         public let port: Int
     }
 
-    /// The protocol the answer came by.
+    /// The HTTP version of the response.
     public var httpVersion: HTTPVersion { HTTPVersion(rawValue: result.httpVersion) ?? .http11 }
 
     /// A version of HTTP.
     public enum HTTPVersion: Int, Sendable, Hashable, CustomStringConvertible {
-        /// HTTP/1.0
+        /// HTTP/1.0.
         case http10 = 10
-        /// HTTP/1.1
+        /// HTTP/1.1.
         case http11 = 11
-        /// HTTP/2
+        /// HTTP/2.
         case http2 = 20
 
-        /// As it is written in a status line.
+        /// The version as in a status line.
         public var description: String {
             switch self {
             case .http10: "HTTP/1.0"
@@ -117,13 +118,13 @@ public struct Response: Sendable {
         }
     }
 
-    /// Whether it came over a kept connection.
+    /// Whether the response came over a kept connection.
     public var isReusedConnection: Bool { measured.isReusedConnection && origin?.cache?.isHit != true }
 
-    /// How often the request was tried, redirects and retries included; an attempt that did not reach a server counts.
+    /// The number of attempts, including redirects and retries. An attempt that did not reach a server counts.
     public var attempts: Int { origin?.attempts(measured) ?? result.attempts }
 
-    /// Times and bytes. How long a hit in the cache took is not known here: observers are told.
+    /// Durations and bytes. The duration of a cache hit is not known here; observers receive it.
     public var metrics: RequestMetrics { RequestMetrics(result, origin) }
 }
 
@@ -131,22 +132,23 @@ extension Response: CustomStringConvertible, CustomReflectable {
     /// One line without secrets, like `200 http://h/x?token=***, 12 bytes`.
     public var description: String { "\(status) \(Redaction.url(url)), \(bodyLength) bytes" }
 
-    /// Likewise; header fields and body are left out.
+    /// Status, URL and body length, without header fields and body.
     public var customMirror: Mirror {
         Mirror(self, children: ["status": status, "url": Redaction.url(url), "bodyLength": bodyLength])
     }
 }
 
-/// What a run brings: the value, and the response it was made from, whose members show through.
+/// The result of a run: the value, and the response it was created from. The members of the response are members of the
+/// reply, too.
 @dynamicMemberLookup
 public struct Reply<Value: Sendable>: Sendable {
-    /// What ``Request/value(from:)`` made.
+    /// The value that ``Request/value(from:)`` created.
     public let value: Value
 
-    /// What the server answered.
+    /// The response of the server.
     public let response: Response
 
-    /// A reply of its parts.
+    /// Creates a reply.
     public init(value: Value, response: Response) {
         self.value = value
         self.response = response
@@ -156,30 +158,30 @@ public struct Reply<Value: Sendable>: Sendable {
     public subscript<Member>(dynamicMember member: KeyPath<Response, Member>) -> Member { response[keyPath: member] }
 }
 
-/// What the body of an answer is taken for, and how it is checked before a value is made of it.
+/// The format of a response body, and the check that a body must pass before a value is created.
 ///
-/// An open set: a module that can read another format adds a member of its own.
+/// The set is open: a module for another format can add a member.
 public struct ResponseFormat: Sendable, CustomStringConvertible {
-    /// Its name, like `json`.
+    /// The name, like `json`.
     public let name: String
 
     private let check: @Sendable (Response) throws(RequestError) -> Void
 
-    /// A format of one's own. `check` throws for a body that is not of it; it runs where the value is made, and not for
+    /// Creates a format. `check` throws for a body in another format. It runs where the value is created, and not for
     /// an empty body.
     public init(_ name: String, check: @escaping @Sendable (Response) throws(RequestError) -> Void) {
         self.name = name
         self.check = check
     }
 
-    /// Bytes: nothing is looked at.
+    /// Any bytes, without a check.
     public static let data = ResponseFormat("data") { _ in }
 
-    /// JSON, which is read for a schema, or where the value is made of it: without a schema a value of bytes or text
-    /// takes any body.
+    /// JSON. It is parsed to check a schema or to create a value; without a schema, a value of bytes or text accepts
+    /// any body.
     public static let json = ResponseFormat("json") { _ in }
 
-    /// Its name.
+    /// The name.
     public var description: String { name }
 
     func validate(_ response: Response) throws(RequestError) {
@@ -188,10 +190,10 @@ public struct ResponseFormat: Sendable, CustomStringConvertible {
 }
 
 extension Data {
-    /// Bytes of a result, without a copy.
+    /// Shares the bytes of a result without a copy.
     ///
-    /// The result is retained here and released by the deallocator, once, when the last `Data` of this storage goes.
-    /// Nobody writes to the bytes: `Data` copies before it changes memory that it did not allocate.
+    /// The result is retained here, and released by the deallocator when the last `Data` with this storage is released.
+    /// Nothing writes to the bytes, because `Data` copies memory that it did not allocate before it changes it.
     init(sharing result: TransferResult, start: UnsafeRawPointer, count: Int) {
         let owner = Unmanaged.passRetained(result)
         self.init(
@@ -200,20 +202,20 @@ extension Data {
     }
 }
 
-/// An informational response (RFC 9110, 15.2): a head without a body that came before the response itself, like
-/// `103 Early Hints` (RFC 8297).
+/// An informational response (RFC 9110, 15.2): a head without a body that arrived before the response, like `103 Early
+/// Hints` (RFC 8297).
 public struct InformationalResponse: Sendable, Hashable {
-    /// From 100 to 199.
+    /// The status, from 100 to 199.
     public let status: Int
-    /// Its header fields.
+    /// The header fields.
     public let headers: Headers
 
-    /// By status and fields.
+    /// Compares status and header fields.
     public static func == (left: InformationalResponse, right: InformationalResponse) -> Bool {
         left.status == right.status && left.headers.fields == right.headers.fields
     }
 
-    /// By status and fields.
+    /// Hashes status and header fields.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(status)
         hasher.combine(headers.fields)
@@ -221,12 +223,12 @@ public struct InformationalResponse: Sendable, Hashable {
 }
 
 extension Response {
-    /// The fields behind the body (RFC 9110, 6.5), as the server sent them; empty where there are none, as in most
-    /// responses, and where the response comes from a cache. They are not merged into ``headers``, and Ferry does not
-    /// act on them. Of a streamed response see ``ResponseBody/trailers``.
+    /// The trailer fields after the body (RFC 9110, 6.5), as received. Empty if there are none, as in most responses,
+    /// and if the response comes from a cache. They are not merged into ``headers``, and Ferry does not act on them.
+    /// For a streamed response see ``ResponseBody/trailers``.
     public var trailers: Headers { result.trailerFields }
 
-    /// The informational responses that came before this one, in their order. The default of most servers is none.
+    /// The informational responses that arrived before this one, in order. Most servers send none.
     public var informational: [InformationalResponse] {
         var found: [InformationalResponse] = []
         for line in result.informationalLines {
@@ -251,7 +253,7 @@ extension TransferResult {
 }
 
 extension Headers.Field {
-    /// `Name: value`, as the core has checked it. `nil` of the empty line at the end of a head.
+    /// `Name: value`, as checked by the core; `nil` for the empty line at the end of a head.
     fileprivate init?(line: [UInt8]) {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         var value = line[(colon + 1)...]

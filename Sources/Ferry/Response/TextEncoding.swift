@@ -1,16 +1,17 @@
 import Glibc
 
-/// How text stands in bytes: a charset of the IANA registry, by its name. An open set.
+/// A text encoding: a charset of the IANA registry, by its name. The set is open.
 public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
     /// The name in lower case, like `iso-8859-1`.
     public let name: String
 
-    /// The charset of a name. One that Ferry does not know itself is looked up in the C library (`iconv`).
+    /// Creates an encoding from the name of a charset. A charset that Ferry does not implement is looked up in the C
+    /// library (`iconv`).
     public init(_ name: String) { self.name = name.lowercased() }
 
     /// UTF-8.
     public static let utf8 = TextEncoding("utf-8")
-    /// UTF-16 by its byte order mark; without one big-endian (RFC 2781, 4.3).
+    /// UTF-16 with a byte order mark; without one, big-endian (RFC 2781, 4.3).
     public static let utf16 = TextEncoding("utf-16")
     /// ISO-8859-1.
     public static let isoLatin1 = TextEncoding("iso-8859-1")
@@ -22,7 +23,7 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
     /// The name.
     public var description: String { name }
 
-    /// The charset of a `Content-Type` (RFC 9110, 8.3.2); `nil` without one.
+    /// The charset of a `Content-Type` (RFC 9110, 8.3.2); `nil` if there is none.
     init?(contentType: String?) {
         guard let contentType, let semicolon = contentType.firstIndex(of: ";") else { return nil }
         for parameter in contentType[semicolon...].split(separator: ";") {
@@ -40,7 +41,7 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
         String(text.trimmingPrefix { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
     }
 
-    /// `nil` in an encoding that is not known.
+    /// `nil` if the encoding is unknown.
     func decode(_ bytes: UnsafeRawBufferPointer) -> String? {
         switch name {
         case "utf-8", "utf8": String(decoding: bytes, as: UTF8.self)
@@ -65,7 +66,7 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
         return Unicode.Scalar(high1252[Int(byte) - 0x80]) ?? "\u{FFFD}"
     }
 
-    /// 0x80 to 0x9F. The five that are not assigned are the control characters of ISO-8859-1, as in browsers.
+    /// 0x80 to 0x9F. The five unassigned ones are the control characters of ISO-8859-1, as in browsers.
     private static let high1252: [UInt16] = [
         0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,
         0x017D, 0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A,
@@ -95,9 +96,9 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
         return String(decoding: units, as: UTF16.self)
     }
 
-    /// By the C library; `nil` when it does not know the name either.
+    /// Converts with the C library; `nil` if it does not know the name either.
     private static func converted(_ bytes: UnsafeRawBufferPointer, from name: String) -> String? {
-        // A suffix like `//TRANSLIT` is not the server's to say.
+        // The server must not add a suffix like `//TRANSLIT`.
         guard name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F }) else { return nil }
         let converter = iconv_open("UTF-8", name)
         guard converter != iconv_t(bitPattern: -1) else { return nil }
@@ -115,7 +116,7 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
             }
             made += space.prefix(count).map { UInt8(bitPattern: $0) }
             if result != -1 || error == E2BIG { continue }
-            // A byte that is not text, or the beginning of a character that does not end.
+            // An invalid byte, or an incomplete character.
             made += "\u{FFFD}".utf8
             if error == EINVAL || left == 0 { break }
             (input, left) = (input?.advanced(by: 1), left - 1)

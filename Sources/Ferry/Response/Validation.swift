@@ -2,7 +2,8 @@ import FerryJSON
 import FerryTransport
 
 extension RequestBuilder {
-    /// The way back: transport, then status, content type, format, schema, value. The first that fails names the error.
+    /// The stages after the transfer: status, content type, format, schema, value. The first that fails determines the
+    /// error.
     @inline(__always)
     func validated<R: Request>(
         _ request: R, _ answer: Answer, url: String, _ times: inout ProcessingTimes
@@ -12,7 +13,7 @@ extension RequestBuilder {
         if response.bodyLength > 0 { try check(response, contentTypes: request.acceptedContentTypes) }
         try request.responseFormat.validate(response)
         let schema = request.jsonSchema
-        // The document that is checked is kept for the value.
+        // The parsed document is kept for the value.
         defer { if schema != nil { response.forgetJSON() } }
         if let schema { try response.check(by: schema) }
         times.beginDecoding()
@@ -40,7 +41,7 @@ extension RequestBuilder {
         throw RequestError(failure, of: result, url: url, origin: origin)
     }
 
-    /// What can be checked before the body has come; `length` is its own, `nil` where that is not known.
+    /// Checks what is known before the body has arrived. `length` is that of the body, `nil` if unknown.
     func checkHead<R: Request>(_ head: Response, bodyLength length: Int64?, of request: R) throws(RequestError) {
         try checkStatus(head, of: request)
         try checkType(head, bodyLength: length, of: request)
@@ -59,7 +60,7 @@ extension RequestBuilder {
         let type = response.headers["Content-Type"].flatMap(MediaType.init)
         if let type, contentTypes.contains(where: { type.matches($0) }) { return }
         throw RequestError(
-            .invalidContentType, message: "a body of type \(type?.description ?? "none") was not asked for",
+            .invalidContentType, message: "the content type \(type?.description ?? "(none)") is not accepted",
             response: response)
     }
 
@@ -87,7 +88,7 @@ extension RequestBuilder {
 }
 
 extension RequestError {
-    /// `result` is what had come of the transfer, if it came to one.
+    /// `result` is the transfer so far, if there is one.
     static func cancelled(_ result: TransferResult?, url: String, origin: ResponseOrigin? = nil) -> RequestError {
         let failure = TransferFailure(.cancelled)
         guard let result else { return RequestError(failure, url: url) }
@@ -95,7 +96,7 @@ extension RequestError {
     }
 }
 
-/// Which status codes are a success.
+/// The status codes that count as success.
 public struct StatusValidation: Sendable {
     private enum Rule: Sendable {
         case range(ClosedRange<Int>)
@@ -108,28 +109,28 @@ public struct StatusValidation: Sendable {
     /// 200 to 299.
     public static var successful: StatusValidation { StatusValidation(rule: .range(200...299)) }
 
-    /// Every status; the caller looks for itself.
+    /// Every status; the caller checks it.
     public static var any: StatusValidation { StatusValidation(rule: .range(0...Int.max)) }
 
-    /// The codes of a range.
+    /// The statuses of a range.
     public static func range(_ range: ClosedRange<Int>) -> StatusValidation { StatusValidation(rule: .range(range)) }
 
-    /// These codes and no other.
+    /// Exactly these statuses.
     public static func codes(_ codes: Set<Int>) -> StatusValidation { StatusValidation(rule: .codes(codes)) }
 
-    /// The codes for which the closure says true. It runs where the run is processed and must not block.
+    /// The statuses for which the closure returns `true`. It runs where the run is processed, and must not block.
     public static func custom(_ accepts: @escaping @Sendable (Int) -> Bool) -> StatusValidation {
         StatusValidation(rule: .closure(accepts))
     }
 
-    /// Whether this status was meant, and is not only one of all successes: a range that reaches into 200 to 299 does
-    /// not name the codes in there, unless it is ``any``.
+    /// Whether the rule names this status explicitly. A range that overlaps with 200 to 299 does not name the codes in
+    /// the overlap, unless it is ``any``.
     func names(_ status: Int) -> Bool {
         if case .range(let range) = rule, range != 0...Int.max, 200...299 ~= status { return false }
         return accepts(status)
     }
 
-    /// Whether this status is a success.
+    /// Whether this status is accepted.
     public func accepts(_ status: Int) -> Bool {
         switch rule {
         case .range(let range): range.contains(status)
@@ -139,12 +140,12 @@ public struct StatusValidation: Sendable {
     }
 }
 
-/// A content type (RFC 9110, 8.3.1), without its parameters.
+/// A media type (RFC 9110, 8.3.1) without its parameters.
 struct MediaType: Equatable, CustomStringConvertible {
     let type: String
     let subtype: String
 
-    /// `nil` when the text is none.
+    /// `nil` if the text is not a media type.
     init?(_ text: String) {
         let bare = text.split(separator: ";", maxSplits: 1, omittingEmptySubsequences: false)[0]
         let parts = bare.split(separator: "/", omittingEmptySubsequences: false).map(Self.trimmed)
@@ -160,7 +161,7 @@ struct MediaType: Equatable, CustomStringConvertible {
         return String(text.drop { $0 == " " || $0 == "\t" })
     }
 
-    /// Whether it is of this range, like `text/html`, `text/*`, `application/*+json` or `*/*`.
+    /// Whether it matches a range like `text/html`, `text/*`, `application/*+json` or `*/*`.
     func matches(_ range: String) -> Bool {
         guard let range = MediaType(range) else { return false }
         if range.type != "*" && range.type != type { return false }

@@ -1,48 +1,48 @@
 import FerryTransport
 import Synchronization
 
-/// What became of a run.
+/// How the transfers of a run have ended.
 enum Answer: Sendable {
-    /// The result of its one transfer.
+    /// The result of its only transfer.
     case result(TransferResult)
-    /// The result of its last transfer, and the way there.
+    /// The result of its last transfer, and how it got there.
     case arrived(TransferResult, ResponseOrigin)
-    /// A fault of our own.
+    /// An error found by Ferry.
     case refused(RequestError)
-    /// It cannot be sent by a plain transfer: a run has to begin.
+    /// Not sent, because it needs more than a plain transfer: a run has to begin.
     case unsent
 
-    /// It came from no server.
+    /// Whether no server was involved.
     var isIntercepted: Bool { if case .arrived(_, let origin) = self { origin.isIntercepted } else { false } }
 
-    /// Where it came from, when that is not where the run began.
+    /// The URL of the response if it is not the URL of the run.
     var url: String? { if case .arrived(_, let origin) = self { origin.url } else { nil } }
 }
 
-/// The way to an answer that was not the first, or did not come from the network.
+/// The origin of a response that was not the first of its run, or did not come from the network.
 final class ResponseOrigin: Sendable {
-    /// Where the answer came from.
+    /// The URL of the response.
     let url: String
     /// The redirects that were followed.
     let redirects: [Redirect]
     let earlier: EarlierAttempts
-    /// It came from no network.
+    /// The response did not come from the network.
     let isIntercepted: Bool
     let isFromCache: Bool
-    /// What the cache had to do with it; `nil` when it was not asked.
+    /// What the cache did; `nil` if it was not used.
     let cache: CacheTrace?
-    /// It was sent with credentials that the request does not show.
+    /// The request was sent with credentials that it does not show.
     let hasUnknownCredentials: Bool
-    /// Names of header fields that it was sent with and the request does not show.
+    /// The names of the header fields that were sent but are not part of the request.
     let added: [String]
-    /// What said that the cache's response is still what the server has; `nil` of any other.
+    /// The transfer that validated the stored response; `nil` otherwise.
     let validation: TransferResult?
-    /// When the run began; `nil` when that was not measured.
+    /// The start of the run; `nil` if it was not measured.
     let start: ContinuousClock.Instant?
-    /// From there to the answer.
+    /// The time from the start to the response.
     let elapsed: Duration?
-    /// What was read out of the body, where the cache may hold the result: the front in memory does not count it, so it
-    /// must not stay with the result for as long as the entry does.
+    /// What was parsed from the body, if the cache may hold the result. The memory cache does not count this, so it
+    /// must not stay with the result for as long as the entry exists.
     fileprivate let reading = Mutex<(any AnyObject & Sendable)?>(nil)
 
     init(
@@ -64,7 +64,7 @@ final class ResponseOrigin: Sendable {
         elapsed = start.map { $0.duration(to: .now) }
     }
 
-    /// Keeps what was read, unless another thread was first. Gives what is kept.
+    /// Stores the parsed object, unless another thread was first, and returns the stored one.
     fileprivate func keep(_ made: any AnyObject & Sendable) -> any AnyObject & Sendable {
         reading.withLock { reading in
             if let reading { return reading }
@@ -73,45 +73,45 @@ final class ResponseOrigin: Sendable {
         }
     }
 
-    /// Lets go of what is kept, if nobody else holds it.
+    /// Releases the parsed object if nobody else holds it.
     fileprivate func forgetReading() {
-        // Freed when the lock is left.
+        // Freed after the lock is released.
         _ = reading.withLock { reading in isKnownUniquelyReferenced(&reading) ? reading.take() : nil }
     }
 
-    /// How often the request was (begun to be) sent, up to this answer.
+    /// The number of times that the request was sent, or began to be sent, up to this response.
     func attempts(_ last: TransferResult) -> Int { earlier.count + (isIntercepted ? 0 : last.attempts) }
 }
 
 extension Response {
-    /// Whether the cache, in memory, may hold the result too.
+    /// Whether the memory cache may hold the result, too.
     var mayBeKept: Bool { origin?.cache != nil }
 
-    /// What was read out of the body: of this response and its copies, where its result may be the cache's.
+    /// What was parsed from the body, shared by this response and its copies, if the cache may hold the result.
     var reading: (any AnyObject & Sendable)? {
         guard let origin, mayBeKept else { return result.reading }
         return origin.reading.withLock { $0 }
     }
 
-    /// Keeps what was read, unless another thread was first. Gives what is kept.
+    /// Stores the parsed object, unless another thread was first, and returns the stored one.
     func keep(_ reading: any AnyObject & Sendable) -> any AnyObject & Sendable {
         guard let origin, mayBeKept else { return result.keep(reading) }
         return origin.keep(reading)
     }
 
-    /// Its memory goes back, unless somebody has a view of it.
+    /// Releases the parsed object, unless a view of it exists.
     func forgetReading() {
         if let origin, mayBeKept { origin.forgetReading() } else { result.forgetReading() }
     }
 }
 
-/// What of a run was sent before the answer at hand, redirects included.
+/// What was sent before the current response, including redirects.
 struct EarlierAttempts: Sendable {
-    /// How often it was tried.
+    /// The number of attempts.
     private(set) var count = 0
-    /// A server may have acted on one of them.
+    /// Whether a server may have processed one of them.
     private(set) var mayHaveBeenProcessed = false
-    /// How many of these were answered by a redirect that was followed.
+    /// The number of attempts whose response was a redirect that was followed.
     private(set) var redirects = 0
     /// Heads and bodies.
     private(set) var bytesSent: UInt64 = 0
@@ -119,8 +119,8 @@ struct EarlierAttempts: Sendable {
 
     mutating func addRedirect() { redirects += 1 }
 
-    /// Of so many sendings, how many did not follow a redirect. One that came to what is no server was sent all the
-    /// same.
+    /// How many of `count` attempts did not follow a redirect: at least one if there was any, even if it reached no
+    /// server.
     func withoutRedirects(_ count: Int) -> Int { max(count - redirects, min(count, 1)) }
 
     mutating func add(_ result: TransferResult) {
@@ -132,14 +132,14 @@ struct EarlierAttempts: Sendable {
 }
 
 extension RequestError {
-    /// The same without its attempts and their bytes.
+    /// The same error without its attempts and their bytes.
     var uncounted: RequestError {
         var facts = facts
         (facts.attempts, facts.bytesSent, facts.bytesReceived) = (0, 0, 0)
         return RequestError(facts)
     }
 
-    /// The same, of a run that was sent before it came to this. One that speaks of an answer knows already.
+    /// The same error with the earlier attempts of the run added. An error with a response already includes them.
     func after(_ earlier: EarlierAttempts, _ redirects: [Redirect]) -> RequestError {
         if response != nil || (earlier.count == 0 && redirects.isEmpty) { return self }
         var facts = facts
@@ -151,8 +151,8 @@ extension RequestError {
         return RequestError(facts)
     }
 
-    /// The same, of a run that took so long, and of whose attempts before it the last one had these times. One that
-    /// speaks of an answer knows already.
+    /// The same error with the duration of the run, and the metrics of the last attempt before it. An error with a
+    /// response already has them.
     func measured(_ elapsed: Duration, _ last: RequestMetrics?, _ earlier: EarlierAttempts) -> RequestError {
         if response != nil || attempts == 0 { return self }
         var facts = facts
@@ -167,9 +167,9 @@ extension RequestError {
 }
 
 extension TransferResult {
-    /// Head and body.
+    /// Bytes sent, head and body.
     var bytesSent: UInt64 { headBytesSent + bodyBytesSent }
 
-    /// Likewise, before decoding.
+    /// Bytes received, head and body, before decoding.
     var bytesReceived: UInt64 { headBytesReceived + bodyBytesReceived }
 }

@@ -1,20 +1,19 @@
 import FerryTransport
 
-/// A run that a task awaits and that the cache or other runs have a part in. A hit in memory does not leave the
-/// caller's thread.
+/// A run that a task awaits and that uses the cache or shares a transfer. A hit in memory stays on the caller's thread.
 ///
-/// Not generic, and without the request: of a generic type each hit would look up the metadata.
+/// It is not generic and does not contain the request, because with a generic type each hit would look up metadata.
 struct CachedRun: Sendable {
     private let servers: Servers
     private var stage: CacheStage
-    /// Memory was asked a moment ago, and had nothing.
+    /// Memory was searched just now, and had nothing.
     private var isAbsent = false
-    /// Why it cannot be sent.
+    /// Why the request cannot be sent.
     private let refusal: RequestError?
     private let watch: RunWatch?
-    /// `nil` where nobody observes it.
+    /// `nil` if there are no observers.
     private let began: ContinuousClock.Instant?
-    /// The batch or chain whose member it is.
+    /// The batch or chain that the run is a member of.
     private let group: GroupRun?
 
     private var core: AgentCore { stage.core }
@@ -44,10 +43,10 @@ struct CachedRun: Sendable {
         began = watch.map { _ in .now }
     }
 
-    /// The reply, if memory has one that is fresh and passes the checks.
+    /// The reply, if memory has a fresh response that passes validation.
     @inline(__always)
     private mutating func replyFromMemory<R: Request>(_ request: R) throws(RequestError) -> Reply<R.Value>? {
-        // A group that is over gives its reason on the long way, and one that calls back has its queues there.
+        // A group that has ended gives its reason on the slow path, and a group with callbacks has its queues there.
         if let group, group.queues != nil || group.refusal() != nil { return nil }
         guard !withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }),
             let hit = stage.recall(for: request, isAbsent: &isAbsent), !core.isClosed
@@ -64,7 +63,7 @@ struct CachedRun: Sendable {
         let (stage, isAbsent) = (stage, isAbsent)
         let end = Call.end(of: request, from: start, in: group, by: core)
         found = await withTaskCancellationHandler {
-            // A task that was cancelled gets no hit either.
+            // A cancelled task gets no hit either.
             if control.end != nil { return .brokenOff }
             return await stage.find(for: request, plan, control, until: end, isAbsent: isAbsent)
         } onCancel: {
@@ -72,13 +71,13 @@ struct CachedRun: Sendable {
         }
         guard case .fresh(let stored, let trace) = found?.verdict else { return nil }
         if let reply = try reply(request, from: Answer(stored, trace, plan)) { return reply }
-        // It did not pass the checks, and is not looked up again.
+        // The response did not pass validation, and is not looked up again.
         found = nil
         return nil
     }
 
-    /// The reply of a hit; `nil` when it does not pass the checks and the network is asked. Thrown and returned, not
-    /// wrapped up: it is what most runs of a cache come to.
+    /// The reply of a hit; `nil` if it does not pass validation and the network is used. It is thrown and returned
+    /// without a wrapper, because most runs of a cache end here.
     @inline(__always)
     private mutating func reply<R: Request>(_ request: R, from hit: Answer) throws(RequestError) -> Reply<R.Value>? {
         var times = ProcessingTimes(isMeasured: watch != nil)
@@ -91,7 +90,7 @@ struct CachedRun: Sendable {
             }
             return reply
         } catch {
-            // Where the network may be asked, it is.
+            // If the network may be used, use it.
             if case .again = stage.next(after: hit, nil, of: request) { return nil }
             RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
             RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
@@ -103,7 +102,7 @@ struct CachedRun: Sendable {
         RequestMetrics(answer, times, from: began, to: times.start)
     }
 
-    /// The whole way. Not on the caller's actor.
+    /// The complete path. Not on the caller's actor.
     @concurrent
     private mutating func send<R: Request>(
         _ request: R, since start: ContinuousClock.Instant, cached: (@Sendable (Reply<R.Value>) -> Void)?
@@ -121,7 +120,7 @@ struct CachedRun: Sendable {
         return try await goOn(request, control, since: start, refusal: refusal, found, cached: cached)
     }
 
-    /// Behind the first look into the cache, or without one.
+    /// The path after the first cache lookup, or without one.
     private func goOn<R: Request>(
         _ request: R, _ control: RunControl, since start: ContinuousClock.Instant, refusal: RequestError?,
         _ found: CacheStage.Found?,
@@ -144,7 +143,7 @@ struct CachedRun: Sendable {
         return try made.reply.get()
     }
 
-    /// Until there is an answer that passes the checks, or no other is to be had.
+    /// Repeats until a response passes validation, or there is no other.
     private func answer<R: Request>(
         _ request: R, _ call: Call, _ control: RunControl, refusal: RequestError?, _ found: CacheStage.Found?,
         cached: (@Sendable (Reply<R.Value>) -> Void)?

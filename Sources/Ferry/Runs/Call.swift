@@ -1,37 +1,37 @@
 import FerryTransport
 
-/// The record of a request under way, with the type of the request taken off: what the stages of the pipeline need.
+/// The type-erased record of an active request: what the stages of the pipeline need.
 ///
-/// A run makes it once. A run that a task awaits and that its first transfer settles needs none.
+/// A run creates it once. An awaited run that its first transfer settles needs none.
 struct Call: Sendable {
     let request: any Request
     let info: RunInfo
-    /// The request as it was read when the run began, or why it cannot be sent. `nil` until a run that looks into the
-    /// cache first goes on to the network.
+    /// The request as it was read at the start of the run, or why it cannot be sent. `nil` for a run that first looks
+    /// into the cache, until it uses the network.
     var snapshot: Result<RequestSnapshot, RequestError>?
     let servers: Servers
-    /// `nil` when nobody observes it.
+    /// `nil` if there are no observers.
     var watch: RunWatch?
     let url: String
     var tag: String?
-    /// Over everything, retries and pauses included.
+    /// The deadline of the whole run, including retries and pauses.
     var deadline: Duration?
-    /// When the run began, where that was noted; otherwise it is computed from its first response.
+    /// The start of the run, if it was noted; otherwise it is computed from its first response.
     var start: ContinuousClock.Instant?
-    /// The deadline of the groups it is in, or of the run it is a part of.
+    /// The deadline of its groups, or of the run that it is a part of.
     var groupDeadline: ContinuousClock.Instant?
     let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
-    /// Where a token may go. Empty when it may go anywhere.
+    /// The origins that may receive a token. Empty if any may.
     let tokenOrigins: [HostKey]
     let isIdempotent: Bool
-    /// Counts what is sent of its body, where somebody may ask.
+    /// Counts the sent bytes of the body, if upload progress may be requested.
     var meter: UploadMeter?
-    /// How it uses the cache by RFC 9111; `nil` when it does not.
+    /// How the run uses the HTTP cache (RFC 9111); `nil` if it does not.
     var http: HTTPCachePlan?
-    /// Whether its control is to know when a transfer has left the queue.
+    /// Whether its control must know when a transfer has left the queue.
     var reportsStart = false
 
     init<R: Request>(
@@ -62,8 +62,8 @@ struct Call: Sendable {
         }
     }
 
-    /// The record of a run that is more than one transfer from its start: reads the request in the caller's thread, and
-    /// tells the observers of the start. `change` adds what Ferry says of its own.
+    /// Creates the record of a run that takes more than one transfer from its start: reads the request in the caller's
+    /// thread, and notifies the observers. `change` adds Ferry's own changes.
     init<R: Request>(
         beginning request: R, by core: AgentCore, changing change: (inout TransferRequest) -> Void = { _ in }
     ) {
@@ -82,13 +82,13 @@ struct Call: Sendable {
         self.init(request, snapshot, at: servers, url: url, watch: watch, by: core)
     }
 
-    /// What answers the server's Digest challenge.
+    /// The credentials for a Digest challenge of the server.
     var digest: Credential? {
         guard let credentials = try? snapshot?.get().transfer.credentials else { return nil }
         return Credential(user: credentials.user, password: credentials.password)
     }
 
-    /// Why it cannot be sent.
+    /// Why the request cannot be sent.
     var refusal: RequestError? { if case .failure(let error) = snapshot { error } else { nil } }
 
     func read() throws(RequestError) -> RequestSnapshot {
@@ -96,25 +96,25 @@ struct Call: Sendable {
         return try snapshot.get()
     }
 
-    /// What is to be sent, in the form the transport takes.
+    /// Builds the request in the form that the transport needs.
     func build(_ outgoing: OutgoingRequest, by builder: RequestBuilder) throws(RequestError) -> BuiltRequest {
         var built = try builder.build(outgoing, of: try read(), by: proxy)
-        // What is left of the deadline is set right before it is sent. A shared transfer has none: it does not end at
-        // that of the run that began it.
+        // The remaining time until the deadline is set right before sending. A shared transfer has no deadline, because
+        // it must not end at that of the run that started it.
         if deadline == nil && groupDeadline == nil { built.transfer.timeouts.deadline = 0 }
         built.transfer.reportsStart = reportsStart
         return built
     }
 
-    /// When the run has to be over, by its own deadline and by those it is a part of. Where its begin was not noted, it
-    /// begins now.
+    /// When the run must be over, by its own deadline and those of its groups. If its start was not noted, it starts
+    /// now.
     var end: ContinuousClock.Instant? { end(from: start ?? .now) }
 
     func end(from start: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         Self.end(from: start, deadline: deadline, group: groupDeadline)
     }
 
-    /// The same of a request that has no record yet.
+    /// The same for a request without a record.
     static func end<R: Request>(
         of request: R, from start: ContinuousClock.Instant, in group: GroupRun?, by core: AgentCore
     ) -> ContinuousClock.Instant? {
@@ -129,13 +129,13 @@ struct Call: Sendable {
         return group.map { min($0, own) } ?? own
     }
 
-    /// Whether the agent's token is meant for this URL, which is the request's own, or an adapter's.
+    /// Whether the agent's token may be sent to this URL, which is that of the request or of an adapter.
     func takesToken(to url: String) -> Bool {
         guard usesAuthenticator else { return false }
         return tokenOrigins.isEmpty || HostKey(url: url).map(tokenOrigins.contains) ?? false
     }
 
-    /// The same for a transfer that does a part of the run's work: nobody is told of it.
+    /// The record of a transfer that does a part of the run's work: observers do not see it.
     var ofPart: Call {
         var part = self
         (part.watch, part.meter) = (nil, nil)
@@ -144,15 +144,15 @@ struct Call: Sendable {
 }
 
 extension ContinuousClock.Instant {
-    /// That much later, but not later than the clock can wait for: it traps when it cannot express the time.
+    /// Adds a duration, but no more than the clock can wait for: it traps if it cannot represent the time.
     func advanced(byAtMost duration: Duration) -> Self { self + min(duration, .seconds(1_000_000_000)) }
 }
 
 extension RequestBuilder {
-    /// Whether there is a policy that retries; without looking at all of it.
+    /// Whether a policy allows retries, without a look at the whole policy.
     func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.maxAttempts > 1 } ?? retries }
 
-    /// The request as it is now. Its body is not opened.
+    /// Reads the request. Its body is not opened.
     func snapshot<R: Request>(of request: R, at servers: Servers) throws(RequestError) -> RequestSnapshot {
         RequestSnapshot(try build(request, at: servers, opensBody: false))
     }

@@ -2,36 +2,37 @@ import Dispatch
 import FerryTransport
 import Synchronization
 
-/// A run whose result goes to a closure or a delegate. What is not the same for every type of request is in the
+/// A run whose result goes to a closure or a delegate. The parts that depend on the type of the request are in the
 /// subclass.
 ///
-/// Sendable like every ``Run``: what changes is behind its lock, but for `pending` and `figures`, which are handed from
-/// the loop's thread to the queues and touched by one of them after another.
+/// Sendable like every ``Run``: mutable state is behind its lock, except `pending` and `figures`, which are handed from
+/// the event loop to the queues and accessed by one of them at a time.
 class CallbackRun: Run, @unchecked Sendable {
     private struct Life {
         var machine = RunMachine()
-        /// Until the result is delivered, so that the run can be steered as long as it lives, and no longer.
+        /// Held until the result is delivered, so that the run can be controlled as long as it lives, and no longer.
         var core: AgentCore?
-        /// When it left the queue, and what was measured in the end.
+        /// When it left the queue, and its final metrics.
         var left: ContinuousClock.Instant?
         var measured: RequestMetrics?
         var isFromCache = false
-        /// While it is more than one plain transfer.
+        /// Set while the run takes more than one plain transfer.
         var control: RunControl?
-        /// Its place among those that wait, where it was changed before that: for all transfers that follow.
+        /// The priority, if it was changed before that; for all transfers that follow.
         var priority: RequestPriority?
     }
 
     private let life: Mutex<Life>
-    /// Its deadline counts from here.
+    /// The start of the deadline.
     let start = ContinuousClock.now
-    /// Set when the transport has answered, by the thread that got the run from the table; the queues go on in order.
+    /// Set by the thread that got the run from the table, when the transport has a result. The queues access it in
+    /// order.
     private var pending: Answer?
-    /// What was measured of the run as a whole. Written on the processing queue.
+    /// The metrics of the whole run. Written on the processing queue.
     final var figures: RequestMetrics?
     let number: UInt64
     let queue: DispatchQueue
-    /// It belongs to a refresh of the token: the task that starts it says so.
+    /// Whether it belongs to a token refresh, as determined by the task that starts it.
     private let isRefresh: Bool
 
     init(
@@ -66,7 +67,7 @@ class CallbackRun: Run, @unchecked Sendable {
     }
 
     override final func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
-        // One that is yet to be sent waits on.
+        // A run that has not been sent yet keeps waiting.
         if case .unsent = answer {} else { life.withLock { $0.machine.answered() } }
         pending = answer
         turn.append(self)
@@ -102,12 +103,12 @@ class CallbackRun: Run, @unchecked Sendable {
         }
     }
 
-    /// [processing queue] Validates and makes the value, or goes on as a run: then it is not ready yet.
+    /// [processing queue] Validates and creates the value. Returns `false` if the run continues and is not ready yet.
     final func process(_ core: AgentCore) -> Bool {
         guard let answer = pending.take() else { preconditionFailure("a run was processed before it was answered") }
         if state == .cancelled {
             if let control = life.withLock({ $0.control.take() }) { core.leave(control) }
-            // One that was cancelled after it was processed keeps what was measured.
+            // A run that was cancelled after processing keeps its metrics.
             if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
             fail(Self.cancellation(answer, url: url), answer)
             return true
@@ -143,8 +144,8 @@ class CallbackRun: Run, @unchecked Sendable {
         }
     }
 
-    /// [callback queue] Hands the result over. False when it was cancelled on its way here: then it has to be processed
-    /// again, as what sees a failure first does so on the processing queue.
+    /// [callback queue] Delivers the result. Returns `false` if the run was cancelled on the way: then it has to be
+    /// processed again, because failure hooks run on the processing queue.
     final func deliver() -> Bool {
         dispatchPrecondition(condition: .onQueue(queue))
         let end = end
@@ -162,7 +163,7 @@ class CallbackRun: Run, @unchecked Sendable {
         return action != .cancelled
     }
 
-    /// The subclass's part: take the answer, say how it ends, call back once.
+    /// Implemented by the subclass: takes the result, decides how the run ends, and calls back once.
     func call(after answer: Answer, _ core: AgentCore) -> Call? { nil }
     func carry(_ call: Call, _ control: RunControl, after answer: Answer, by core: AgentCore) async -> Answer {
         await Exchange.run(call, control, after: answer, by: core)
@@ -171,7 +172,7 @@ class CallbackRun: Run, @unchecked Sendable {
     func fail(_ error: RequestError, _ answer: Answer) {}
     var end: RunState { .failed }
     var cameFromCache: Bool { false }
-    /// Cancelled when its result was on its way.
+    /// The error of a run that was cancelled while its result was on its way.
     var cancellation: RequestError { .cancelled(nil, url: url) }
     func callBack() {}
 }

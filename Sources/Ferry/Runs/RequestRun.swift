@@ -13,16 +13,17 @@ struct WeakDelegate: Sendable {
     init(_ object: any RequestDelegate) { self.object = object }
 }
 
-/// The run of one request type: makes its value and calls the closure or the delegate.
+/// The run of one request type: creates its value and calls the closure or the delegate.
 ///
-/// `reply` is written on the processing queue and read on the callback queue, which comes after it. So is what
+/// `reply` is written on the processing queue and read later on the callback queue. The same is true for `caching`,
+/// which is also used by the task between two visits to the processing queue.
 /// `caching` holds, and in the task that goes between two visits to the processing queue.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let request: R
     private let servers: Servers
-    /// The request as it was at the start; `nil` of one that is answered without it.
+    /// The request as read at the start; `nil` if the run ends without it.
     private let snapshot: Result<RequestSnapshot, RequestError>?
-    /// `nil` when neither the cache nor other runs have a part in it. Set before the run begins.
+    /// `nil` if the run uses neither the cache nor a shared transfer. Set before the run starts.
     private var caching: Caching?
     private var receiver: Receiver<Reply<R.Value>>?
     private var reply: Result<Reply<R.Value>, RequestError>?
@@ -40,10 +41,10 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
             number: number, queue: queue, core: core, control: control)
     }
 
-    // MARK: Its start
+    // MARK: Start
 
-    /// Starts a run. `mode` replaces the request's own; `cached` is given what the cache has, before the network is
-    /// asked.
+    /// Starts a run. `mode` replaces the request's own mode. `cached` receives the stored response before the network
+    /// is used.
     @discardableResult
     static func start(
         _ request: R, on queue: DispatchQueue?, _ receiver: Receiver<Reply<R.Value>>,
@@ -70,7 +71,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                     core.answer(run, hit)
                     return run
                 }
-                // Here, as it may see what only the caller's thread or task has.
+                // Here, because the request may read values that only the caller's thread or task has.
                 let snapshot = Result { () throws(RequestError) in try core.builder.snapshot(of: request, at: servers) }
                 let control = RunControl(tag: request.tag, of: core)
                 let run = made(stage.url, control, snapshot)
@@ -79,7 +80,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 core.handOver(run, to: control)
                 return run
             }
-            // An exchange builds it anew: what can be read once is left for that.
+            // An exchange builds the request again: what can be read only once is left for it.
             let needsExchange = Exchange.isNeeded(for: request, by: core)
             var built = try core.builder.build(request, at: servers, opensBody: !needsExchange)
             built.transfer.reportsStart = true
@@ -95,14 +96,14 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
             }
             return run
         } catch {
-            // The same way as any other result.
+            // Delivered like any other result.
             let run = made(error.url)
             core.refuse(run, error)
             return run
         }
     }
 
-    /// Counts a body that the run sends itself; what may share its transfer only where somebody is to be told.
+    /// Counts a body that the run sends itself. A run that may share its transfer counts only if progress is reported.
     private static func meter(
         of request: R, _ snapshot: Result<RequestSnapshot, RequestError>, on queue: DispatchQueue,
         _ progress: UploadMeter.Report?
@@ -113,7 +114,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         return UploadMeter(of: snapshot.transfer, on: queue, progress)
     }
 
-    // MARK: Its way
+    // MARK: Progress of the run
 
     override func call(after answer: Answer, _ core: AgentCore) -> Call? {
         if let caching {
@@ -133,7 +134,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         return await super.carry(call, control, after: answer, by: core)
     }
 
-    // MARK: Its end
+    // MARK: End
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
         let answered = caching.map { _ in ContinuousClock.now }
@@ -161,7 +162,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func callBack() {
         guard let receiver = receiver.take(), let reply = reply.take() else { return }
-        // It holds the core, which a handle on a run that has ended must not keep.
+        // It holds the core, which the handle of an ended run must not retain.
         caching = nil
         RunEnd.deliver(watch, RunOutcome(reply), figures ?? RequestMetrics()) {
             request.willDeliver(reply)
@@ -181,16 +182,16 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
     }
 
-    // MARK: By the cache
+    // MARK: Caching
 
-    /// What the cache has to do with a run. On the heap: runs that wait by the thousand have none.
+    /// The state of a run that uses the cache. It is on the heap, because waiting runs usually have none.
     fileprivate final class Caching {
         var stage: CacheStage
-        /// Gets what the cache has, before the network is asked.
+        /// Receives the stored response before the network is used.
         var cached: (@Sendable (Reply<R.Value>) -> Void)?
-        /// Made before the run came to its end.
+        /// Created before the run ends.
         var made: Made?
-        /// To be on the disk before the run ends.
+        /// Must be on disk before the run ends.
         var kept: KeptResponse?
 
         init(_ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?) {
@@ -211,9 +212,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         return Made(reply: reply, times: times)
     }
 
-    /// [processing queue] Whether the run goes on behind this answer: to the network, or to the disk.
+    /// [processing queue] Whether the run continues after this response: to the network, or to the disk.
     private func goesOn(_ caching: Caching, after answer: Answer, _ core: AgentCore) -> Bool {
-        // It has been to the disk.
+        // It has been written to the disk.
         if caching.made != nil { return false }
         let made = make(answer, core)
         switch caching.stage.next(after: answer, (try? made.reply.get())?.response, of: request) {
@@ -224,7 +225,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         return caching.kept != nil
     }
 
-    /// [in a task] The cache, the network, or both; or up to the disk.
+    /// [in a task] Uses the cache, the network, or both, or writes to the disk.
     private func carry(
         _ caching: Caching, _ call: Call, _ control: RunControl, after answer: Answer, _ core: AgentCore
     ) async -> Answer {
@@ -237,8 +238,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         if let cached = caching.cached.take(), let found = await caching.stage.first(call, control) {
             await onQueue(core.processingQueue) { [self] in
                 guard case .success(let reply) = make(found, core).reply else { return }
-                // The closure stands in the callback queue before any result of the network's. The run may be cancelled
-                // meanwhile: then it stays away, and the result says so.
+                // The closure enters the callback queue before any result of the network. If the run is cancelled in
+                // the meantime, the closure is not called, and the result is `cancelled`.
                 queue.async { if self.state != .cancelled { cached(reply) } }
             }
         }
@@ -246,7 +247,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 }
 
-/// Runs `work` on a queue, or here where there is none.
+/// Runs `work` on a queue, or here if there is none.
 nonisolated(nonsending) func onQueue<Value: Sendable>(
     _ queue: DispatchQueue?, _ work: @escaping @Sendable () -> Value
 ) async -> Value {

@@ -2,34 +2,36 @@ import Dispatch
 import FerryTransport
 import Synchronization
 
-/// The record of one run: what the table holds under its id, one object for each.
+/// The record of one run, which the table holds under the run's id.
 ///
-/// Sendable because all of it is atomic or constant; what subclasses add is behind a lock, or says why not.
+/// Sendable because everything in it is atomic or constant. State that subclasses add is behind a lock, or its comment
+/// says why that is not necessary.
 class Run: @unchecked Sendable {
-    /// 0 before it is handed over, 1 when it was cancelled before that, afterwards its id.
+    /// 0 before the run is submitted, 1 if it was cancelled before that, afterwards its id.
     private let link = Atomic<UInt64>(0)
     let url: String
     let tag: String?
-    /// `nil` when nobody observes it.
+    /// `nil` if there are no observers.
     let watch: RunWatch?
-    /// Gives out the body, where it is pulled. Set, like the meter, before the transport knows of the run.
+    /// Provides a body that is read as it is sent. Like the meter, it is set before the transport knows the run.
     final var source: (any BodySource)?
-    /// `nil` when nothing counts its body.
+    /// `nil` if nothing counts its body.
     final var meter: UploadMeter?
-    /// The batch or chain it is a member of. Set, like the next, before the transport knows of the run.
+    /// The batch or chain that the run is a member of. Like the next property, it is set before the transport knows the
+    /// run.
     final var group: GroupRun?
-    /// Whether its place among those that wait is the group's to say.
+    /// Whether the group determines the priority.
     final var inheritsPriority = false
-    /// Whether its answer goes by queues to a callback.
+    /// Whether the result goes to a callback on a queue.
     let goesByQueues: Bool
 
-    /// The number of the last cancel of all runs when it came into the table: those that follow mean it. A task that
-    /// goes on with it asks by this whether there were any, as they may not have found it any more. `nil` before. Set
-    /// under the lock of the core, and before the transport knows of the run.
+    /// The number of the last `cancelAll` when the run entered the table; `nil` before. Later calls apply to the run. A
+    /// task that continues the run uses the number to find out about calls that could not find the run. Set under the
+    /// core's lock before the transport knows the run.
     final var lastCancel: UInt32?
 
-    /// It has an answer that may not be its last, and its task has yet to look at it. Set under the lock of the core,
-    /// before the run is answered, and from then on touched by that task only.
+    /// The run has a response that may not be its last, and its task has not looked at it yet. Set under the core's
+    /// lock before the run gets its response, and then used only by that task.
     final var isUndecided = false
 
     private static let cancelledBefore: UInt64 = 1
@@ -41,66 +43,68 @@ class Run: @unchecked Sendable {
         self.watch = watch
     }
 
-    /// Its id in the transport; 0 before it was handed over.
+    /// Its id in the transport; 0 before it is submitted.
     final var id: TransferID {
         let id = link.load(ordering: .acquiring)
         return id == Self.cancelledBefore ? 0 : id
     }
 
     #if FERRY_TSAN
-    /// The sanitizer does not see that a continuation that is resumed before it is awaited orders the two threads.
+    /// For the sanitizer, which does not see that a continuation that is resumed before it is awaited orders the two
+    /// threads.
     private let published = Atomic<Int>(0)
     final func publish() { published.store(1, ordering: .releasing) }
     final func observe() { _ = published.load(ordering: .acquiring) }
     #endif
 
-    /// It has been handed over. False when it was cancelled meanwhile: then the cancel has yet to be passed on.
+    /// The run was submitted. Returns `false` if it was cancelled in the meantime: then the transport still has to be
+    /// told.
     final func handedOver(as id: TransferID) -> Bool {
         link.compareExchange(expected: 0, desired: id, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Whether its place in the table is kept, now that it is answered: until it is delivered by a queue. From here on
-    /// its id is this one, also where its answer came before it was handed over.
+    /// Whether the run keeps its slot in the table although it has its result: until a queue delivers it. From here on
+    /// this is its id, even if the result arrived before the run was submitted.
     final func keepsPlace(as id: TransferID) -> Bool { goesByQueues && (self.id == id || handedOver(as: id)) }
 
-    /// Notes a cancel; returns the id that the transport must be told, if it knows it already.
+    /// Notes a cancel, and returns the id to cancel in the transport, if the transport already knows it.
     final func noteCancel() -> TransferID? {
         let (exchanged, id) = link.compareExchange(
             expected: 0, desired: Self.cancelledBefore, ordering: .acquiringAndReleasing)
         return exchanged || id == Self.cancelledBefore ? nil : id
     }
 
-    /// Whether its task may go on behind an answer, with nothing else in the agent to show for it meanwhile.
+    /// Whether its task may continue after a response, while nothing else in the agent represents it.
     var mayGoOn: Bool { false }
 
     /// The transfer has left the queue.
     func started() {}
 
-    /// The head of an answer that is streamed.
+    /// The head of a streamed response has arrived.
     func received(head: TransferResult) {}
 
-    /// A piece of its body, which lives until this returns.
+    /// A piece of the streamed body has arrived. It is valid until this returns.
     func received(chunk: UnsafeRawBufferPointer) -> TransferFlow { .proceed }
 
-    /// So many bytes of its body are in its file.
+    /// This many bytes of the body are in the file.
     func written(_ count: UInt64) {}
 
-    /// The one answer. A run that goes on by queues adds itself to `turn`, whose members go on together.
+    /// Receives the one result. A run with callbacks adds itself to `turn`, whose members are processed together.
     func answer(_ answer: Answer, into turn: inout [CallbackRun]) {}
 
-    /// Asked to end by the agent (`cancelAll`); returns the id that the transport must be told.
+    /// Called by `cancelAll`; returns the id to cancel in the transport.
     func cancelled() -> TransferID? { noteCancel() }
 }
 
 extension Run {
-    /// Takes over what belongs to the body of its attempt.
+    /// Takes over the body source of its attempt.
     func prepare(_ built: borrowing BuiltRequest) {
         source = built.source
         if let meter = built.meter { self.meter = meter }
         meter?.begin(total: built.transfer.body.length, hasBody: !built.transfer.body.isNone)
     }
 
-    /// [loop's thread] The next bytes of its body.
+    /// [event loop] Provides the next bytes of the body.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
         guard let source else { return .failed }
         let fill = source.fill(space)
@@ -108,8 +112,7 @@ extension Run {
         return fill
     }
 
-    /// [loop's thread] Its transfer has ended, and no byte of its body is wanted any more. Gives what the run is
-    /// answered with.
+    /// [event loop] The transfer has ended, and no further bytes of the body are needed. Returns the result of the run.
     func closeBody(_ result: TransferResult) -> Answer {
         if let meter { meter.end(sent: result.bodyBytesSent) }
         guard let source else { return .result(result) }
@@ -121,16 +124,16 @@ extension Run {
     }
 }
 
-/// What a ``RequestTask`` names: the run of a request, of a batch or of a chain.
+/// The run behind a ``RequestTask``: that of a request, a batch or a chain.
 protocol RunHandle: AnyObject, Sendable {
     var number: UInt64 { get }
     var state: RunState { get }
     var tag: String? { get }
     var metrics: RequestMetrics { get }
-    /// `nil` of a request.
+    /// `nil` for a request.
     var progress: GroupProgress? { get }
     var isFromCache: Bool { get }
-    /// Of the body of a request.
+    /// Counts the body of a request.
     var meter: UploadMeter? { get }
     func cancel()
     func setPriority(_ priority: RequestPriority)
@@ -140,19 +143,18 @@ extension CallbackRun: RunHandle {
     var progress: GroupProgress? { nil }
 }
 
-/// What a run's answer goes to that no task waits for by itself.
+/// Receives the result of a run that no task awaits by itself.
 struct AnswerReader: Sendable {
     let object: any AnswerReading
     let place: Int
 }
 
 protocol AnswerReading: AnyObject, Sendable {
-    /// The one answer of the run of this place. Any thread.
+    /// The one result of the run at this index. Any thread.
     func answered(_ place: Int, _ answer: Answer)
 }
 
-/// A run that a task waits for, or a reader of many. It is handed over before the task waits, so its answer may come
-/// first.
+/// A run that a task awaits, or a reader of many. It is submitted before the task waits, so its result may come first.
 ///
 /// Sendable like every ``Run``: what it adds is constant or behind its lock.
 final class AwaitedRun: Run, @unchecked Sendable {
@@ -165,13 +167,13 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 
     private let slot: Mutex<Slot>
-    /// `nil` when it begins with a plain transfer.
+    /// `nil` if it starts with a plain transfer.
     let control: RunControl?
-    /// What it began with; `nil` of a part of a run.
+    /// The servers at the start of the run; `nil` for a part of a run.
     let servers: Servers?
-    /// Its request as it was then; `nil` where it cannot be sent, too.
+    /// The request as it was then; also `nil` if it cannot be sent.
     let snapshot: RequestSnapshot?
-    /// Told of the start of its transfer.
+    /// Notified of the start of its transfer.
     private let starting: RunControl?
 
     init(
@@ -188,10 +190,10 @@ final class AwaitedRun: Run, @unchecked Sendable {
 
     override func started() { starting?.noteStart() }
 
-    /// A part of a run has that, and a member of a group its group.
+    /// A part of a run is represented by that run, and a member of a group by its group.
     override var mayGoOn: Bool { servers != nil && group == nil }
 
-    /// Waits for its answer. To end it early is the caller's to see to.
+    /// Waits for the result. The caller is responsible for ending it early.
     nonisolated(nonsending) func answer() async -> Answer {
         #if FERRY_TSAN
         defer { observe() }
@@ -229,12 +231,12 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 }
 
-// MARK: Its life
+// MARK: Life
 
 extension AwaitedRun {
-    // Never inlined: the variables would live in the frame of `send`, in each of the tasks that wait.
+    // Never inlined, because its variables would live in the frame of `send`, in each of the waiting tasks.
 
-    /// Begins a run of a request: reads it, tells the observers, and hands its plain transfer over.
+    /// Starts a run of a request: reads it, notifies the observers, and submits its plain transfer.
     @inline(never)
     static func start<R: Request>(
         _ request: R, progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
@@ -274,7 +276,7 @@ extension AwaitedRun {
         return run
     }
 
-    /// Waits for its answer, and is cancelled with the task.
+    /// Waits for the result, and is cancelled with the task.
     nonisolated(nonsending) func answer(by core: AgentCore) async -> Answer {
         await withTaskCancellationHandler {
             await answer()
@@ -283,7 +285,7 @@ extension AwaitedRun {
         }
     }
 
-    /// Whether this is its end. If not, the task has to go on.
+    /// Whether this result ends the run. If not, the task has to continue.
     func isEnd<R: Request>(_ answer: Answer, of request: R, by core: AgentCore) -> Bool {
         guard Exchange.isSettled(answer, of: request, by: core) else { return false }
         core.settled(self)
@@ -300,12 +302,12 @@ extension AwaitedRun {
         }
     }
 
-    /// What it is steered by when it goes on. To be asked for in the task that started the run, or in one made there.
+    /// The control of the run if it continues. Call it in the task that started the run, or in a task created there.
     func control(by core: AgentCore) -> RunControl {
         control ?? RunControl(tag: tag, of: core, in: group, inherits: inheritsPriority)
     }
 
-    /// Goes on to the last answer. To end it early is the caller's to see to.
+    /// Continues to the last response. The caller is responsible for ending it early.
     func goOn<R: Request>(
         _ request: R, _ control: RunControl, after answer: Answer, by core: AgentCore
     ) async -> Answer {
@@ -316,7 +318,7 @@ extension AwaitedRun {
         return await Exchange.run(call, control, after: answer, by: core)
     }
 
-    /// The end of the run in the caller's task.
+    /// Ends the run in the caller's task.
     @inline(never)
     func conclude<R: Request>(
         _ request: R, _ answer: Answer, by core: AgentCore

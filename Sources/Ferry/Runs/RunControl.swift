@@ -1,10 +1,10 @@
 import FerryTransport
 import Synchronization
 
-/// A run that takes more than one plain transfer: it may wait, ask code of the application's, and send again. This is
-/// the handle by which it is ended from outside, whatever it is doing.
+/// Controls a run that takes more than one plain transfer: it may wait, call code of the application, and send again.
+/// With this handle it can be ended from outside, whatever it is doing.
 final class RunControl: Sendable {
-    /// Why it was ended before its time.
+    /// Why the run was ended early.
     enum End: Sendable {
         case cancelled
         case shutdown
@@ -12,32 +12,32 @@ final class RunControl: Sendable {
 
     private struct State {
         var end: End?
-        /// What it did was broken off, and it was not taken up again yet.
+        /// Its current work was broken off, and it has not resumed yet.
         var isBroken = false
         var goesOn: Bool { end == nil && !isBroken }
-        /// Ends what it is doing now.
+        /// Ends its current work.
         var interrupt: (@Sendable (End) -> Void)?
-        /// The place among those that wait, where it was changed after the start.
+        /// The priority, if it was changed after the start.
         var priority: RequestPriority?
-        /// The transfer it is carrying now.
+        /// Its current transfer.
         var run: Run?
-        /// Those that do a part of its work: they end with it, and have its priority.
+        /// Controls of parts of its work: they end with it, and have its priority.
         var children: [RunControl] = []
-        /// Told of its priority: the transfer that it shares.
+        /// Receives its priority: the transfer that it shares.
         var follower: (@Sendable (RequestPriority) -> Void)?
     }
 
     private let state = Mutex(State())
     private let isSent = Atomic<Bool>(false)
     let tag: String?
-    /// The batch or chain whose member it is.
+    /// The batch or chain that the run is a member of.
     let group: GroupRun?
-    /// Of these, the one whose priority it has.
+    /// The group whose priority it inherits.
     let inherited: GroupRun?
-    /// It belongs to a refresh of the token, and must not wait for that.
+    /// Whether it belongs to a token refresh, and so must not wait for that.
     let isRefresh: Bool
 
-    /// To be made in the task that starts the run, whose refresh it may belong to.
+    /// Create it in the task that starts the run, because the run may belong to a refresh of that task.
     init(tag: String?, of core: AgentCore, in group: GroupRun? = nil, inherits: Bool = false) {
         self.tag = tag
         self.group = group
@@ -45,18 +45,18 @@ final class RunControl: Sendable {
         isRefresh = core.isRefreshing
     }
 
-    /// Of a part of a run, or of a transfer that it shares: it belongs to the refresh if the run does. The task that
-    /// makes it need not be the one that started the run.
+    /// Creates the control of a part of a run or of a shared transfer, which belongs to the refresh if the run does.
+    /// The task that creates it may be another one than the one that started the run.
     init(tag: String?, isRefresh: Bool) {
         self.tag = tag
         (group, inherited) = (nil, nil)
         self.isRefresh = isRefresh
     }
 
-    /// Why it was ended; `nil` while nobody has.
+    /// Why it was ended; `nil` if it was not.
     var end: End? { state.withLock { $0.end } }
 
-    /// Ends it: what it does now is broken off, and nothing new is begun. The first reason counts. Any thread.
+    /// Ends the run: breaks off its current work, and starts nothing new. The first reason counts. Any thread.
     func end(_ reason: End) {
         let (interrupt, first, children) = state.withLock { state in
             let first = state.end ?? reason
@@ -68,8 +68,7 @@ final class RunControl: Sendable {
         for child in children { child.end(first) }
     }
 
-    /// Has what it does now broken off, as if it were cancelled, and nothing new begun until it is taken up again. Any
-    /// thread.
+    /// Breaks off its current work as if it were cancelled, and starts nothing new until it resumes. Any thread.
     func breakOff() {
         let interrupt = state.withLock { state in
             state.isBroken = true
@@ -78,23 +77,24 @@ final class RunControl: Sendable {
         interrupt?(.cancelled)
     }
 
-    /// It may begin something again, unless it was ended.
+    /// Lets it start work again, unless it was ended.
     func takeUp() { state.withLock { $0.isBroken = false } }
 
     private var goesOn: Bool { state.withLock { $0.goesOn } }
 
-    /// Has another one end when this does, with the priority that this has.
+    /// Makes another control end together with this one, and have its priority.
     func adopt(_ child: RunControl) {
         let (end, priority) = state.withLock { state in
             if state.end == nil { state.children.append(child) }
             return (state.end, state.priority)
         }
-        // A change that came meanwhile has told it already.
+        // A priority change in the meantime has already reached it.
         if let priority { child.state.withLock { if $0.priority == nil { $0.priority = priority } } }
         if let end { child.end(end) }
     }
 
-    /// Says how to break off what begins now. False, and nothing kept, when the run has ended or was broken off.
+    /// Registers how to break off the work that starts now. Returns `false`, and registers nothing, if the run has
+    /// ended or was broken off.
     private func begin(_ interrupt: @escaping @Sendable (End) -> Void) -> Bool {
         state.withLock { state in
             if !state.goesOn { return false }
@@ -110,7 +110,7 @@ final class RunControl: Sendable {
         }
     }
 
-    /// Changes the place among those that wait, of this transfer and all that follow. Any thread.
+    /// Changes the priority of the current transfer and of all that follow. Any thread.
     func setPriority(_ priority: RequestPriority, in core: AgentCore) {
         let (run, children, follower) = state.withLock { state in
             state.priority = priority
@@ -121,7 +121,7 @@ final class RunControl: Sendable {
         follower?(priority)
     }
 
-    /// Has another one told of its priority from now on. Gives the priority that it has now, where one was set.
+    /// Registers a follower of its priority. Returns the current priority, if one was set.
     func lead(_ follower: @escaping @Sendable (RequestPriority) -> Void) -> RequestPriority? {
         let priority = state.withLock { state in
             state.follower = follower
@@ -130,14 +130,14 @@ final class RunControl: Sendable {
         return priority ?? inherited?.priority
     }
 
-    /// Whether a transfer of it has left the queue; known only where the transfer reports its start.
+    /// Whether one of its transfers has left the queue. Known only if the transfer reports its start.
     var wasSent: Bool { isSent.load(ordering: .acquiring) }
 
     func noteStart() { isSent.store(true, ordering: .releasing) }
 
-    /// Hands a transfer over. False when the run has ended.
+    /// Submits a transfer. Returns `false` if the run has ended.
     private func hand(_ run: Run, _ built: inout BuiltRequest, to core: AgentCore) -> Bool {
-        // The transport is shut down next, and tells the run of that.
+        // The transport is about to be shut down, and will end the run.
         guard begin({ if $0 == .cancelled { core.cancel(run) } }) else { return false }
         let priority = state.withLock { state in
             state.run = run
@@ -145,12 +145,12 @@ final class RunControl: Sendable {
         }
         if let priority { built.transfer.ring = priority.ring }
         core.start(run, built, goesOn: true)
-        // It may have been changed before the transfer had an id.
+        // The priority may have changed before the transfer had an id.
         if let now = state.withLock({ $0.priority }), now != priority { setPriority(now, in: core) }
         return true
     }
 
-    // MARK: What it does
+    // MARK: Work
 
     /// Carries one transfer.
     func carry(_ built: consuming BuiltRequest, by core: AgentCore) async -> Answer {
@@ -162,7 +162,7 @@ final class RunControl: Sendable {
         return answer
     }
 
-    /// Carries one transfer up to the head of its answer.
+    /// Carries one transfer until the head of its response.
     func carry(_ built: consuming BuiltRequest, streamedBy carrier: any BodyCarrier, by core: AgentCore) async -> Answer
     {
         let run = carrier.run(for: &built, tag: tag, core: core)
@@ -173,7 +173,8 @@ final class RunControl: Sendable {
         return head
     }
 
-    /// Waits for the body whose head it carried; it is begun by `start`. `nil` when the run has ended before.
+    /// Waits for the body of the response whose head it carried; `start` starts reading it. `nil` if the run has
+    /// already ended.
     func carryBody(of run: StreamRun, by core: AgentCore, _ start: () -> Void) async -> Answer? {
         guard begin({ if $0 == .cancelled { core.cancel(run) } }) else { return nil }
         core.goes()
@@ -184,8 +185,8 @@ final class RunControl: Sendable {
         return answer
     }
 
-    /// Reads something of the body whose head it carried. `nil` when it was ended before that, or meanwhile: then the
-    /// body is broken off, too.
+    /// Reads from the body of the response whose head it carried. `nil` if the run was ended before or during the read;
+    /// then the body is broken off, too.
     func read<Value>(of run: StreamRun, by core: AgentCore, _ reading: () async -> Value) async -> Value? {
         guard begin({ if $0 == .cancelled { core.cancel(run) } }) else {
             core.cancel(run)
@@ -196,10 +197,10 @@ final class RunControl: Sendable {
         return goesOn ? value : nil
     }
 
-    /// Lets time pass. False when it was ended meanwhile.
+    /// Waits for some time. Returns `false` if it was ended in the meantime.
     func pause(_ duration: Duration) async -> Bool {
         if duration <= .zero { return goesOn }
-        // The clock traps when it cannot express the time.
+        // The clock traps if it cannot represent the time.
         let sleep = Task { try? await Task.sleep(for: min(duration, .seconds(1_000_000_000))) }
         guard begin({ _ in sleep.cancel() }) else {
             sleep.cancel()
@@ -210,7 +211,7 @@ final class RunControl: Sendable {
         return goesOn
     }
 
-    /// Waits for what `start` says is here, once. `nil` when the run was ended before that, or the deadline has
+    /// Waits, once, for the value that `start` announces. `nil` if the run was ended before that, or the deadline has
     /// passed.
     func wait<Value: Sendable>(
         until deadline: ContinuousClock.Instant?, for start: (@escaping @Sendable (Value) -> Void) -> Void
@@ -230,8 +231,8 @@ final class RunControl: Sendable {
         return found
     }
 
-    /// Runs code of the application's. When the run is ended, or its deadline passes, it is cancelled and not
-    /// waited for: code that does not look at its cancellation cannot hold up the result.
+    /// Calls code of the application. If the run is ended or its deadline passes, the code is cancelled and not waited
+    /// for, so that code that ignores cancellation cannot delay the result.
     func ask<Value: Sendable>(
         _ url: String, until deadline: ContinuousClock.Instant?,
         _ question: @escaping @Sendable () async throws -> Value
@@ -260,50 +261,52 @@ final class RunControl: Sendable {
         }
     }
 
-    /// What it ends with when it was ended.
+    /// The error with which it ends if it was ended.
     func error(url: String) -> RequestError {
         RequestError(failure, url: url)
     }
 
-    /// Likewise, of a run whose head had come: what is known of it stays true. Its attempts are counted unless
-    /// somebody else does.
+    /// The same for a run whose response head had arrived; it keeps what is known of the run. The attempts are added
+    /// unless another place does so.
     func error(behind head: Response, countsAttempts: Bool) -> RequestError {
         let error = RequestError(failure, of: head.result, url: head.url, origin: head.origin)
         return countsAttempts ? error : error.uncounted
     }
 
-    /// What it ends with that was ended, or else has waited until its deadline.
+    /// The error of a run that was ended, or has waited until its deadline.
     func overdue(url: String) -> RequestError { end == nil ? .deadlinePassed(url: url) : error(url: url) }
 
     private var failure: TransferFailure { TransferFailure(end == .shutdown ? .shutdown : .cancelled) }
 }
 
 extension RequestError {
-    /// The run has taken as long as it may, and is not sent, or not sent again.
+    /// The run has reached its deadline, and is not sent, or not sent again.
     static func deadlinePassed(url: String) -> RequestError {
         RequestError(TransferFailure(.timeout, .timeoutDeadline), url: url)
     }
 
-    /// The same, as code of the application's made it.
+    /// The same error, marked as made by code of the application.
     var ofApplication: RequestError {
         var facts = facts
         facts.isOfApplication = true
         return RequestError(facts)
     }
 
-    /// What code of the application's threw before there was an answer.
+    /// The error that code of the application threw before there was a response.
     static func thrown(_ error: any Error, url: String) -> RequestError {
         switch error {
         case let error as RequestError: error.ofApplication
         case is CancellationError:
             RequestError(preparing: .cancelled, message: "the run was cancelled", url: url, cause: error)
         default:
-            RequestError(preparing: .applicationError, message: "\(type(of: error)) was thrown", url: url, cause: error)
+            RequestError(
+                preparing: .applicationError, message: "the application's code threw \(type(of: error))", url: url,
+                cause: error)
         }
     }
 }
 
-/// A value that comes once, for one task that waits for it. Of several the first counts.
+/// A value that arrives once, for one waiting task. Of several values the first counts.
 final class OneShot<Value: Sendable>: Sendable {
     private enum State {
         case open
@@ -314,7 +317,7 @@ final class OneShot<Value: Sendable>: Sendable {
 
     private let state = Mutex(State.open)
 
-    /// The value is here. Any thread, any number of times.
+    /// Provides the value. Any thread, any number of times.
     func finish(_ value: Value) {
         let waiter: CheckedContinuation<Value, Never>? = state.withLock { state in
             switch state {
@@ -330,7 +333,7 @@ final class OneShot<Value: Sendable>: Sendable {
         waiter?.resume(returning: value)
     }
 
-    /// Waits for it, once.
+    /// Waits for the value, once.
     func value() async -> Value {
         await withCheckedContinuation { continuation in
             let value: Value? = state.withLock { state in

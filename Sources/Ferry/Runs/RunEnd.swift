@@ -1,15 +1,15 @@
 import FerryTransport
 
-/// The end of every run, whatever started it.
+/// The end of every run, however it was started.
 ///
-///     answer ──▶ process: validation ▸ value ▸ preprocessors ▸ host health
-///            ──▶ deliver: willStop ▸ willDeliver ▸ delivery ▸ didStop
+///     response ──▶ process: validation ▸ value ▸ preprocessors ▸ host health
+///              ──▶ deliver: willStop ▸ willDeliver ▸ delivery ▸ didStop
 ///
-/// `process` runs on the processing queue and `deliver` on the callback queue. Where a task awaits the run, both run in
+/// `process` runs on the processing queue and `deliver` on the callback queue. If a task awaits the run, both run in
 /// that task.
 enum RunEnd {
-    /// Makes the reply. Thrown and returned, not wrapped up: every generic type that is named on the way costs a look
-    /// into the runtime's tables, and every copy of a reply four counts of references.
+    /// Creates the reply. It is thrown and returned without a wrapper, because every generic type on the way costs a
+    /// look into the runtime's tables, and every copy of a reply four reference counts.
     @inline(__always)
     static func process<R: Request>(
         _ request: R, _ answer: Answer, url: String, _ watch: RunWatch?, by core: AgentCore,
@@ -26,7 +26,7 @@ enum RunEnd {
         }
     }
 
-    /// What follows a reply that was made.
+    /// What follows a successful reply.
     @inline(__always)
     static func succeeded<R: Request>(
         _ request: R, _ reply: Reply<R.Value>, _ answer: Answer, _ watch: RunWatch?, by core: AgentCore,
@@ -38,7 +38,7 @@ enum RunEnd {
         if let watch { watch.received(answer) }
     }
 
-    /// What follows a failure. A stream or a download comes here with its own error.
+    /// What follows a failure. Streams and downloads pass their own error.
     static func failed(
         _ request: some Request, _ error: RequestError, _ answer: Answer, url: String, _ watch: RunWatch?,
         by core: AgentCore, _ times: inout ProcessingTimes
@@ -49,7 +49,7 @@ enum RunEnd {
         watch?.received(answer)
     }
 
-    /// What follows a reply that was made before, or could not be made.
+    /// What follows a reply that was created earlier, or could not be created.
     static func process<R: Request>(
         _ request: R, _ result: Result<Reply<R.Value>, RequestError>, _ answer: Answer, url: String, _ watch: RunWatch?,
         by core: AgentCore, _ times: inout ProcessingTimes
@@ -60,7 +60,7 @@ enum RunEnd {
         }
     }
 
-    /// Likewise of a download.
+    /// The same for a download.
     static func process<R: Request>(
         _ request: R, _ file: Result<DownloadedFile, RequestError>, _ answer: Answer, url: String, _ watch: RunWatch?,
         by core: AgentCore
@@ -73,7 +73,7 @@ enum RunEnd {
         }
     }
 
-    /// Hands the result over, between what the observers are told.
+    /// Delivers the result, between the notifications of the observers.
     @inline(__always)
     static func deliver(
         _ watch: RunWatch?, _ outcome: @autoclosure () -> RunOutcome, _ metrics: @autoclosure () -> RequestMetrics,
@@ -86,7 +86,7 @@ enum RunEnd {
         watch.didStop(outcome)
     }
 
-    /// The same for a download: the request sees only its failure.
+    /// The same for a download, whose request sees only failures.
     static func deliver<R: Request>(
         _ request: R, _ file: Result<DownloadedFile, RequestError>, _ watch: RunWatch?, _ metrics: RequestMetrics,
         _ delivery: () -> Void = {}
@@ -97,7 +97,7 @@ enum RunEnd {
         }
     }
 
-    /// The same for the result of a request that a task awaits: there is no callback but the request's own.
+    /// The same for a request that a task awaits: the only callbacks are those of the request.
     @inline(__always)
     static func conclude<R: Request>(
         _ request: R, _ answer: Answer, url: String, _ watch: RunWatch?, by core: AgentCore
@@ -135,12 +135,12 @@ extension RunOutcome {
 }
 
 extension Request {
-    /// The same for a run that has no value to deliver, whatever the type of the request.
+    /// The same for a run without a value to deliver, whatever the type of the request.
     func willDeliver(_ error: RequestError) { willDeliver(.failure(error)) }
 }
 
 extension RunState {
-    /// How a run with this result has ended.
+    /// The outcome of a run with this result.
     init<Value>(_ result: Result<Value, RequestError>) {
         switch result {
         case .success: self = .finished
@@ -154,13 +154,13 @@ extension HostHealthTable {
     /// A response was accepted.
     func succeeded(_ response: Response) { if response.isFromServer { succeeded(response.url) } }
 
-    /// What a failure says of the host that was asked last; nothing where no host was asked.
+    /// What a failure says about the host of the last attempt; nothing if no host was involved.
     func failed(_ error: RequestError, _ answer: Answer, url: String) {
         if !answer.isIntercepted { failed(answer.url ?? url, error) }
     }
 }
 
-/// How long the processing of an answer took. Asks no clock for a run that nobody observes.
+/// The duration of processing. Reads no clock for a run without observers.
 struct ProcessingTimes: Sendable {
     let isMeasured: Bool
     private(set) var start: ContinuousClock.Instant?
@@ -183,7 +183,7 @@ struct ProcessingTimes: Sendable {
 }
 
 extension RequestMetrics {
-    /// What was measured of a run that ended with this answer.
+    /// The metrics of a run that ended with this result.
     init(_ answer: Answer, _ times: ProcessingTimes) {
         switch answer {
         case .result(let result): self.init(result)
@@ -195,8 +195,8 @@ extension RequestMetrics {
         decoding = times.decoding
     }
 
-    /// Likewise, of a run that went by the cache, from its start to the processing of its answer: no transfer knows how
-    /// long a hit took, nor the look-up before a miss. Without an end it went by no cache.
+    /// The metrics of a run that used the cache, from its start to the processing of its response, because no transfer
+    /// knows the duration of a hit or of the lookup before a miss. Without an end it did not use the cache.
     init(
         _ answer: Answer, _ times: ProcessingTimes, from start: ContinuousClock.Instant?,
         to end: ContinuousClock.Instant?
@@ -209,14 +209,14 @@ extension RequestMetrics {
         }
     }
 
-    /// The times of the last attempt, and the counts of all the way there.
+    /// The times of the last attempt, and the counts of all attempts.
     init(_ result: TransferResult, _ origin: ResponseOrigin?) {
         let result = origin?.validation ?? result
         self.init(result)
         guard let origin else { return }
         cache = origin.cache?.metric
         if origin.cache?.isHit == true {
-            // What was measured of the run that brought it is not this run's.
+            // The measurements of the run that stored the response do not belong to this run.
             self = RequestMetrics()
             cache = origin.cache?.metric
         }

@@ -1,26 +1,26 @@
-/// Where a run stands.
+/// The state of a run.
 public enum RunState: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// In the queue.
     case waiting
-    /// At work.
+    /// Active.
     case running
-    /// Answered; it is validated and decoded.
+    /// The response has arrived, and is being validated and decoded.
     case finishing
-    /// Ended well.
+    /// Succeeded.
     case finished
     /// Cancelled.
     case cancelled
-    /// Ended by a fault.
+    /// Failed.
     case failed
 
-    /// Its name.
+    /// The name.
     public var description: String { rawValue }
 
-    /// Whether it has ended. The result of a cancelled run may still be on its way.
+    /// Whether the run has ended. The result of a cancelled run may still be on its way.
     public var isEnd: Bool { self == .finished || self == .cancelled || self == .failed }
 }
 
-/// The life of a run: events in, actions out, nothing else.
+/// The state machine of a run: it takes events and returns actions.
 ///
 ///     waiting ──▶ running ◀─▶ finishing ──▶ finished
 ///        └───────────┴────────────┴──▶ cancelled, failed
@@ -29,20 +29,20 @@ struct RunMachine: Sendable {
     private(set) var isDelivered = false
 
     enum CancelAction: Equatable {
-        /// It had ended already, or is being cancelled.
+        /// The run has already ended, or is being cancelled.
         case none
         /// The transport must end the transfer.
         case stopTransfer
-        /// It was answered already: the result on its way becomes `cancelled`.
+        /// The response has already arrived: the result on its way becomes `cancelled`.
         case replaceResult
     }
 
     enum DeliverAction: Equatable {
-        /// Hand over the result.
+        /// Deliver the result.
         case result
-        /// It was cancelled meanwhile: make the result `cancelled`, and come again with that.
+        /// The run was cancelled in the meantime: make the result `cancelled`, and deliver that.
         case cancelled
-        /// It was handed over before.
+        /// The result was already delivered.
         case none
     }
 
@@ -51,19 +51,19 @@ struct RunMachine: Sendable {
         if state == .waiting { state = .running }
     }
 
-    /// The transport has answered.
+    /// The transport has a result.
     mutating func answered() {
         if state == .waiting || state == .running { state = .finishing }
     }
 
-    /// It goes its own way from here: it was not sent yet, or the answer was not the last. False when nobody wants it
-    /// any more.
+    /// The run continues by itself, because it was not sent yet or the response was not the last. Returns `false` if it
+    /// was cancelled.
     mutating func wentOn() -> Bool {
         if state == .waiting || state == .finishing { state = .running }
         return state == .running
     }
 
-    /// Somebody does not want it any more.
+    /// The run is cancelled.
     mutating func cancel() -> CancelAction {
         switch state {
         case .waiting, .running:
@@ -77,7 +77,7 @@ struct RunMachine: Sendable {
         }
     }
 
-    /// The result is about to be handed over: from here on it cannot be changed.
+    /// The result is about to be delivered, and cannot be changed from here on.
     mutating func deliver(_ end: RunState) -> DeliverAction {
         precondition(end.isEnd, "a run ends finished, cancelled or failed")
         if isDelivered { return .none }

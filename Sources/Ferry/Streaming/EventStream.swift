@@ -187,13 +187,14 @@ public struct EventStream: AsyncSequence, Sendable {
             guard response.status == 200 else {
                 throw RequestError(
                     .invalidStatusCode(response.status),
-                    message: "the status of a stream of events is 200, not \(response.status)", response: response.head)
+                    message: "expected status 200 for an event stream, found \(response.status)",
+                    response: response.head)
             }
             let type = response.headers["Content-Type"].flatMap(MediaType.init)
             guard let type, type.matches("text/event-stream") else {
                 throw RequestError(
                     .invalidContentType,
-                    message: "a stream of events is text/event-stream, not \(type?.description ?? "without a type")",
+                    message: "expected content type text/event-stream, found \(type?.description ?? "none")",
                     response: response.head)
             }
             connection = Connection(

@@ -47,7 +47,7 @@ struct CurlCommandLine: Sendable, Equatable {
     init(_ text: String, reading: (String) throws -> [UInt8]) throws {
         var words = try ShellWords.split(text)[...]
         guard let program = words.popFirst(), program == "curl" || program.hasSuffix("/curl") else {
-            throw UsageError("it must begin with curl")
+            throw UsageError("the command must begin with curl")
         }
         var isGlobbed = true
         while let word = words.popFirst() {
@@ -58,14 +58,14 @@ struct CurlCommandLine: Sendable, Equatable {
             }
             if !word.hasPrefix("-") || word == "-" { try take(url: word) }
         }
-        if url.isEmpty { throw UsageError("it names no URL") }
+        if url.isEmpty { throw UsageError("the command has no URL") }
         if isGlobbed, Self.withoutAddress(url).contains(where: { "[]{}".contains($0) }) {
-            throw UsageError("'\(url)' may stand for several URLs; --globoff says it does not")
+            throw UsageError("'\(url)' may be a pattern for several URLs; --globoff turns this off")
         }
         if !form.isEmpty, body != nil || putsDataInQuery || wantsHead {
-            throw UsageError("-F goes with neither data nor -G nor -I")
+            throw UsageError("-F cannot be combined with data, -G or -I")
         }
-        if proxyUser != nil, proxy == nil { throw UsageError("-U goes with -x") }
+        if proxyUser != nil, proxy == nil { throw UsageError("-U requires -x") }
         if putsDataInQuery, let body {
             url = URLQuery.appending(String(decoding: body, as: UTF8.self), to: url)
             (self.body, contentType) = (nil, nil)
@@ -100,7 +100,7 @@ struct CurlCommandLine: Sendable, Equatable {
     }
 
     private mutating func take(url: String) throws(UsageError) {
-        if !self.url.isEmpty { throw UsageError("one URL only, not also '\(url)'") }
+        if !self.url.isEmpty { throw UsageError("expected one URL, found also '\(url)'") }
         self.url = url
     }
 
@@ -122,7 +122,7 @@ struct CurlCommandLine: Sendable, Equatable {
         case .referer: headers.append(Field(name: "Referer", value: value))
         case .cookie:
             guard value.contains("=") else {
-                throw UsageError("\(name) '\(value)' would be a file, which is not supported")
+                throw UsageError("\(name) '\(value)' names a file, which is not supported")
             }
             // One field for all of them, as RFC 6265, 5.4 wants it.
             if let cookie = cookieField {
@@ -167,13 +167,13 @@ struct CurlCommandLine: Sendable, Equatable {
         } else if text.hasSuffix(";"), text.count > 1 {
             headers.append(Field(name: String(text.dropLast()), value: ""))
         } else {
-            throw UsageError("'\(text)' is no header field")
+            throw UsageError("'\(text)' is not a header field")
         }
     }
 
     /// `FILE` or `FILE:PASSWORD`; a colon of the file's own has a backslash in front of it.
     private mutating func take(certificate text: String) throws(UsageError) {
-        if text.hasPrefix("pkcs11:") { throw UsageError("a certificate by pkcs11: is not supported") }
+        if text.hasPrefix("pkcs11:") { throw UsageError("certificates from pkcs11: are not supported") }
         var file = ""
         var rest = text[...]
         while let character = rest.popFirst() {
@@ -205,25 +205,25 @@ struct CurlCommandLine: Sendable, Equatable {
     }
 
     private static func credentials(_ text: String, _ name: String) throws(UsageError) -> Credentials {
-        guard let credentials = Credentials(text) else { throw UsageError("\(name) wants USER:PASSWORD") }
+        guard let credentials = Credentials(text) else { throw UsageError("\(name) must be USER:PASSWORD") }
         return credentials
     }
 
     private static func retries(_ text: String, _ name: String) throws(UsageError) -> Int {
         guard let number = Int(text), 0...10_000 ~= number else {
-            throw UsageError("\(name) wants a number up to 10000, not '\(text)'")
+            throw UsageError("\(name) must be a number up to 10000, not '\(text)'")
         }
         return number
     }
 
     private static func count(_ text: String, _ name: String) throws(UsageError) -> Int {
-        guard let number = Int(text), number >= -1 else { throw UsageError("\(name) wants a number, not '\(text)'") }
+        guard let number = Int(text), number >= -1 else { throw UsageError("\(name) must be a number, not '\(text)'") }
         return number
     }
 
     private static func seconds(_ text: String, _ name: String) throws(UsageError) -> Duration {
         guard let number = Double(text), number != 0, let duration = Duration(seconds: number) else {
-            throw UsageError("\(name) wants seconds, not '\(text)'")
+            throw UsageError("\(name) must be a number of seconds, not '\(text)'")
         }
         return duration
     }

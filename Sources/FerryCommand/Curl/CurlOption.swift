@@ -107,7 +107,7 @@ struct CurlFormPart: Sendable, Equatable {
         case "@": content = .file(first)
         case "<":
             guard let read = String(validating: try reading(first), as: UTF8.self) else {
-                throw UsageError("-F '\(text)': the file holds no text")
+                throw UsageError("-F '\(text)': the file is not text")
             }
             content = .text(read)
         default: content = .text(first)
@@ -128,7 +128,7 @@ struct CurlFormPart: Sendable, Equatable {
 
     private static func split(_ text: String, _ option: String) throws(UsageError) -> (name: String, value: String) {
         guard let equals = text.firstIndex(of: "=") else {
-            throw UsageError("\(option) wants 'name=content', not '\(text)'")
+            throw UsageError("\(option) must be 'name=content', not '\(text)'")
         }
         return (String(text[..<equals]), String(text[text.index(after: equals)...]))
     }
@@ -148,7 +148,7 @@ struct CurlFormPart: Sendable, Equatable {
             default: words[words.count - 1].append(character)
             }
         }
-        if isQuoted { throw UsageError("-F '\(whole)': a quote is not closed") }
+        if isQuoted { throw UsageError("-F '\(whole)': unterminated quote") }
         return words
     }
 

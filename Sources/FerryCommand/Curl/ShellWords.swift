@@ -25,12 +25,12 @@ struct ShellWords {
             case "\\": readEscape()
             case "$":
                 guard rest.first == "'" else {
-                    throw UsageError("$ is the shell's to replace; put it in single quotes")
+                    throw UsageError("the shell would replace $; put it in single quotes")
                 }
                 rest.removeFirst()
                 try readANSI()
             case "`", "|", ";", "&", "<", ">", "(", ")":
-                throw UsageError("'\(scalar)' is the shell's, not curl's; put it in quotes if it is meant as it is")
+                throw UsageError("the shell would interpret '\(scalar)'; put it in quotes")
             case "#" where word == nil: rest = rest.drop { $0 != "\n" }
             default: append(scalar)
             }
@@ -64,7 +64,7 @@ struct ShellWords {
             if scalar == "'" { return }
             append(scalar)
         }
-        throw UsageError("a single quote is not closed")
+        throw UsageError("unterminated single quote")
     }
 
     private mutating func readDouble() throws(UsageError) {
@@ -72,7 +72,7 @@ struct ShellWords {
         while let scalar = rest.popFirst() {
             switch scalar {
             case "\"": return
-            case "$", "`": throw UsageError("\(scalar) is the shell's to replace; put it in single quotes")
+            case "$", "`": throw UsageError("the shell would replace \(scalar); put it in single quotes")
             case "\\":
                 guard let next = rest.popFirst() else { break }
                 if next == "\n" { continue }
@@ -81,7 +81,7 @@ struct ShellWords {
             default: append(scalar)
             }
         }
-        throw UsageError("a double quote is not closed")
+        throw UsageError("unterminated double quote")
     }
 
     /// As browsers write what is not plain.
@@ -101,10 +101,10 @@ struct ShellWords {
             case "u": append(try hexadecimal(atMost: 4))
             case "U": append(try hexadecimal(atMost: 8))
             case let next? where ["\\", "'", "\"", "?"].contains(next): append(next)
-            case let next: throw UsageError("\\\(next.map(String.init) ?? "") in $'…' is not understood")
+            case let next: throw UsageError("\\\(next.map(String.init) ?? "") in $'…' is not supported")
             }
         }
-        throw UsageError("$' is not closed")
+        throw UsageError("unterminated $'")
     }
 
     private mutating func hexadecimal(atMost count: Int) throws(UsageError) -> Unicode.Scalar {
@@ -114,7 +114,7 @@ struct ShellWords {
             rest.removeFirst()
         }
         guard let value = UInt32(digits, radix: 16), let scalar = Unicode.Scalar(value) else {
-            throw UsageError("\\x\(digits) in $'…' is no character")
+            throw UsageError("\\x\(digits) in $'…' is not a character")
         }
         return scalar
     }

@@ -5,14 +5,15 @@ internal import Glibc
 /// `ferry download`: files, several at once, each gone on with where an earlier run ended.
 enum DownloadCommand: Subcommand {
     static let name = "download"
-    static let summary = "Downloads files, and goes on with what is there of them"
+    static let summary = "Download files, and resume partial downloads"
     static let synopsis = "URL... [OPTIONS]"
     static let notes = """
-        A file is loaded beside its place, as NAME.ferry-part, and takes it when it is whole. Run again, ferry asks
-        for what is missing, if the file is still the same; a complete file that the server has not changed stays,
-        and nothing is loaded. The first ctrl-C keeps what is there and says how much.
-        In a directory nothing is replaced: a second x.zip is x-1.zip. What -o names is replaced.
-        Standard output gets the path of each file, standard error the progress, on a terminal only.
+        A file is downloaded to NAME.ferry-part and renamed when it is complete. If you run the command again, it
+        requests only what is missing, provided that the file on the server is still the same. A complete file that
+        the server has not changed is kept, and nothing is transferred. The first ctrl-C keeps the partial file and
+        prints its size.
+        In a directory no file is replaced: a second x.zip becomes x-1.zip. A FILE given with -o is replaced.
+        The path of each file goes to standard output. Progress goes to standard error, on a terminal only.
         """
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
@@ -67,33 +68,34 @@ extension DownloadCommand {
     static let optionGroups = [file, FetchCommand.credentials, bounds, FetchCommand.connection, output]
 
     private static let file = OptionGroup(
-        "The files",
+        "Files",
         [
-            CommandOption("output", "o", value: "FILE|DIR", "Where to; a directory takes the server's names (.)"),
-            CommandOption("sha256", value: "HEX", "What the file must be; of one URL only"),
-            CommandOption("segments", value: "N", "Parts of a file that are loaded at once (1)"),
-            CommandOption("limit-rate", value: "B", "Bytes a second for each file; K, M and G may follow"),
-            CommandOption("at-once", value: "N", "Files that are loaded at once (4)"),
-            CommandOption("restart", "Begins anew, whatever is there"),
-            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
+            CommandOption(
+                "output", "o", value: "FILE|DIR", "Write to FILE, or into DIR with the server's file names (.)"),
+            CommandOption("sha256", value: "HEX", "Require this SHA-256; for one URL only"),
+            CommandOption("segments", value: "N", "Number of segments of a file to download at once (1)"),
+            CommandOption("limit-rate", value: "B", "Maximum rate per file in bytes per second, like 500K or 2M"),
+            CommandOption("at-once", value: "N", "Number of files to download at once (4)"),
+            CommandOption("restart", "Download from the start, whatever is already there"),
+            CommandOption("header", "H", value: "'N: V'", "Add a header field; may be repeated"),
         ])
 
     private static let bounds = OptionGroup(
-        "How long it may take",
+        "Limits",
         [
-            CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
-            CommandOption("retries", value: "N", "How often to go on after a fault (5)"),
-            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
-            CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
-            CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
-            CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
+            CommandOption("max-redirects", value: "N", "Maximum number of redirects (10)"),
+            CommandOption("retries", value: "N", "Maximum number of retries, which resume the download (5)"),
+            CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),
+            CommandOption("connect-timeout", value: "S", "Time limit for connecting"),
+            CommandOption("deadline", value: "S", "Time limit for everything, including retries"),
+            CommandOption("low-speed", value: "B", "Fail if slower than B bytes per second over ten seconds"),
         ])
 
     private static let output = OptionGroup(
-        "What is said of it",
+        "Output",
         [
-            CommandOption("json", "Prints one object a line for each file"),
-            CommandOption("quiet", "q", "Shows no progress"),
+            CommandOption("json", "Print one JSON object per line for each file"),
+            CommandOption("quiet", "q", "Show no progress"),
         ])
 }
 
@@ -108,17 +110,17 @@ struct DownloadOrder: Sendable {
     var showsProgress: Bool
 
     init(_ arguments: ParsedArguments) throws {
-        if arguments.operands.isEmpty { throw UsageError("a URL is needed") }
+        if arguments.operands.isEmpty { throw UsageError("no URL given") }
         requests = try arguments.operands.map { try FileRequest(url: $0, arguments) }
         target = Self.target(arguments.last("output") ?? ".")
         if requests.count > 1, case .file(let path) = target {
-            throw UsageError("several files need a directory, and '\(path)' is none")
+            throw UsageError("several files need a directory, but '\(path)' is not a directory")
         }
         if let digest = arguments.last("sha256") {
             guard SHA256.isHexadecimal(digest) else {
-                throw UsageError("--sha256 wants 64 hexadecimal digits, not '\(digest)'")
+                throw UsageError("--sha256 must be 64 hexadecimal digits, not '\(digest)'")
             }
-            if requests.count > 1 { throw UsageError("--sha256 is of one file, and there are several") }
+            if requests.count > 1 { throw UsageError("--sha256 requires a single URL") }
             options.sha256 = digest
         }
         options.segments = try arguments.integer("segments", in: 1...64) ?? 1

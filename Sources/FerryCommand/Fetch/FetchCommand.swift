@@ -3,7 +3,7 @@ internal import Ferry
 /// `ferry fetch`: one exchange, or the same one several times through one agent.
 enum FetchCommand: Subcommand {
     static let name = "fetch"
-    static let summary = "Sends a request and prints the answer"
+    static let summary = "Send a request and print the response"
     static let synopsis = "URL [OPTIONS]"
     static let notes = """
         A URL without a scheme is an http:// URL. Times are seconds, or have a unit: 500ms, 2s, 1m. Sizes are bytes,
@@ -91,108 +91,112 @@ extension FetchCommand {
     static let optionGroups = [request, body, credentials, bounds, connection, cache, output]
 
     private static let request = OptionGroup(
-        "The request",
+        "Request",
         [
-            CommandOption("request", "X", value: "METHOD", "GET, or POST with a body, unless said otherwise"),
-            CommandOption("head", "I", "Sends HEAD, and prints the status and the header fields"),
-            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
-            CommandOption("query", value: "K=V", "Added to the query; may be repeated"),
-            CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
-            CommandOption("no-compressed", "Asks for the body as it is"),
+            CommandOption("request", "X", value: "METHOD", "Method; the default is GET, or POST with a body"),
+            CommandOption("head", "I", "Send HEAD; print the status and the header fields"),
+            CommandOption("header", "H", value: "'N: V'", "Add a header field; may be repeated"),
+            CommandOption("query", value: "K=V", "Add a query argument; may be repeated"),
+            CommandOption("compressed", "Request gzip and deflate, and decode them (default)"),
+            CommandOption("no-compressed", "Request the body without compression"),
             CommandOption(
-                "idempotency-key", value: "KEY", "Sent with every attempt, so that retries are safe; auto makes one"),
+                "idempotency-key", value: "KEY",
+                "Send this key with every attempt to make retries safe; auto generates one"),
             CommandOption(
-                "traceparent", value: "VALUE", "Sends a span of this W3C trace with each attempt; new begins a trace"),
-            CommandOption("cookies", "Keeps cookies over redirects and repetitions"),
+                "traceparent", value: "VALUE", "Send a span of this W3C trace with each attempt; new starts a trace"),
+            CommandOption("cookies", "Keep cookies across redirects and repetitions"),
         ])
 
     private static let body = OptionGroup(
-        "Its body, one kind of it",
+        "Body (one of these)",
         [
-            CommandOption("data", "d", value: "DATA|@FILE", "As it is, or a file as it is read; @- is standard input"),
-            CommandOption("form", value: "K=V", "A field of a URL-encoded form; may be repeated"),
+            CommandOption("data", "d", value: "DATA|@FILE", "Send DATA or the contents of FILE; @- is standard input"),
+            CommandOption("form", value: "K=V", "Add a field of a URL-encoded form; may be repeated"),
             CommandOption(
-                "multipart", "F", value: "K=V|K=@FILE", "A part of a form; of a file ;type= and ;filename= may follow"),
-            CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
+                "multipart", "F", value: "K=V|K=@FILE", "Add a part of a form; a file may have ;type= and ;filename="),
+            CommandOption("json-body", value: "JSON|@FILE", "Send JSON after checking its syntax"),
         ])
 
     static let credentials = OptionGroup(
-        "Credentials, one of them",
+        "Credentials (one of these)",
         [
-            CommandOption("basic", "u", value: "USER:PW", "Sent at once"),
-            CommandOption("digest", value: "USER:PW", "Sent as a digest, when the server asks"),
-            CommandOption("bearer", value: "TOKEN", "A token, sent at once"),
+            CommandOption("basic", "u", value: "USER:PW", "Send Basic credentials with the request"),
+            CommandOption("digest", value: "USER:PW", "Send Digest credentials when the server asks"),
+            CommandOption("bearer", value: "TOKEN", "Send a bearer token with the request"),
         ])
 
     private static let bounds = OptionGroup(
-        "What is accepted, and how long it may take",
+        "Validation and limits",
         [
-            CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
-            CommandOption("schema", value: "FILE", "A JSON Schema that the body must fit; it is held in memory"),
+            CommandOption("status", value: "CODES", "Accept these status codes, like 200-299,404 (200-299)"),
+            CommandOption("schema", value: "FILE", "Check the body against a JSON Schema; it is held in memory"),
             CommandOption(
-                "max-redirects", value: "N", "Redirects to follow; 0 for none, and -d @- goes as it comes (10)"),
-            CommandOption("retries", value: "N", "How often to try again what may be tried again (0)"),
+                "max-redirects", value: "N", "Maximum number of redirects; 0 streams -d @- (10)"),
+            CommandOption("retries", value: "N", "Maximum number of retries, made only when repeating is safe (0)"),
             CommandOption(
-                "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, --cache-dir)"),
-            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
-            CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
-            CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
-            CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
+                "max-body", value: "N", "Maximum body size (64 MiB with --json, --schema, --cache-dir)"),
+            CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),
+            CommandOption("connect-timeout", value: "S", "Time limit for connecting"),
+            CommandOption("deadline", value: "S", "Time limit for everything, including retries"),
+            CommandOption("low-speed", value: "B", "Fail if slower than B bytes per second over ten seconds"),
         ])
 
     static let connection = OptionGroup(
-        "The way there",
+        "Connection",
         [
             EngineOption.option,
-            CommandOption("proxy", "x", value: "URL", "Through a proxy: http://, socks5:// or socks5h://"),
-            CommandOption("proxy-env", "Through that of http_proxy, https_proxy, all_proxy and no_proxy"),
-            CommandOption("no-proxy", value: "HOSTS", "Hosts to reach without it, with commas"),
-            CommandOption("unix-socket", value: "PATH", "Through a Unix socket, whatever host the URL names"),
+            CommandOption("proxy", "x", value: "URL", "Use a proxy: http://, socks5:// or socks5h://"),
+            CommandOption("proxy-env", "Use http_proxy, https_proxy, all_proxy and no_proxy"),
+            CommandOption("no-proxy", value: "HOSTS", "Use no proxy for these hosts, separated by commas"),
+            CommandOption("unix-socket", value: "PATH", "Connect to a Unix socket, whatever host the URL names"),
             CommandOption(
-                "resolve", value: "H:P:ADDR", "The addresses of host H at port P, with commas; may be repeated"),
+                "resolve", value: "H:P:ADDR",
+                "Use these addresses, separated by commas, for host H, port P; may be repeated"),
             CommandOption(
                 "address-selection", value: "NAME", words: AddressSelection.words,
-                "Of several addresses: ordered, round-robin or least-requests (ordered)"),
-            CommandOption("connect-ahead", value: "N", "N connections that lie ready at each host in use"),
-            CommandOption("keepalive-time", value: "S", "Seconds without a byte until TCP probes the server"),
-            CommandOption("public-only", "To addresses of the public internet only"),
-            CommandOption("http2", "HTTP/2 with servers that offer it over TLS"),
-            CommandOption("max-streams", value: "N", "Requests at once on a connection of HTTP/2 (100)"),
-            CommandOption("cacert", value: "FILE", "Authorities to trust instead of the system's"),
-            CommandOption("cert", "E", value: "FILE", "The client's certificate, PEM"),
-            CommandOption("key", value: "FILE", "The key to it, unless it is in the same file"),
-            CommandOption("tls-min", value: "VERSION", words: ["1.2", "1.3"], "1.2 or 1.3 (1.2)"),
-            CommandOption("pin", value: "sha256//…", "The server's public key; may be repeated"),
-            CommandOption("insecure", "k", "Verifies neither certificate nor name"),
+                "How to choose among several addresses: ordered, round-robin or least-requests (ordered)"),
+            CommandOption("connect-ahead", value: "N", "Keep N connections ready for each host in use"),
+            CommandOption(
+                "keepalive-time", value: "S", "Probe the connection after this time without a byte (TCP keep-alive)"),
+            CommandOption("public-only", "Connect to public internet addresses only"),
+            CommandOption("http2", "Use HTTP/2 over TLS with servers that offer it"),
+            CommandOption("max-streams", value: "N", "Maximum number of requests at once per HTTP/2 connection (100)"),
+            CommandOption("cacert", value: "FILE", "Trust these authorities instead of the system's"),
+            CommandOption("cert", "E", value: "FILE", "Client certificate (PEM)"),
+            CommandOption("key", value: "FILE", "Private key of the certificate, unless it is in the same file"),
+            CommandOption("tls-min", value: "VERSION", words: ["1.2", "1.3"], "Minimum TLS version, 1.2 or 1.3 (1.2)"),
+            CommandOption("pin", value: "sha256//…", "Require this public key of the server; may be repeated"),
+            CommandOption("insecure", "k", "Do not verify the server's certificate and name"),
         ])
 
     private static let cache = OptionGroup(
-        "What is kept of the answers, which are held in memory then",
+        "Cache (holds each response in memory)",
         [
-            CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
-            CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
+            CommandOption("cache-dir", value: "FOLDER", "Store responses in FOLDER, which is created if missing"),
+            CommandOption("cache-ttl", value: "S", "Reuse a stored response for this time"),
             CommandOption(
-                "http-cache", optionalValue: "KIND", "In place of --cache-ttl: as the server says; private or shared"),
-            CommandOption("cache-version", value: "N", "Answers of another version are not used (0)"),
+                "http-cache", optionalValue: "KIND",
+                "Cache as the server says, instead of --cache-ttl; private or shared"),
+            CommandOption("cache-version", value: "N", "Ignore responses stored under another version (0)"),
             CommandOption(
                 "cache-mode", value: "MODE", words: ["else-network", "reload", "only"],
-                "else-network, reload or only (else-network)"),
+                "How to use the cache: else-network, reload or only (else-network)"),
         ])
 
     private static let output = OptionGroup(
-        "What is done with it",
+        "Output",
         [
-            CommandOption("output", "o", value: "FILE", "Writes the body to FILE; - is standard output, unguarded"),
-            CommandOption("remote-name", "O", "Writes the body to a file with the name in the URL"),
-            CommandOption("include", "i", "Prints the status and the header fields before the body"),
-            CommandOption("events", "Prints server-sent events as they come, and connects again when it has to"),
-            CommandOption("raw", "Prints JSON on a terminal as it comes, neither indented nor coloured"),
-            CommandOption("repeat", value: "N", "Sends it N times"),
-            CommandOption("repeat-delay", value: "S", "Seconds between two of them"),
-            CommandOption("json", "Prints one object a line in place of the body"),
-            CommandOption("verbose", "v", "Says on stderr what happens, secrets left out"),
-            CommandOption("har", value: "FILE", "Writes all exchanges to FILE, in HAR 1.2, secrets left out"),
-            CommandOption("to-curl", "Sends nothing: prints the command of curl, secrets left out"),
-            CommandOption("show-secrets", "With --to-curl: prints all of it, ready to run"),
+            CommandOption("output", "o", value: "FILE", "Write the body to FILE; - is standard output, unfiltered"),
+            CommandOption("remote-name", "O", "Write the body to a file named as in the URL"),
+            CommandOption("include", "i", "Print the status and the header fields before the body"),
+            CommandOption("events", "Print server-sent events as they arrive, and reconnect if necessary"),
+            CommandOption("raw", "Print JSON on a terminal unchanged, without indentation and colours"),
+            CommandOption("repeat", value: "N", "Send the request N times"),
+            CommandOption("repeat-delay", value: "S", "Pause between repetitions"),
+            CommandOption("json", "Print one JSON object per line instead of the body"),
+            CommandOption("verbose", "v", "Log to stderr; secrets are redacted"),
+            CommandOption("har", value: "FILE", "Write all exchanges to FILE in HAR 1.2; secrets are redacted"),
+            CommandOption("to-curl", "Print the equivalent curl command instead of sending; secrets are redacted"),
+            CommandOption("show-secrets", "With --to-curl: print secrets, too"),
         ])
 }

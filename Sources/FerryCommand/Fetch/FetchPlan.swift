@@ -25,8 +25,8 @@ struct FetchPlan: Sendable {
     var archivePath: String?
 
     init(_ arguments: ParsedArguments) throws {
-        guard let url = arguments.operands.first else { throw UsageError("a URL is needed") }
-        if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
+        guard let url = arguments.operands.first else { throw UsageError("no URL given") }
+        if arguments.operands.count > 1 { throw UsageError("expected one URL, found also '\(arguments.operands[1])'") }
         request = try FetchRequest(url: url, arguments)
         form = FetchForm(arguments)
         outputPath = try Self.outputPath(arguments, url)
@@ -41,27 +41,27 @@ struct FetchPlan: Sendable {
         printsCurl = arguments.has("to-curl")
         showsSecrets = arguments.has("show-secrets")
         if printsJSON && arguments.last("output") == "-" {
-            throw UsageError("--json and --output - exclude each other: both print to standard output")
+            throw UsageError("--json and --output - cannot be combined: both print to standard output")
         }
-        if printsJSON && arguments.has("include") { throw UsageError("--json and --include exclude each other") }
+        if printsJSON && arguments.has("include") { throw UsageError("--json and --include cannot be combined") }
         printsEvents = arguments.has("events")
         if printsEvents {
             for other in ["head", "include", "schema", "cache-dir", "repeat", "to-curl"] where arguments.has(other) {
-                throw UsageError("--events and --\(other) exclude each other")
+                throw UsageError("--events and --\(other) cannot be combined")
             }
             if let retries = try arguments.integer("retries", in: 0...10_000) { reconnection.maxFailures = retries }
         }
         if let text = arguments.last("traceparent") {
             trace = text == "new" ? TraceContext() : TraceContext(traceparent: text)
-            if trace == nil { throw UsageError("--traceparent wants 00-TRACE-SPAN-FLAGS in hexadecimal, or new") }
+            if trace == nil { throw UsageError("--traceparent must be 00-TRACE-SPAN-FLAGS in hexadecimal, or new") }
         }
         if let path = arguments.last("har") {
             try OutputFile.check(path)
             archivePath = path
             configuration.recorder = Recorder()
         }
-        if printsJSON && printsCurl { throw UsageError("--json and --to-curl exclude each other") }
-        if showsSecrets && !printsCurl { throw UsageError("--show-secrets goes with --to-curl") }
+        if printsJSON && printsCurl { throw UsageError("--json and --to-curl cannot be combined") }
+        if showsSecrets && !printsCurl { throw UsageError("--show-secrets requires --to-curl") }
         if let cache {
             configuration.cache = CacheConfiguration(directory: cache.directory)
             request.cachePolicy = cache.policy
@@ -85,7 +85,7 @@ struct FetchPlan: Sendable {
             let path = arguments.last("output")
             return path == "-" ? nil : path
         }
-        if arguments.has("output") { throw UsageError("--output and --remote-name exclude each other") }
+        if arguments.has("output") { throw UsageError("--output and --remote-name cannot be combined") }
         guard let name = CommandURL.fileName(of: url) else {
             throw UsageError("--remote-name needs a URL that ends in a file name; name the file with --output")
         }
@@ -130,7 +130,7 @@ extension NetworkConfiguration {
         hostOverrides = try Self.hostOverrides(arguments)
         if let name = arguments.last("address-selection") {
             guard let selection = AddressSelection(word: name) else {
-                throw UsageError("--address-selection wants ordered, round-robin or least-requests, not '\(name)'")
+                throw UsageError("--address-selection must be ordered, round-robin or least-requests, not '\(name)'")
             }
             addressSelection = selection
         }
@@ -150,7 +150,7 @@ extension NetworkConfiguration {
             let start = text.first == "[" ? text.firstIndex(of: "]") ?? text.startIndex : text.startIndex
             guard let first = text[start...].firstIndex(of: ":"),
                 let second = text[text.index(after: first)...].firstIndex(of: ":")
-            else { throw UsageError("--resolve wants HOST:PORT:ADDRESS, not '\(text)'") }
+            else { throw UsageError("--resolve must be HOST:PORT:ADDRESS, not '\(text)'") }
             let addresses = text[text.index(after: second)...].split(separator: ",", omittingEmptySubsequences: false)
             overrides[String(text[..<second]), default: []] += addresses.map(String.init)
         }
@@ -160,12 +160,12 @@ extension NetworkConfiguration {
     private static func proxy(_ arguments: ParsedArguments) throws(UsageError) -> ProxyConfiguration {
         var proxy = ProxyConfiguration.none
         if let url = arguments.last("proxy") {
-            if arguments.has("proxy-env") { throw UsageError("--proxy and --proxy-env exclude each other") }
+            if arguments.has("proxy-env") { throw UsageError("--proxy and --proxy-env cannot be combined") }
             proxy = .url(url)
         } else if arguments.has("proxy-env") {
             proxy = .environment
         } else if arguments.has("no-proxy") {
-            throw UsageError("--no-proxy goes with --proxy or --proxy-env")
+            throw UsageError("--no-proxy requires --proxy or --proxy-env")
         }
         let exceptions = arguments.all("no-proxy").flatMap { $0.split(separator: ",") }
         return exceptions.isEmpty ? proxy : proxy.except(exceptions.map(String.init))
@@ -177,17 +177,17 @@ extension TLSConfiguration {
         self.init(authorityFile: try arguments.file("cacert"), pinnedKeys: arguments.all("pin"))
         if arguments.has("insecure") { verification = .none }
         for pin in pinnedKeys where !pin.hasPrefix("sha256//") {
-            throw UsageError("--pin wants sha256//BASE64, not '\(pin)'")
+            throw UsageError("--pin must be sha256//BASE64, not '\(pin)'")
         }
         if let file = try arguments.file("cert") {
             clientCertificate = ClientCertificate(certificateFile: file, keyFile: try arguments.file("key"))
         } else if arguments.has("key") {
-            throw UsageError("--key goes with --cert")
+            throw UsageError("--key requires --cert")
         }
         switch arguments.last("tls-min") {
         case nil, "1.2": minimumVersion = .v12
         case "1.3": minimumVersion = .v13
-        case .some(let text): throw UsageError("--tls-min wants 1.2 or 1.3, not '\(text)'")
+        case .some(let text): throw UsageError("--tls-min must be 1.2 or 1.3, not '\(text)'")
         }
     }
 }
@@ -212,25 +212,25 @@ struct FetchCache: Sendable {
         let time = try arguments.seconds("cache-ttl")
         let word = arguments.last("cache-mode") ?? "else-network"
         guard let mode = CacheMode(word: word) else {
-            throw UsageError("--cache-mode wants else-network, reload or only, not '\(word)'")
+            throw UsageError("--cache-mode must be else-network, reload or only, not '\(word)'")
         }
         guard let directory = arguments.last("cache-dir") else {
             for name in ["cache-ttl", "http-cache", "cache-version", "cache-mode"] where arguments.has(name) {
-                throw UsageError("--\(name) goes with --cache-dir")
+                throw UsageError("--\(name) requires --cache-dir")
             }
             return nil
         }
-        if directory.isEmpty { throw UsageError("--cache-dir wants a folder") }
+        if directory.isEmpty { throw UsageError("--cache-dir needs a folder") }
         self.directory = directory
         self.mode = mode
         if arguments.has("http-cache") {
             for name in ["cache-ttl", "cache-version"] where arguments.has(name) {
-                throw UsageError("--http-cache and --\(name) exclude each other: the server says how long")
+                throw UsageError("--http-cache and --\(name) cannot be combined: the server decides how long")
             }
             policy = .http(shared: try Self.isShared(arguments.last("http-cache")))
             return
         }
-        guard let time else { throw UsageError("--cache-dir goes with --cache-ttl or --http-cache") }
+        guard let time else { throw UsageError("--cache-dir requires --cache-ttl or --http-cache") }
         policy = .timeToLive(time, version: version ?? 0)
     }
 
@@ -240,7 +240,7 @@ struct FetchCache: Sendable {
         case nil, "": false
         case "private": false
         case "shared": true
-        case .some(let word): throw UsageError("--http-cache wants private or shared, not '\(word)'")
+        case .some(let word): throw UsageError("--http-cache must be private or shared, not '\(word)'")
         }
     }
 }

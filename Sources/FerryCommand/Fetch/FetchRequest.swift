@@ -38,17 +38,17 @@ struct FetchRequest: Request {
 
     private static func method(_ arguments: ParsedArguments, hasBody: Bool) throws(UsageError) -> HTTPMethod {
         guard arguments.has("head") else { return HTTPMethod(arguments.last("request") ?? (hasBody ? "POST" : "GET")) }
-        if arguments.has("request") { throw UsageError("--head and --request exclude each other") }
-        if hasBody { throw UsageError("--head sends no body, and one is given") }
+        if arguments.has("request") { throw UsageError("--head and --request cannot be combined") }
+        if hasBody { throw UsageError("--head cannot be combined with a body") }
         return .head
     }
 
     static func authorization(_ arguments: ParsedArguments) throws(UsageError) -> Authorization? {
         let kinds = ["basic", "digest", "bearer"].filter(arguments.has)
-        if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
+        if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) cannot be combined") }
         guard let kind = kinds.first, let text = arguments.last(kind) else { return nil }
         if kind == "bearer" { return .bearer(text) }
-        guard let credentials = Credentials(text) else { throw UsageError("--\(kind) wants USER:PASSWORD") }
+        guard let credentials = Credentials(text) else { throw UsageError("--\(kind) must be USER:PASSWORD") }
         let (user, password) = (credentials.user, credentials.password)
         return kind == "basic" ? .basic(user, password) : .digest(user, password)
     }
@@ -72,7 +72,7 @@ struct FetchRequest: Request {
 enum FetchBody {
     static func make(_ arguments: ParsedArguments, isRepeated: Bool = false) throws -> RequestBody? {
         let kinds = ["data", "form", "multipart", "json-body"].filter(arguments.has)
-        if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) exclude each other") }
+        if kinds.count > 1 { throw UsageError("--\(kinds[0]) and --\(kinds[1]) cannot be combined") }
         switch kinds.first {
         case "data": return try data(arguments.all("data"), isSentOnce: try !isRepeated && isSentOnce(arguments))
         case "form": return .string(URLQuery.encoded(try arguments.pairs("form")), contentType: formType)
@@ -105,7 +105,7 @@ enum FetchBody {
     private static func json(_ value: String) throws -> RequestBody {
         let json = try content(value)
         guard (try? JSONDecoder().decode(AnyJSON.self, from: Data(json))) != nil else {
-            throw UsageError("--json-body is not JSON")
+            throw UsageError("--json-body is not valid JSON")
         }
         return .bytes(json, contentType: "application/json")
     }

@@ -1,25 +1,27 @@
 /// `ferry help`: what `--help` says, and the manual page.
 enum HelpCommand: Subcommand {
     static let name = "help"
-    static let summary = "Explains the command or one of its subcommands"
+    static let summary = "Print help for the command or a subcommand"
     static let synopsis = "[SUBCOMMAND] [OPTIONS]"
     static let optionGroups = [
-        OptionGroup([CommandOption("man", "Prints the manual page of all of it, in the form that man(1) reads")])
+        OptionGroup([CommandOption("man", "Print the manual page in the format of man(1)")])
     ]
     static let notes = """
-        The manual page is for a folder that man looks into:
+        To install the manual page:
           ferry help --man > ~/.local/share/man/man1/ferry.1
         """
     static var operands: CommandOperands { .words(Main.subcommands.map { $0.name }) }
 
     static func run(_ arguments: ParsedArguments) throws -> ExitCode {
-        if arguments.operands.count > 1 { throw UsageError("one subcommand, not also '\(arguments.operands[1])'") }
+        if arguments.operands.count > 1 {
+            throw UsageError("expected one subcommand, found also '\(arguments.operands[1])'")
+        }
         if arguments.has("man") {
-            if let operand = arguments.operands.first { throw UsageError("--man and '\(operand)' exclude each other") }
+            if let operand = arguments.operands.first { throw UsageError("--man and '\(operand)' cannot be combined") }
             Console.out(ManualPage(of: Main.subcommands).text)
         } else if let name = arguments.operands.first {
             guard let command = Main.subcommands.first(where: { $0.name == name }) else {
-                throw UsageError("there is no subcommand '\(name)'")
+                throw UsageError("unknown subcommand '\(name)'")
             }
             Console.out(command.help(columns: Console.outColumns))
         } else {
@@ -32,11 +34,11 @@ enum HelpCommand: Subcommand {
 /// `ferry completions`: scripts by which shells complete what is typed.
 enum CompletionsCommand: Subcommand {
     static let name = "completions"
-    static let summary = "Prints a shell script that completes subcommands and options"
+    static let summary = "Print a completion script for a shell"
     static let synopsis = "bash|zsh|fish"
     static let optionGroups = [OptionGroup([])]
     static let notes = """
-        Each shell has a folder for it:
+        To install the completions:
           ferry completions bash > ~/.local/share/bash-completion/completions/ferry
           ferry completions zsh > FOLDER/_ferry     (one of $fpath)
           ferry completions fish > ~/.config/fish/completions/ferry.fish
@@ -45,13 +47,13 @@ enum CompletionsCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) throws -> ExitCode {
         guard let shell = arguments.operands.first, arguments.operands.count == 1 else {
-            throw UsageError("one shell is wanted: bash, zsh or fish")
+            throw UsageError("expected a shell: bash, zsh or fish")
         }
         switch shell {
         case "bash": Console.out(BashCompletions(of: Main.subcommands).text)
         case "zsh": Console.out(ZshCompletions(of: Main.subcommands).text)
         case "fish": Console.out(FishCompletions(of: Main.subcommands).text)
-        default: throw UsageError("bash, zsh and fish are known, not '\(shell)'")
+        default: throw UsageError("unknown shell '\(shell)'; supported are bash, zsh and fish")
         }
         return .success
     }

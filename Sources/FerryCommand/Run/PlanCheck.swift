@@ -37,11 +37,11 @@ struct PlanCheck {
             try checkShape(place)
             let name = place.name
             if place.fallback != nil || PlanReader.reserved.contains(name) || made.contains(name) { continue }
-            if variables.contains(name) { throw fault(place, "names a variable that is made later") }
+            if variables.contains(name) { throw fault(place, "names a variable that is defined later") }
             if plan.requests[name] != nil || capturers[name] != nil {
-                throw fault(place, "stands where no request has run yet")
+                throw fault(place, "is used before any request has run")
             }
-            throw fault(place, "names no variable")
+            throw fault(place, "is not a variable")
         }
     }
 
@@ -51,7 +51,7 @@ struct PlanCheck {
             let name = place.name
             if place.fallback != nil || PlanReader.reserved.contains(name) || variables.contains(name) { continue }
             if plan.requests[name] == nil && capturers[name] == nil {
-                throw fault(place, "names nothing that there is")
+                throw fault(place, "is an unknown name")
             }
         }
     }
@@ -59,18 +59,18 @@ struct PlanCheck {
     /// Whether its words are such as can have a value.
     private func checkShape(_ place: PlanPlace) throws(PlanFault) {
         switch place.name {
-        case "env": if place.words.count < 2 { throw fault(place, "is to name a variable of the environment") }
+        case "env": if place.words.count < 2 { throw fault(place, "must name an environment variable") }
         case "new":
             if PlanGenerator(rawValue: place.words.dropFirst().joined(separator: ".")) == nil {
-                throw fault(place, "is nothing that is made: of 'new' there are \(PlanGenerator.list)")
+                throw fault(place, "is unknown: 'new' has \(PlanGenerator.list)")
             }
         case let name where plan.requests[name] != nil:
             switch place.words.dropFirst().first.flatMap(PlanAnswerPart.init(rawValue:)) {
             case .json: break
             case .status, .text:
-                if place.words.count > 2 { throw fault(place, "names what is inside of a plain value") }
-            case .headers: if place.words.count < 3 { throw fault(place, "is to name a header field") }
-            case nil: throw fault(place, "is no part of an answer: of '\(name)' there are \(PlanAnswerPart.list)")
+                if place.words.count > 2 { throw fault(place, "names a member of a plain value") }
+            case .headers: if place.words.count < 3 { throw fault(place, "must name a header field") }
+            case nil: throw fault(place, "is not a part of a response: '\(name)' has \(PlanAnswerPart.list)")
             }
         default: break
         }
@@ -121,7 +121,7 @@ enum PlanExpectation {
             let ranges = plan.status.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
             let found = error.response.map { "\($0.status)" } ?? "none"
             return "expected status \(ranges.joined(separator: ", ")), found \(found)"
-        case .schemaMismatch: return "the body does not fit the schema: \(error.message)"
+        case .schemaMismatch: return "the body does not match the schema: \(error.message)"
         case .applicationError, .invalidJSON: return nil
         default: return FailureText.of(error, PlanBounds(plan))
         }

@@ -140,7 +140,7 @@ struct PlanPage {
 
     private func title(_ row: PlanRow) -> String {
         var words = [row.status.map(String.init) ?? row.state.rawValue, durationText(nanoseconds: row.nanoseconds)]
-        if row.isFromCache { words.append("from the cache" + (row.cached == "stale" ? ", past its time" : "")) }
+        if row.isFromCache { words.append("from the cache" + (row.cached == "stale" ? ", stale" : "")) }
         let times = PlanPhase.times(of: row)
         for phase in PlanPhase.allCases {
             if let time = times[phase] { words.append("\(phase.rawValue) \(durationText(nanoseconds: time))") }
@@ -190,7 +190,7 @@ struct PlanOutline {
     var text: String {
         let head =
             "\(plan.name), \(plan.root.count) steps" + (plan.base.map { ", on \($0.source)" } ?? "")
-            + (plan.cache.map { ", answers kept in \($0.directory.source)" } ?? "")
+            + (plan.cache.map { ", responses stored in \($0.directory.source)" } ?? "")
         return Main.oneLine(head) + "\n" + lines(plan.root, depth: 1).map { Main.oneLine($0) + "\n" }.joined()
     }
 
@@ -221,7 +221,7 @@ struct PlanOutline {
         if let retries = request.retries, retries > 0 { line += ", up to \(retries) retries" }
         switch request.cache?.lifetime {
         case .seconds(let time)?: line += ", kept for \(time)"
-        case .http?: line += ", kept as the server says"
+        case .http?: line += ", cached as the server says"
         case nil: break
         }
         if !request.captures.isEmpty { line += ", captures " + request.captures.map(\.name).joined(separator: ", ") }

@@ -28,7 +28,7 @@ extension PlanReader {
         if let json = members["priority"] {
             let words: [String: RequestPriority] = ["low": .low, "normal": .normal, "high": .high]
             guard let priority = words[try string(json, "priority")] else {
-                throw fault(json, "priority: low, normal or high is wanted")
+                throw fault(json, "priority: expected low, normal or high")
             }
             request.priority = priority
         }
@@ -42,7 +42,7 @@ extension PlanReader {
 
     private func body(_ members: PlanMembers, _ json: JSON) throws -> PlanRequest.Body? {
         let kinds = ["json", "form", "body"].filter { members[$0] != nil }
-        if kinds.count > 1 { throw fault(json, "'\(kinds[0])' and '\(kinds[1])' exclude each other") }
+        if kinds.count > 1 { throw fault(json, "'\(kinds[0])' and '\(kinds[1])' cannot be combined") }
         if let json = members["json"] { return .json(try placed(json) { () throws(PlanFault) in try PlanJSON(json) }) }
         if let form = members["form"] { return .form(try templates(form, "form")) }
         return try members["body"].map { .text(try template($0, "body")) }
@@ -51,7 +51,7 @@ extension PlanReader {
     /// RFC 6901.
     private func pointer(_ json: JSON, _ text: String) throws -> String {
         if !text.isEmpty && !text.hasPrefix("/") {
-            throw fault(json, "'\(text)' is no JSON Pointer: it begins with '/'")
+            throw fault(json, "'\(text)' is not a JSON Pointer, which begins with '/'")
         }
         return text
     }
@@ -71,13 +71,13 @@ extension PlanReader {
     /// `200`, `"200-299"`, or an array of these.
     private func ranges(_ json: JSON) throws -> [ClosedRange<Int>] {
         guard let array = json.array else { return [try range(json)] }
-        if array.isEmpty { throw fault(json, "status: no status would do") }
+        if array.isEmpty { throw fault(json, "status: the array is empty") }
         return try array.map { try range($0) }
     }
 
     private func range(_ json: JSON) throws -> ClosedRange<Int> {
         guard let text = json.int.map(String.init) ?? json.string, let range = StatusRange.reading(text) else {
-            throw fault(json, "status: a code like 200, \"200-299\", or an array of these is wanted")
+            throw fault(json, "status: expected a code like 200, \"200-299\", or an array of these")
         }
         return range
     }
@@ -87,8 +87,8 @@ extension PlanReader {
     /// Where answers are kept.
     func cache(_ json: JSON) throws -> PlanCache {
         let members = try object(json, "a plan's 'cache'", allowing: ["dir", "applicationVersion"])
-        guard let directory = members["dir"] else { throw fault(json, "a plan's 'cache' has 'dir'") }
-        if directory.string == "" { throw fault(directory, "dir: a folder is wanted") }
+        guard let directory = members["dir"] else { throw fault(json, "'cache' of a plan must have 'dir'") }
+        if directory.string == "" { throw fault(directory, "dir: expected a folder") }
         return PlanCache(
             directory: try template(directory, "dir"),
             applicationVersion: try members["applicationVersion"].map { try template($0, "applicationVersion") })
@@ -109,12 +109,12 @@ extension PlanReader {
         if let json = members["write"] {
             let words: [String: CachePolicy.Writing] = ["asynchronous": .asynchronous, "synchronous": .synchronous]
             guard let writing = words[try string(json, "write")] else {
-                throw fault(json, "write: asynchronous or synchronous is wanted")
+                throw fault(json, "write: expected asynchronous or synchronous")
             }
             policy.writing = writing
         }
         if let json = members["headers"] {
-            guard let names = json.array else { throw fault(json, "headers: an array of names is wanted") }
+            guard let names = json.array else { throw fault(json, "headers: expected an array of names") }
             policy.headers = try names.map { try string($0, "headers") }
         }
         return policy
@@ -122,16 +122,16 @@ extension PlanReader {
 
     private func lifetime(_ json: JSON, _ members: PlanMembers) throws -> PlanCachePolicy.Lifetime {
         guard let http = members["http"] else {
-            guard let time = members["ttl"] else { throw fault(json, "a request's 'cache' has 'ttl' or 'http'") }
+            guard let time = members["ttl"] else { throw fault(json, "'cache' of a request must have 'ttl' or 'http'") }
             return .seconds(try seconds(time, "ttl"))
         }
         for name in ["ttl", "version", "headers"] where members[name] != nil {
-            throw fault(http, "'http' and '\(name)' exclude each other: the server says how long")
+            throw fault(http, "'http' and '\(name)' cannot be combined: the server decides how long")
         }
         switch try string(http, "http") {
         case "private": return .http(isShared: false)
         case "shared": return .http(isShared: true)
-        default: throw fault(http, "http: private or shared is wanted")
+        default: throw fault(http, "http: expected private or shared")
         }
     }
 
@@ -139,13 +139,15 @@ extension PlanReader {
         var mode = CacheMode.cacheElseNetwork
         if let json = members["mode"] {
             guard let named = CacheMode(word: try string(json, "mode")) else {
-                throw fault(json, "mode: else-network, reload or only is wanted")
+                throw fault(json, "mode: expected else-network, reload or only")
             }
             mode = named
         }
         let windows = ["staleIfError", "staleWhileRevalidate"]
         guard let first = windows.compactMap({ members[$0] }).first else { return mode }
-        if mode != .cacheElseNetwork { throw fault(first, "windows for stale answers are for the mode else-network") }
+        if mode != .cacheElseNetwork {
+            throw fault(first, "staleIfError and staleWhileRevalidate require the mode else-network")
+        }
         return .cacheElseNetwork(
             staleIfError: try members[windows[0]].map { try seconds($0, windows[0]) } ?? .zero,
             staleWhileRevalidate: try members[windows[1]].map { try seconds($0, windows[1]) } ?? .zero)

@@ -28,19 +28,19 @@ struct PlanReader {
         for (name, value) in try pairs(members["variables"], "variables") {
             plan.variables.append((name, try placed(value) { () throws(PlanFault) in try PlanJSON(value) }))
         }
-        guard let requests = members["requests"] else { throw fault(document, "a plan has 'requests'") }
+        guard let requests = members["requests"] else { throw fault(document, "a plan must have 'requests'") }
         for (name, value) in try object(requests, "requests") {
             if Self.reserved.contains(name) || name.contains(".") || name.isEmpty {
-                throw fault(value, "no request may be called '\(name)'")
+                throw fault(value, "'\(name)' cannot be the name of a request")
             }
             let request = try request(name, value)
             if request.cache != nil && plan.cache == nil {
-                throw fault(value["cache"] ?? value, "a request's 'cache' goes with the plan's, which has 'dir'")
+                throw fault(value["cache"] ?? value, "'cache' of a request requires 'cache' of the plan, with 'dir'")
             }
             plan.requests[name] = request
         }
         try checkNames(plan, members["variables"], requests)
-        guard let run = members["run"] else { throw fault(document, "a plan has 'run'") }
+        guard let run = members["run"] else { throw fault(document, "a plan must have 'run'") }
         plan.root = try node(run, plan)
         if plan.root.work > Self.longest { throw fault(run, "more than \(Self.longest) runs") }
         try placed(run) { () throws(PlanFault) in try PlanCheck(plan).check() }
@@ -51,20 +51,20 @@ struct PlanReader {
 
     private func node(_ json: JSON, _ plan: Plan) throws -> PlanNode {
         if let name = json.string {
-            if plan.requests[name] == nil { throw fault(json, "there is no request '\(name)'") }
+            if plan.requests[name] == nil { throw fault(json, "unknown request '\(name)'") }
             return PlanNode(.request(name))
         }
         let members = try object(
             json, "a step", allowing: ["request", "batch", "chain", "atMost", "collect", "deadline", "repeat"])
         let kinds = ["request", "batch", "chain"].filter { members[$0] != nil }
         guard kinds.count == 1, let kind = kinds.first, let value = members[kind] else {
-            throw fault(json, "a step is the name of a request, or has one of 'request', 'batch' and 'chain'")
+            throw fault(json, "a step must be the name of a request, or have one of 'request', 'batch' and 'chain'")
         }
         for word in ["atMost", "collect"] where kind != "batch" {
-            if let value = members[word] { throw fault(value, "'\(word)' is for a batch") }
+            if let value = members[word] { throw fault(value, "'\(word)' is only for a batch") }
         }
         if kind == "request", let value = members["deadline"] {
-            throw fault(value, "'deadline' is for a batch or chain")
+            throw fault(value, "'deadline' is only for a batch or chain")
         }
         let deadline = try members["deadline"].map { try seconds($0, "deadline") }
         var node: PlanNode
@@ -89,7 +89,7 @@ struct PlanReader {
     }
 
     private func nodes(_ json: JSON, _ plan: Plan) throws -> [PlanNode] {
-        guard let array = json.array else { throw fault(json, "an array of steps is wanted") }
+        guard let array = json.array else { throw fault(json, "expected an array of steps") }
         var nodes: [PlanNode] = []
         for element in array { nodes.append(try node(element, plan)) }
         return nodes
@@ -99,10 +99,10 @@ struct PlanReader {
     private func checkNames(_ plan: Plan, _ variables: JSON?, _ requests: JSON) throws {
         func check(_ name: String, _ place: JSON?) throws {
             if Self.reserved.contains(name) || name.contains(".") || name.isEmpty {
-                throw fault(place ?? requests, "no value may be called '\(name)'")
+                throw fault(place ?? requests, "'\(name)' cannot be the name of a value")
             }
             if plan.requests[name] != nil {
-                throw fault(place ?? requests, "'\(name)' is the name of a request and of a value")
+                throw fault(place ?? requests, "'\(name)' is the name of both a request and a value")
             }
         }
         for (name, _) in plan.variables { try check(name, variables?[name]) }
@@ -117,14 +117,14 @@ struct PlanReader {
 
     /// In the order of the file; unknown members are refused, where it is said which are known.
     func object(_ json: JSON, _ what: String, allowing known: [String]? = nil) throws -> PlanMembers {
-        guard let object = json.object else { throw fault(json, "\(what): an object is wanted, not \(json.kind)") }
+        guard let object = json.object else { throw fault(json, "\(what): expected an object, found \(json.kind)") }
         var members: [(key: String, value: JSON)] = []
         var keys: Set<String> = []
         for (key, value) in object {
             if let known, !known.contains(key) {
-                throw fault(value, "\(what) has no '\(key)'; there are \(known.joined(separator: ", "))")
+                throw fault(value, "unknown member '\(key)' in \(what); members are \(known.joined(separator: ", "))")
             }
-            if !keys.insert(key).inserted { throw fault(value, "'\(key)' stands there twice") }
+            if !keys.insert(key).inserted { throw fault(value, "'\(key)' appears twice") }
             members.append((key, value))
         }
         return PlanMembers(members: members)
@@ -136,25 +136,25 @@ struct PlanReader {
     }
 
     func string(_ json: JSON, _ what: String) throws -> String {
-        guard let text = json.string else { throw fault(json, "\(what): a string is wanted, not \(json.kind)") }
+        guard let text = json.string else { throw fault(json, "\(what): expected a string, found \(json.kind)") }
         return text
     }
 
     func bool(_ json: JSON, _ what: String) throws -> Bool {
-        guard let value = json.bool else { throw fault(json, "\(what): true or false is wanted, not \(json.kind)") }
+        guard let value = json.bool else { throw fault(json, "\(what): expected true or false, found \(json.kind)") }
         return value
     }
 
     func integer(_ json: JSON, _ what: String, _ range: ClosedRange<Int>) throws -> Int {
         guard let value = json.int, range.contains(value) else {
-            throw fault(json, "\(what): a whole number from \(range.lowerBound) to \(range.upperBound) is wanted")
+            throw fault(json, "\(what): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }
 
     func seconds(_ json: JSON, _ what: String) throws -> Duration {
         guard let value = json.double, value != 0, let duration = Duration(seconds: value) else {
-            throw fault(json, "\(what): a number of seconds is wanted")
+            throw fault(json, "\(what): expected a number of seconds")
         }
         return duration
     }

@@ -258,7 +258,7 @@ struct PlanCall: Request {
         if let bearer = plan.bearer { return .bearer(try state.text(bearer)) }
         guard let basic = plan.basic else { return nil }
         let text = try state.text(basic)
-        guard let credentials = Credentials(text) else { throw PlanFault("'basic' wants USER:PASSWORD") }
+        guard let credentials = Credentials(text) else { throw PlanFault("'basic' must be USER:PASSWORD") }
         return .basic(credentials.user, credentials.password)
     }
 

@@ -166,7 +166,7 @@ struct PlanOrder {
         } else if let later = others.first {
             (source, why) = (later, "runs later")
         } else if sources.contains(request) {
-            (source, why) = (request, "has no answer before it runs")
+            (source, why) = (request, "has no response before it runs")
         } else {
             (source, why) = (sources.first ?? place.name, "never runs")
         }

@@ -5,32 +5,32 @@ internal import FerryTesting
 /// `ferry run`: batches and chains of requests from files.
 enum RunCommand: Subcommand {
     static let name = "run"
-    static let summary = "Runs plans: batches and chains of requests from files"
+    static let summary = "Run plans: batches and chains of requests from files"
     static let synopsis = "PLAN.json… [OPTIONS]"
     static let optionGroups = [
         OptionGroup(
             [
-                CommandOption("base", value: "URL", "What paths are joined to, in place of the plan's"),
-                CommandOption("serve", "Starts a server of its own to be the base"),
-                CommandOption("var", value: "N=V", "A variable, in place of the plan's; may be repeated"),
+                CommandOption("base", value: "URL", "Base URL of the paths, instead of the plan's"),
+                CommandOption("serve", "Start a server and use it as the base"),
+                CommandOption("var", value: "N=V", "Set a variable, instead of the plan's value; may be repeated"),
                 EngineOption.option,
             ] + HTTPCacheOption.options + [
-                CommandOption("dry-run", "Prints what would be done"),
-                CommandOption("html", value: "FILE", "Writes a page with the waterfall of the run"),
-                CommandOption("har", value: "FILE", "Writes what was exchanged, in the format HAR 1.2"),
-                CommandOption("json", "Prints one object a plan in place of the table"),
+                CommandOption("dry-run", "Print what would be done"),
+                CommandOption("html", value: "FILE", "Write an HTML page with the waterfall of the run"),
+                CommandOption("har", value: "FILE", "Write all exchanges to FILE in HAR 1.2; secrets are redacted"),
+                CommandOption("json", "Print one JSON object per plan instead of the table"),
             ])
     ]
     static let notes = """
-        The manual's article "Plans" tells what stands in a plan. Several plans run one after another.
-        The first ctrl-C cancels what runs and prints what there is.
+        The manual's article "Plans" describes the format. Several plans run one after another.
+        The first ctrl-C cancels the active requests and prints the results so far.
         """
 
     static let operands = CommandOperands.files
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
-        if arguments.operands.isEmpty { throw UsageError("a plan is needed") }
-        if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve exclude each other") }
+        if arguments.operands.isEmpty { throw UsageError("no plan given") }
+        if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve cannot be combined") }
         let (starts, output) = try prepared(arguments)
         if arguments.has("dry-run") {
             for start in starts { Console.out(PlanOutline(start.plan).text) }
@@ -127,7 +127,7 @@ struct PlanOutput: Sendable {
         if let archivePath, let recorder {
             tell { () throws(InputError) in
                 guard let data = try? recorder.archive.json() else {
-                    throw InputError("cannot write \(archivePath): what was exchanged is no JSON")
+                    throw InputError("cannot write \(archivePath): the exchanges cannot be encoded as JSON")
                 }
                 try OutputFile.write(String(decoding: data, as: UTF8.self), to: archivePath)
             }

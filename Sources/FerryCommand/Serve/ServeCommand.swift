@@ -6,27 +6,28 @@ internal import Glibc
 /// `ferry serve`: the loopback server, with its routes and, where wanted, a script of faults.
 enum ServeCommand: Subcommand {
     static let name = "serve"
-    static let summary = "Runs the loopback server, also one that misbehaves"
+    static let summary = "Run a test server, also one that misbehaves"
     static let synopsis = "[OPTIONS]"
     static let optionGroups = [
         OptionGroup([
-            CommandOption("port", value: "N", "The port; 0 is any free one (0)"),
-            CommandOption("script", value: "FILE", "Rules in JSON for what it does in place of answering"),
+            CommandOption("port", value: "N", "Listen on port N; 0 is any free port (0)"),
+            CommandOption("script", value: "FILE", "Play a script of faults: rules in JSON"),
             CommandOption(
                 "tls", value: "KIND", words: Array(certificates.keys.sorted()),
-                "Speaks TLS, with a certificate that is \(certificates.keys.sorted().joined(separator: ", "))"),
-            CommandOption("until-eof", "Ends at the end of standard input, too"),
-            CommandOption("json", "Prints an object with the URL in place of the bare URL"),
+                "Use TLS, with a certificate that is \(certificates.keys.sorted().joined(separator: ", "))"),
+            CommandOption("until-eof", "Also stop at the end of standard input"),
+            CommandOption("json", "Print the URL as a JSON object"),
         ])
     ]
     static let notes = """
-        The URL goes to standard output; the server then runs until ctrl-C. GET / lists the routes. Where the port
-        is not to be had, as it is in use, the exit code is 3.
-        With --tls standard error gets the file of the authority that has signed the certificate, or should have.
-        A script is {"scripts": [RULE, …]}, a rule {"path": "/slow", "uses": 1, "steps": [STEP, …]}: the first that
-        fits the path and has uses left is played. With "connection": 2 or "connections": [2, 5] it is for these,
-        without any of the three for every connection. Steps are "close", "reset", {"send": "text"}, {"pause": 50}
-        and more; the manual tells all of them, and Examples/Serve/faults.json shows some.
+        The command prints the URL to standard output, and runs until ctrl-C. GET / lists the routes. If the port
+        is not available, the exit code is 3.
+        With --tls it prints to standard error the file of the authority that a client has to trust.
+        A script is {"scripts": [RULE, …]}, and a rule {"path": "/slow", "uses": 1, "steps": [STEP, …]}. The first
+        rule that matches the path and has uses left is played. A rule with "connection": 2 or "connections": [2, 5]
+        applies to these connections, and a rule without any of the three to every connection. Steps are "close",
+        "reset", {"send": "text"}, {"pause": 50} and more. The manual's article "Testing your code" describes all of
+        them, and Examples/Serve/faults.json is an example.
         """
 
     private static let certificates: [String: ServerCertificate.Kind] = [
@@ -42,7 +43,7 @@ enum ServeCommand: Subcommand {
         options.recordedRequests = 0
         options.certificate = try arguments.last("tls").map { word in
             guard let kind = certificates[word] else {
-                throw UsageError("--tls wants \(certificates.keys.sorted().joined(separator: ", ")), not '\(word)'")
+                throw UsageError("--tls must be \(certificates.keys.sorted().joined(separator: ", ")), not '\(word)'")
             }
             return try ServerCertificate(kind)
         }

@@ -37,20 +37,20 @@ struct ServeScript {
     /// A member that is written wrongly would be passed over: a rule without its path is for every connection.
     private func checkNames() throws(InputError) {
         guard let object = document.object else {
-            throw file.fault(document, "a script: an object is wanted, not \(document.kind)")
+            throw file.fault(document, "a script: expected an object, found \(document.kind)")
         }
         for (name, value) in object where name != "scripts" {
-            throw file.fault(value, "a script has no '\(name)'; there is scripts")
+            throw file.fault(value, "unknown member '\(name)' in a script; the only member is scripts")
         }
         guard let rules = document["scripts"]?.array else { return }
         for rule in rules {
             guard let object = rule.object else { continue }
             for (name, value) in object where !Self.members.contains(name) {
                 let known = Self.members.joined(separator: ", ")
-                throw file.fault(value, "a rule has no '\(name)'; there are \(known)")
+                throw file.fault(value, "unknown member '\(name)' in a rule; members are \(known)")
             }
             let places = Self.members.prefix(3).filter { rule[$0] != nil }
-            if places.count > 1 { throw file.fault(rule, "'\(places[0])' and '\(places[1])' exclude each other") }
+            if places.count > 1 { throw file.fault(rule, "'\(places[0])' and '\(places[1])' cannot be combined") }
         }
     }
 
@@ -58,7 +58,7 @@ struct ServeScript {
         switch error {
         case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
             let place = value(at: context.codingPath)
-            return fault(context.codingPath, "\(Self.words(type)) is wanted, not \(place.kind)")
+            return fault(context.codingPath, "expected \(Self.words(type)), found \(place.kind)")
         case .keyNotFound(let key, let context): return fault(context.codingPath, "'\(key.stringValue)' is missing")
         case .dataCorrupted(let context): return fault(context.codingPath, context.debugDescription)
         @unknown default: return InputError("\(file.path): \(error)")

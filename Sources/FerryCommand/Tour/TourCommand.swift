@@ -5,9 +5,9 @@ internal import FerryTesting
 /// `ferry tour`: what works, shown on a server of its own, one line each.
 enum TourCommand: Subcommand {
     static let name = "tour"
-    static let summary = "Shows what works, on a server of its own"
+    static let summary = "Show each feature against a built-in server"
     static let synopsis = "[OPTIONS]"
-    static let optionGroups = [OptionGroup([CommandOption("json", "Prints one object in place of the lines")])]
+    static let optionGroups = [OptionGroup([CommandOption("json", "Print one JSON object instead of the lines")])]
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }

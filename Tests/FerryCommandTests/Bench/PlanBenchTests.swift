@@ -186,7 +186,7 @@ import Testing
         }
         for command in [["run", file.path], ["bench", "--plan", file.path]] {
             let end = try FerryProgram.run(command + ["--base", "127.0.0.1:1"])
-            let words = "--base wants a URL that begins with http:// or https://, not '127.0.0.1:1'"
+            let words = "--base must be a URL that begins with http:// or https://, not '127.0.0.1:1'"
             #expect(end.code == 1 && end.output.contains(words), "\(end)")
         }
         #expect(await Main.run(["bench", "http://127.0.0.1:1/", "--base", "http://h"]) == .usage)
@@ -282,7 +282,7 @@ import Testing
     @Test(arguments: [
         (["--header", "A: b"], 1, "--plan and --header exclude each other"),
         (["http://h/"], 1, "--plan and a URL ('http://h/') exclude each other"),
-        (["-n", "0"], 1, "--requests wants a whole number"),
+        (["-n", "0"], 1, "--requests must be a whole number"),
     ]) func whatDoesNotGoWithAPlanIsSaid(_ more: [String], _ code: Int32, _ message: String) throws {
         let file = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
         let end = try FerryProgram.run(["bench", "--plan", file.path] + more)
@@ -293,6 +293,6 @@ import Testing
         let file = try TemporaryFile(Array("{\"requests\": {},\n\"run\": \"a\"}".utf8))
         let end = try FerryProgram.run("bench", "--plan", file.path)
         #expect(
-            end.code == 2 && end.output == "ferry bench: \(file.path):2: there is no request 'a'\n", "\(end.output)")
+            end.code == 2 && end.output == "ferry bench: \(file.path):2: unknown request 'a'\n", "\(end.output)")
     }
 }

@@ -97,7 +97,7 @@ import Testing
         server.signal("cut")
         let error = try #require(await outcome.error)
         #expect(error.code == .uploadSource && error.phase == .send && error.bytesSent > 0 && error.bytesReceived == 0)
-        #expect(error.message == "\(file.path) became shorter while it was sent")
+        #expect(error.message == "\(file.path) became shorter during the upload")
         await agent.shutdown()
         try await server.waitForOpenConnections(atMost: 0)
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })

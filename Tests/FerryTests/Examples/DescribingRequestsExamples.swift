@@ -24,7 +24,7 @@ import Testing
 
         func value(from response: Response) throws -> Int {
             guard let left = response.headers["X-Quota-Left"].flatMap({ Int($0) }) else {
-                throw RequestError(.decoding, message: "the answer has no quota")
+                throw RequestError(.decoding, message: "the response has no quota")
             }
             return left
         }

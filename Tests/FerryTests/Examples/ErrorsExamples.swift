@@ -37,7 +37,7 @@ import Testing
     }
 
     private func total(_ response: Response) throws -> Int {
-        throw RequestError(.decoding, message: "the answer has no total")
+        throw RequestError(.decoding, message: "the response has no total")
     }
 
     @Test(arguments: [
