@@ -6,14 +6,14 @@ import Testing
 
 @testable import FerryCache
 
-/// Whatever was done to the files: an entry is whole or missing, and the store goes on.
+/// Whatever is done to the files: an entry is whole or missing, and the store continues.
 @Suite(.faultTable) struct DamageTests {
     private let folder: TestFolder
     private static let count = 6
 
     init() throws { folder = try TestFolder() }
 
-    /// A database of few pages, one of them for the end of a long entry, with nothing left in the log.
+    /// A database of few pages, one of them for the end of a long entry, with an empty log.
     private func makeDatabase() async throws -> [UInt8] {
         let store = SQLiteCacheStore(folder.options())
         for number in 0..<Self.count {
@@ -24,7 +24,7 @@ import Testing
         return try folder.read(folder.database)
     }
 
-    /// A key as it stands in its row.
+    /// A key as stored in its row.
     private static func row(_ number: Int) -> String {
         Sample.key(number).digest.withBytes { literal(Array($0.prefix(8))) }
     }
@@ -33,7 +33,7 @@ import Testing
         "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
     }
 
-    /// Reads everything from a damaged database, writes, and reads that. How many were hits.
+    /// Reads everything from a damaged database, writes, and reads that. Returns the number of hits.
     private static func survives(_ bytes: [UInt8], _ what: String, in folder: TestFolder) async throws -> Int {
         try? FileManager.default.removeItem(atPath: folder.store)
         try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
@@ -55,7 +55,7 @@ import Testing
         return hits
     }
 
-    /// Does it for all, in as many tasks as there are processors. The sum of the hits.
+    /// Does it for all, with as many tasks as processors. Returns the sum of the hits.
     private static func survivesAll(
         _ range: Range<Int>, _ damaged: @escaping @Sendable (Int) -> (bytes: [UInt8], what: String)
     ) async throws -> Int {
@@ -94,13 +94,13 @@ import Testing
         #expect(hits < Self.count * whole.count && hits > 0)
     }
 
-    /// SQLite must not compare what stands behind a page, which is by chance: so more than once.
+    /// SQLite must not compare bytes beyond a page, which are random: so more than once.
     @Test("R99: an entry written where the index is damaged is found")
     func aDamagedIndexFindsWhatIsWritten() async throws {
         for _ in 0..<25 {
             try? FileManager.default.removeItem(atPath: folder.store)
             let whole = try await makeDatabase()
-            // The keys stand at the end of the third page.
+            // The keys are at the end of the third page.
             _ = try await Self.survivesAll(12_190..<12_288) { index in
                 var broken = whole
                 broken[index] ^= 0xFF
@@ -164,7 +164,7 @@ import Testing
     @Test func aKeyThatSharesItsNumberWithAnotherIsAMiss() async throws {
         _ = try await makeDatabase()
         let key = Sample.key(1).digest
-        // The same first eight bytes, and others behind them.
+        // The same first eight bytes, followed by others.
         var other = key.withBytes { Array($0) }
         other[31] ^= 1
         let twin = other.withUnsafeBytes { CacheDigest(bytes: $0) }

@@ -7,9 +7,9 @@ import Testing
 
 @testable import FerryCommand
 
-/// Standard output that cannot be written.
+/// Standard output that blocks or fails.
 @Suite(.timeLimit(.minutes(2))) struct OutputTests {
-    /// What the command says on stderr, with its stdout somewhere else.
+    /// What the command prints on stderr, with its stdout elsewhere.
     private func run(_ redirection: String, _ arguments: [String]) throws -> ChildProcess.End {
         let shell = ["/bin/sh", "-c", #"exec "$0" "$@" 2>&1 "# + redirection, try FerryProgram.path]
         return try ChildProcess(shell + arguments).finish()
@@ -61,7 +61,7 @@ import Testing
             #expect(try ChildProcess(shell).finish().output == "code 0\n")
         }
     }
-    /// A FIFO that is open and that nobody reads.
+    /// An open FIFO that nobody reads.
     private func withFIFO(_ body: (String, Int32) async throws -> Void) async throws {
         let path = NSTemporaryDirectory() + "ferry-fifo-\(UUID().uuidString)"
         #expect(mkfifo(path, 0o600) == 0)

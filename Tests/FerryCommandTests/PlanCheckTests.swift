@@ -4,9 +4,9 @@ import Testing
 
 @testable import FerryCommand
 
-/// Places of a plan that can never have a value: they are found before anything is sent.
+/// Placeholders in a plan that can never have a value: they are found before anything is sent.
 @Suite struct PlanCheckTests {
-    /// What is said of a bad plan, read or about to run.
+    /// The errors of a bad plan, when it is read or started.
     private func complaint(_ text: String, values: [(name: String, value: String)] = []) -> String {
         do {
             _ = try PlanStart(PlanReader(path: "p.json", text: Data(text.utf8)).plan(), values: values)

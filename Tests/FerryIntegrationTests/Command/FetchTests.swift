@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-/// `ferry fetch` against real servers, as a user would.
+/// `ferry fetch` with real servers, as a user runs it.
 @Suite(.timeLimit(.minutes(2))) struct FetchTests {
     @Test("stdout gets the body and nothing else")
     func body() throws {

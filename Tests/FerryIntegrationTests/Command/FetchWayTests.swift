@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-/// `ferry fetch` on ways with something in between.
+/// `ferry fetch` through proxies and other intermediaries.
 @Suite(.timeLimit(.minutes(2))) struct FetchWayTests {
     @Test("--proxy goes through squid to http and to https")
     func proxy() async throws {

@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Faults inside a connection of HTTP/2: rows R82 to R86.
+/// Faults within an HTTP/2 connection: rows R82 to R86.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HTTP2FaultTests {
     private func configuration() throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting
@@ -11,7 +11,7 @@ import Testing
         return configuration
     }
 
-    /// The server, once for each play, and no more often.
+    /// Once on each server, and no more often.
     private func expectRequests(_ mark: String, each count: Int = 1) throws {
         let requests = try FaultyHTTP2Server.shared.requests(mark)
         #expect(requests.count == count * FaultSetup().plays.count, "\(requests.map(\.connection))")
@@ -229,7 +229,7 @@ import Testing
 }
 
 extension FaultSetup {
-    /// Asks the server of HTTP/2 that has faults, before and after; its requests are known by `mark`.
+    /// Requests the HTTP/2 server with faults, before and after; its requests are identified by `mark`.
     fileprivate mutating func askHTTP2(_ target: String, _ mark: String) throws {
         let server = try FaultyHTTP2Server.shared
         let parts = target.split(separator: "?", maxSplits: 1).map(String.init)

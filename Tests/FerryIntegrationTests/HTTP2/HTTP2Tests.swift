@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// `count` of them, 64 at once; the first failure is thrown.
+    /// `count` of them, 64 at once; throws the first failure.
     private func all(_ count: Int, _ send: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<count {

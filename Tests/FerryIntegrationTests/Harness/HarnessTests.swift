@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// The servers themselves: that they are what the other tests rely on.
+/// The servers themselves: they are what the other tests rely on.
 @Suite(.timeLimit(.minutes(2))) struct HarnessTests {
     @Test("a missing server is a failure that says so")
     func missing() {

@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// Ten requests with a pause between; how many of them failed and may have been processed.
+    /// Ten requests with pauses between them; returns how many of them failed and may have been processed.
     private func pause(
         around milliseconds: Int, _ agent: NetworkAgent, _ url: String, _ method: HTTPMethod
     ) async throws -> Int {
@@ -71,7 +71,7 @@ import Testing
             do throws(RequestError) {
                 try await agent.send(Full("\(url)&\(round)", method))
             } catch {
-                // Nobody can know whether nginx had read a POST before it closed.
+                // It is unknown whether nginx had read a POST before it closed.
                 guard method == .post && error.mayHaveBeenProcessed else { throw error }
                 unsure += 1
             }
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// `count` requests, 64 at once; the first failure is thrown.
+    /// `count` requests, 64 at once; throws the first failure.
     private func many(_ count: Int, _ agent: NetworkAgent, _ url: String) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<count {

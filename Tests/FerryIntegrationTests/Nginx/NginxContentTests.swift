@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// What nginx serves arrives as it is.
+/// Responses of nginx arrive unchanged.
 @Suite(.timeLimit(.minutes(2))) struct NginxContentTests {
     @Test("a megabyte arrives unchanged")
     func largeBody() async throws {

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Runs that end before their answer does: nginx sees the client go.
+/// Runs that end before their response: nginx sees the client close.
 @Suite(.timeLimit(.minutes(2))) struct NginxLifeTests {
     @Test("a cancelled run closes its connection while nginx waits for the upstream")
     func cancelWhileWaiting() async throws {

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// nginx on a Unix socket, by URLs that name it and by agents that send everything there. On both engines.
+/// nginx on a Unix socket, with URLs that name it and with agents that send everything there. On both engines.
 @Suite(.timeLimit(.minutes(2))) struct NginxSocketTests {
     static let engines: [TransferEngine] = [.automatic, .libcurl]
 
@@ -45,7 +45,7 @@ import Testing
             let moved = try await agent.send(Get(try url("/302")))
             #expect(moved.redirects.count == 1 && moved.status == 200)
         }
-        // All of it by the configuration: the host is the URL's then.
+        // Everything through the configuration: the host is that of the URL then.
         configuration.unixSocket = try Nginx.shared.socket()
         try await withAgent(configuration) { agent in
             let reply = try await agent.send(Get("http://shop.test/hello.txt"))

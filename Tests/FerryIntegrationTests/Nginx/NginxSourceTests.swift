@@ -3,11 +3,11 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
-/// Bodies from files, streams and forms, through nginx, at the upstream.
+/// Bodies from files, streams and forms, sent through nginx to the upstream.
 @Suite(.timeLimit(.minutes(2))) struct NginxSourceTests {
     private struct Broken: Error {}
 
-    /// Pieces of the pattern, as they are asked for.
+    /// Pieces of the pattern, provided on demand.
     private func pieces(_ count: Int, failing: Bool = false) -> AsyncThrowingStream<[UInt8], any Error> {
         let left = Mutex(count)
         return AsyncThrowingStream {
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// A part as the upstream has read it.
+    /// A part as read by the upstream.
     private struct FormPart: Decodable, Equatable {
         var name: String
         var filename: String?

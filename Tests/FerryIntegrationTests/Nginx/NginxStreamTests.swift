@@ -2,7 +2,7 @@ import Ferry
 import FoundationEssentials
 import Testing
 
-/// Bodies that are read as they come.
+/// Bodies that are streamed.
 @Suite(.timeLimit(.minutes(2))) struct NginxStreamTests {
     @Test("256 megabytes need only a few megabytes of memory")
     func memory() async throws {
@@ -16,7 +16,7 @@ import Testing
             var (most, next) = (0, 0)
             for try await piece in response.body {
                 count += piece.count
-                // Asking the kernel takes its time.
+                // Asking the kernel takes some time.
                 if count > next {
                     most = max(most, residentBytes() - before)
                     next += 16 * 1024 * 1024
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// Reads four megabytes with pauses, and lets go of the response.
+    /// Reads four megabytes with pauses, and releases the response.
     private func readSome(of url: String, _ agent: NetworkAgent) async throws {
         let response = try await agent.stream(Get(url))
         var count = 0

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Whom to trust, with nginx and OpenSSL at the other end.
+/// Trust, with nginx and OpenSSL as the peers.
 @Suite(.timeLimit(.minutes(2))) struct NginxTLSTests {
     @Test("https works with the trusted authority over one connection, by name and by address")
     func trusted() async throws {
@@ -47,7 +47,7 @@ import Testing
             }
             #expect(error?.code == code)
             #expect(error?.phase == .tls && error?.mayHaveBeenProcessed == false)
-            // The next line nginx writes is of a later request: had there been an earlier one, it would stand before.
+            // The next line of nginx's log is that of a later request: an earlier one would precede it.
             try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)", .tls)))
             let lines = try await nginx.log(mark, count: 1)
             #expect(lines.map(\.target) == ["/hello.txt?after-\(mark)"])

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// What is sent arrives as it is, through nginx, at the upstream.
+/// Requests arrive unchanged, through nginx, at the upstream.
 @Suite(.timeLimit(.minutes(2))) struct NginxUploadTests {
     @Test("method, header fields and body arrive", arguments: [HTTPMethod.post, .put, .patch, .delete])
     func upload(method: HTTPMethod) async throws {

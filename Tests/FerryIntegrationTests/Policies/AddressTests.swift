@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Servers within, asked for by someone from without.
+/// Local servers, requested by a client that may only use public addresses.
 @Suite(.timeLimit(.minutes(2))) struct AddressTests {
     @Test(
         "with public addresses only, nginx on the loopback gets no request under any name",
@@ -18,7 +18,7 @@ import Testing
             #expect(error?.code == .addressForbidden && error?.mayHaveBeenProcessed == false)
         }
         try await withAgent { agent in
-            // Nothing stands before it in the log.
+            // Nothing precedes it in the log.
             try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)")))
             #expect(try await nginx.log(mark, count: 1).map(\.target) == ["/hello.txt?after-\(mark)"])
         }

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Tokens that a server hands out and stops accepting.
+/// Tokens that a server issues and stops accepting.
 @Suite(.timeLimit(.minutes(2))) struct AuthenticatorTests {
     /// Fetches tokens of one series.
     private struct Session: Authenticator {
@@ -48,7 +48,7 @@ import Testing
         try await withAgent(configuration) { agent in
             let request = GetEcho(upstream.url + "/bearer?id=\(series)", .post, body: .string("text"))
             #expect(try await agent.send(request).value["Authorization"] == "Bearer T1")
-            // Somebody else logs in.
+            // Another client logs in.
             try await withAgent { _ = try await $0.send(Get(upstream.url + "/token?id=\(series)")) }
             let echo = try await agent.send(request).value
             #expect(echo["Authorization"] == "Bearer T3" && echo.length == 4)

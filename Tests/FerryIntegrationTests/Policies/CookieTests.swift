@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Cookies of the upstream, kept by an agent that was asked to.
+/// Cookies of the upstream, kept by an agent with a jar.
 @Suite(.timeLimit(.minutes(2))) struct CookieTests {
     private func configuration() -> NetworkConfiguration {
         var configuration = NetworkConfiguration()
@@ -25,7 +25,7 @@ import Testing
     @Test("an expired cookie is dropped, and one for TLS is not sent over plain connections")
     func expiredAndSecure() async throws {
         let nginx = try Nginx.shared
-        // Not 127.0.0.1: to libcurl, as to browsers, that is as good as TLS.
+        // Not 127.0.0.1: libcurl, like browsers, treats that like TLS.
         let host = "h1.localhost"
         try await withAgent(configuration()) { agent in
             for cookie in ["one=1&path=/", "one=1&path=/&max-age=0", "two=2&path=/&secure"] {

@@ -2,9 +2,9 @@ import Ferry
 import Synchronization
 import Testing
 
-/// Challenges of real servers, answered by a provider of credentials.
+/// Challenges of real servers, handled by a provider of credentials.
 @Suite(.timeLimit(.minutes(2))) struct CredentialTests {
-    /// Hands out its credentials one after the other, then none.
+    /// Returns its credentials one after another, then none.
     private final class Provider: CredentialProvider {
         private let credentials: [Credential]
         private let asked = Mutex<[CredentialChallenge]>([])

@@ -2,7 +2,7 @@ import Ferry
 import FoundationEssentials
 import Testing
 
-/// Ways to nginx through squid and microsocks.
+/// Requests to nginx through squid and microsocks.
 @Suite(.timeLimit(.minutes(2))) struct ProxyTests {
     private func configuration(_ proxy: ProxyConfiguration) throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting

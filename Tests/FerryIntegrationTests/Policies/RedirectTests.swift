@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// nginx points elsewhere, and the upstream says what came there.
+/// nginx redirects, and the upstream reports what it received.
 @Suite(.timeLimit(.minutes(2))) struct RedirectTests {
     @Test("301, 302 and 303 turn a POST into a GET without a body", arguments: [301, 302, 303])
     func becomesGet(status: Int) async throws {

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Ways to nginx through microsocks.
+/// Requests to nginx through microsocks.
 @Suite(.timeLimit(.minutes(2))) struct SOCKSTests {
     private func configuration(_ proxy: ProxyConfiguration) throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting

@@ -41,7 +41,7 @@ import Testing
             }
         }
 
-        /// Waits until all processes are so far.
+        /// Waits until all processes have got this far.
         func wait(_ what: String, _ count: Int, _ isSoFar: (Int, Figures) -> Bool) async throws {
             let _: Bool = try await eventually(what, within: .seconds(60)) {
                 let all = figures.withLock { $0 }
