@@ -5,7 +5,7 @@ import FerryTransport
 import Synchronization
 import Testing
 
-/// A request that says when its processing begins, and waits there where it is told to.
+/// A request that reports when its processing starts, and can be made to wait there.
 struct Halting: Request {
     let entered: Gate
     var gate: DispatchSemaphore?
@@ -18,17 +18,17 @@ struct Halting: Request {
     }
 }
 
-/// What `cancelAll` finds: every run whose result has not been delivered.
+/// `cancelAll` finds every run whose result has not been delivered.
 @Suite(.timeLimit(.minutes(2))) struct CancelAllTests {
-    /// How a run comes to its answer.
+    /// How a run gets its response.
     enum Course: CaseIterable {
-        /// By one plain transfer.
+        /// With one plain transfer.
         case plain
-        /// By one that is sent again.
+        /// After a retry.
         case retried
-        /// By code of the application's.
+        /// From code of the application.
         case adapted
-        /// By the cache.
+        /// From the cache.
         case cached
     }
 
@@ -87,7 +87,7 @@ struct Halting: Request {
         await agent.shutdown()
     }
 
-    /// Runs its jobs on a queue that can be held up.
+    /// Runs its jobs on a queue that can be suspended.
     private final class Holdup: TaskExecutor {
         let queue = DispatchQueue(label: "test.executor")
         private let jobs = Mutex(0)
@@ -111,7 +111,7 @@ struct Halting: Request {
             await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) }
         }
         await stub.waitForHeld(1)
-        // Behind this nothing of the task runs any more: it waits for its answer.
+        // No job of the task runs after this: it waits for its result.
         await withCheckedContinuation { continuation in executor.queue.async { continuation.resume() } }
         executor.queue.suspend()
         let before = executor.count
@@ -124,7 +124,7 @@ struct Halting: Request {
         await agent.shutdown()
     }
 
-    /// A stub that answers what it holds while it is told of the first cancel.
+    /// A stub that answers the requests it holds when it gets the first cancel.
     private final class Interrupted: Transporting, TransferReceiver {
         let stub: StubTransport
         private let status: Int
@@ -185,7 +185,7 @@ struct Halting: Request {
         if let tag { agent.cancelAll(tagged: tag) } else { agent.cancelAll() }
         for task in tasks { #expect(await task.value == .cancelled) }
         #expect(stub.requests.count == 2)
-        // What was cancelled before it began is no business of those that come.
+        // A cancel does not concern later runs.
         #expect(await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) } == nil)
         await agent.shutdown()
     }

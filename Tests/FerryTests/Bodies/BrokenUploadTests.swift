@@ -6,10 +6,10 @@ import Testing
 
 @testable import Ferry
 
-/// Row R48 and its neighbours: bodies that break, and servers that do not want them.
+/// Row R48 and related ones: bodies that break, and servers that refuse them.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct BrokenUploadTests {
-    /// It fails as `uploadSource`, in every form and way, and the server never sees a whole message: not the end of a
-    /// body, and so there is no answer.
+    /// It fails as `uploadSource`, however it is sent, and the server never sees a whole message: no end of a body, and
+    /// so no response.
     private func expectAborted(
         _ body: () throws -> RequestBody, reaches: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
         check: (RequestError) -> Void = { _ in }
@@ -21,7 +21,7 @@ import Testing
             $0.probe.method = .put
             $0.probe.body = try body()
         } after: { server in
-            // The request after the fault has one.
+            // The request after the error has one.
             if !reaches { #expect(server.connectionCount == 1, sourceLocation: sourceLocation) }
         } error: {
             check($0)
@@ -80,13 +80,13 @@ import Testing
         }
     }
 
-    /// Many times: the bytes that vanish may be asked for, read ahead, or lent to the loop, which cannot send them yet.
+    /// Many times: the missing bytes may be requested, read ahead, or lent to the loop, which cannot send them yet.
     @Test("R48: a file that becomes shorter while it is sent breaks the upload", arguments: [false, true], 1...8)
     func shrinking(inForm: Bool, time: Int) async throws {
         let server = try LoopbackServer()
         server.script(path: "/upload", [.mark("head"), .wait("cut"), .expectBody, .send(answer("no"))])
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
-        // More than the sockets and the blocks hold between them.
+        // More than the sockets and the blocks hold together.
         let file = try TemporaryFile(size: 64 << 20)
         var form = Multipart()
         form.append("file", file: file.path)
@@ -122,7 +122,7 @@ import Testing
         try await expectAborted({ .multipart(missing) }, reaches: false)
     }
 
-    // MARK: Servers that do not want it
+    // MARK: Servers that refuse it
 
     @Test(
         "R70: an upload of 50 MB from a file or a stream to a server that stops reading times out",
@@ -166,7 +166,7 @@ import Testing
         await agent.shutdown()
     }
 
-    // MARK: Ends of the caller's making
+    // MARK: Ends caused by the caller
 
     /// How a run is ended from outside.
     enum End: CaseIterable, Sendable {

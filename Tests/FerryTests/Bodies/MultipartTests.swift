@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// The form that parts are put into, byte by byte.
+/// The encoding of form parts, byte by byte.
 @Suite(.timeLimit(.minutes(2))) struct MultipartTests {
     private func text(_ form: Multipart) async throws -> String {
         let source = try form.makeSource()

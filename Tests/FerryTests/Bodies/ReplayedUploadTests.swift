@@ -7,7 +7,7 @@ import Testing
 
 @testable import Ferry
 
-/// Bodies that have to be sent once more.
+/// Bodies that have to be sent again.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ReplayedUploadTests {
     private func withAgent(
         _ configure: (inout NetworkConfiguration) -> Void = { _ in },
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    /// Answers a challenge with the same user.
+    /// Returns the same user for every challenge.
     private struct Provider: CredentialProvider {
         func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
             Credential(user: "u", password: "p")

@@ -162,7 +162,7 @@ import Testing
         let body = OnceBody(length: nil, Pieces(pieces: [[1, 2]]))
         let first = try body.makeSource()
         #expect(throws: BodyFault.self) { try body.makeSource() }
-        // Nothing was read of it: it is there still.
+        // It was not read: it still exists.
         first.close()
         let second = try body.makeSource()
         #expect(await drained(second) == [1, 2])

@@ -4,7 +4,7 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// A cache that is of no use never fails a request.
+/// A cache that does not work never fails a request.
 @Suite(.faultTable) struct CacheFaultTests {
     private let bench = CacheBench()
 

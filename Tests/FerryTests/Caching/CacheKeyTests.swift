@@ -3,11 +3,11 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What tells one kept answer from another.
+/// What distinguishes one stored response from another.
 @Suite(.faultTable) struct CacheKeyTests {
     private let bench = CacheBench()
 
-    /// Whether the second request is answered by what the first one left.
+    /// Whether the second request gets the response that the first one stored.
     private func share(
         _ first: Kept, _ second: Kept, _ change: @escaping (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> Bool {
@@ -34,7 +34,7 @@ import Testing
         #expect(try await share(Kept(), Kept(baseURL: "http://h")))
     }
 
-    /// Their `Accept` is made by the agent.
+    /// The agent sets their `Accept`.
     @Test func acceptedContentTypesTellThemApartWhereAcceptDoes() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Content-Type": "text/plain"], body: request.headers["Accept"] ?? "none")

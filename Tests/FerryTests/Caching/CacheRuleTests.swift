@@ -3,11 +3,11 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What is not kept, and for whom.
+/// What is not stored, and for whom.
 @Suite(.faultTable) struct CacheRuleTests {
     private let bench = CacheBench()
 
-    /// Why the first answer is not kept; `nil` when it is.
+    /// Why the first response is not stored; `nil` if it is.
     private func refusal(
         _ headers: Headers, _ request: Kept = Kept(), status: Int = 200,
         _ change: (inout NetworkConfiguration) -> Void = { _ in }
@@ -97,7 +97,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// What was not undone is no answer to who did not ask for it.
+    /// A coded response is not served to a request that did not accept the coding.
     @Test(arguments: [true, false], [["Vary": "Accept-Encoding"], Headers()])
     func aCodingThatIsNotUndoneIsForThoseWhoAskForIt(memory: Bool, fields: Headers) async throws {
         let stub = StubTransport { request in
@@ -162,7 +162,7 @@ import Testing
         #expect(try await refusal([:], Kept(), adapters) == .unknownCredentials)
         let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "kim"))
         #expect(try await refusal([:], owned, adapters) == nil)
-        // A field that is no secret does no harm, unless the answer varies by it.
+        // A field that is no secret does no harm, unless the response varies by it.
         #expect(try await refusal([:], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == nil)
         #expect(try await refusal(["Vary": "x-trace"], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == .vary)
         #expect(

@@ -5,12 +5,12 @@ import Testing
 
 @testable import Ferry
 
-/// Rows R88 to R92, R94 and R96: servers, disks and names that mean no good. Before each case there are five bytes
-/// of ten from an earlier run, unless it says otherwise.
+/// Rows R88 to R92, R94 and R96: hostile servers, disks and names. Before each case there are five bytes of ten from an
+/// earlier run, unless it says otherwise.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct DownloadFaultTests {
     private let ten = Array("0123456789".utf8)
 
-    /// A part is there, and a server plays `scripts`, one a request, the last for ever.
+    /// A part exists, and a server plays `scripts`, one for each request, the last one repeatedly.
     private func withPart(
         _ scripts: [LoopbackScript], have: Int = 5, tag: String? = "\"v1\"", isAsked: Bool = true,
         validation: StatusValidation? = nil, sourceLocation: SourceLocation = #_sourceLocation,
@@ -90,7 +90,7 @@ import Testing
                 try expectWhole(folder, result)
                 #expect(server.ranges("/f") == ["bytes=5-", nil], "\(range)")
             }
-            // One who does so without being asked for a range has nothing that could be used.
+            // A server that does so without a requested range has nothing usable.
             try await withPart([wrong]) { folder, _, result in
                 guard case .failure(.resumeMismatch) = result else { return #expect(Bool(false), "\(range) \(result)") }
                 #expect(folder.part("f") == Array(ten.prefix(5)) && folder.hasMetadata("f"), "the old bytes are good")
@@ -131,7 +131,7 @@ import Testing
         let hasBody = !status.hasPrefix("204") && !status.hasPrefix("205")
         let fields = status.hasPrefix("204") ? [] : ["Content-Length: \(hasBody ? 10 : 0)\r\n"]
         let script: LoopbackScript = [.send(head(status, fields.joined()) + (hasBody ? "in a while" : "")), .serve]
-        // With a part that could be gone on with, and without.
+        // With and without a part that could be resumed.
         for have in [0, 5] {
             try await withPart([script], have: have, validation: validation) { folder, _, result in
                 #expect(result.error?.code == .invalidStatusCode(Int(status.prefix(3)) ?? 0), "\(result)")
@@ -152,7 +152,7 @@ import Testing
                 try expectWhole(folder, result)
             }
         }
-        // Two of them need no naming.
+        // Two of them need not be named.
         if code == 203 || code == 226 {
             try await withPart([answer(status, "Content-Length: 10", body: "0123456789")]) { folder, _, result in
                 try expectWhole(folder, result)
@@ -215,7 +215,7 @@ import Testing
             #expect(server.ranges("/bytes/1000") == [nil, nil])
         }
         try await withPart([whole], tag: nil) { folder, server, result in try expectWhole(folder, result) }
-        // Nor one that somebody has written to the metadata.
+        // Nor one that was written to the metadata.
         try await withPart([whole], tag: "W/\"v1\"", isAsked: false) { folder, _, result in
             try expectWhole(folder, result)
         }
@@ -295,14 +295,14 @@ import Testing
     func fullDisk(way: Way) async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            // A file of this process cannot be longer than that; the signal that would say so is blocked in libuv's
-            // threads. Others of the test process are not in the way: they write less.
+            // A file of this process cannot become longer than that; the signal for it is blocked in libuv's threads.
+            // Other tests in the process are not affected: they write less.
             var old = rlimit()
             #expect(getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old) == 0)
             var small = rlimit(rlim_cur: 200_000_000, rlim_max: old.rlim_max)
             #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &small) == 0)
             defer { setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old) }
-            // 199 MB are there already, as a hole.
+            // 199 MB exist already, as a sparse file.
             try folder.leavePart([], "f", of: server.baseURL + "/bytes/300000000", total: 300_000_000)
             #expect(truncate(folder.file("f.ferry-part"), 199_000_000) == 0)
             server.script(
@@ -385,13 +385,13 @@ import Testing
             #expect(file.length == 300_000 && folder.bytes("elsewhere") == Array("precious".utf8))
             #expect(folder.bytes("f") == LoopbackServer.pattern(0..<300_000))
             #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: folder.file("f"))) == nil)
-            // One in the place of the part is refused; what it is a link to may be anything.
+            // A link in place of the part is refused, as its target may be anything.
             unlink(folder.file("f.ferry-meta"))
             #expect(symlink(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
             let error = await download(by: agent, "/bytes/100", to: target, way).error
             #expect(error?.code == .fileIO && error?.errno == Int(ELOOP))
             unlink(folder.file("f.ferry-part"))
-            // And what has another name elsewhere is not written to.
+            // A file with another name elsewhere is not written to.
             #expect(link(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
             _ = try await download(by: agent, "/bytes/100", to: target, way).get()
             #expect(folder.bytes("elsewhere") == Array("precious".utf8))
